@@ -37,10 +37,10 @@ build: ## Build bin/freshet
 run: build ## Build and start a server with its data in ./freshet-data
 	@exec bin/freshet serve --data-dir ./freshet-data
 
-.PHONY: cluster-demo
-cluster-demo: build ## Run three members on loopback under load; keys kill, pause and revive them
-	@go build -o .cache/cluster-demo ./test/cluster/demo
-	@FRESHET_BIN=$(CURDIR)/bin/freshet exec .cache/cluster-demo
+.PHONY: ensemble-demo
+ensemble-demo: build ## Run three members on loopback under load; keys kill, pause and revive them
+	@go build -o .cache/ensemble-demo ./test/ensemble/demo
+	@FRESHET_BIN=$(CURDIR)/bin/freshet exec .cache/ensemble-demo
 
 .PHONY: quick-start
 quick-start: build ## Run the README's first five minutes in a shell, with pauses, and time each step
@@ -90,19 +90,19 @@ test-attack: build ## Attack a running server for some minutes; prints attempts 
 test-faults: build ## Inject faults into a running server for some minutes; prints losses, errors and recovery times
 	FRESHET_BIN=$(CURDIR)/bin/freshet hack/tally.sh fault
 
-.PHONY: test-cluster
-test-cluster: build ## Test three members on loopback: faults, failover, rolling restart, migration, clients (6 min)
+.PHONY: test-ensemble
+test-ensemble: build ## Test three members on loopback: faults, failover, rolling restart, migration, clients (6 min)
 	@hack/need.sh gcc gcc libc6-dev || echo "no C compiler: librdkafka is NOT TESTED with three members" >&2
 	@hack/need.sh node nodejs npm || echo "no Node.js: KafkaJS is NOT TESTED with three members" >&2
 	@hack/need.sh python3 python3 python3-venv || echo "no Python: its clients are NOT TESTED with three members" >&2
 	@hack/need.sh kcat kcat || echo "no kcat: it is NOT TESTED with three members" >&2
-	FRESHET_TEST_CLUSTER=1 FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -p 2 -timeout 15m -run '^Test(Group|Attack|All|Quiet|Fault[^S])' \
-		./test/cluster/chaos ./test/cluster/members ./test/cluster/migrate ./test/cluster/demo
+	FRESHET_TEST_CLUSTER=1 FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -p 2 -timeout 15m -run '^Test(Ensemble|Attack|All|Quiet|Fault[^S])' \
+		./test/ensemble/chaos ./test/ensemble/members ./test/ensemble/migrate ./test/ensemble/demo
 
 .PHONY: chaos
 CHAOS_TIME ?= 30m
 chaos: build ## Inject faults in random order for CHAOS_TIME (default 30m); FRESHET_SEED= repeats a run
-	FRESHET_TEST_CLUSTER=1 CHAOS_TIME=$(CHAOS_TIME) FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -timeout 24h -run '^TestGroupFaults$$' ./test/cluster/chaos
+	FRESHET_TEST_CLUSTER=1 CHAOS_TIME=$(CHAOS_TIME) FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -timeout 24h -run '^TestEnsembleFaults$$' ./test/ensemble/chaos
 
 .PHONY: fixture
 fixture: build ## Create a data directory of the current formats for later versions: make fixture NAME=format-2
@@ -118,8 +118,8 @@ race-engine: ## Run the engine's suites and calls between members under the race
 	@hack/need.sh gcc gcc libc6-dev
 	CGO_ENABLED=1 GOMEMLIMIT=3GiB go test -race -timeout 30m ./internal/storage/engine ./internal/storage/pebble/... ./internal/ensemble/remote ./internal/ensemble/sharded
 
-.PHONY: race-group
-race-group: ## Run the suites of an ensemble under the race detector: logs, journals, shards, leases
+.PHONY: race-ensemble
+race-ensemble: ## Run the suites of an ensemble under the race detector: logs, journals, shards, leases
 	@hack/need.sh gcc gcc libc6-dev
 	CGO_ENABLED=1 go test -race -timeout 60m ./internal/ensemble/journal ./internal/ensemble/replicated ./internal/ensemble/natsserver ./internal/ensemble/membership/... ./internal/dataplane/...
 
@@ -173,19 +173,19 @@ bench-cost: build ## CPU time of resource calls, compared with PEER= PEER_TOKEN=
 bench-messages: build ## CPU time of calls of the message API, compared with a bare handler
 	FRESHET_BIN=$(CURDIR)/bin/freshet go test -run '^$$' -bench ServerCost -benchtime 1x -timeout 30m ./bench/messages
 
-.PHONY: bench-stream
-bench-stream: build ## Compare with Apache Kafka (needs Java); FRESHET_BENCH_ROWS='commit;idle' selects rows
+.PHONY: bench-kafka
+bench-kafka: build ## Compare with Apache Kafka (needs Java); FRESHET_BENCH_ROWS='commit;idle' selects rows
 	@hack/need.sh java default-jre-headless && hack/java-libs.sh platform || echo "no Java or no libraries: Apache Kafka is NOT MEASURED" >&2
 	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_BENCH_KAFKA=$$(test -d .cache/java/platform && echo $(CURDIR)/hack/kafka-peer.sh) \
-		go test -run '^$$' -bench Stream -benchtime 1x -timeout 60m ./bench/stream
+		go test -run '^$$' -bench Kafka -benchtime 1x -timeout 60m ./bench/kafka
 
 .PHONY: bench-journals
 bench-journals: ## Measure appends to a journal and reads of its end: embedded, and with one and three servers
 	go test -run '^$$' -bench Journal -benchtime 5s -timeout 30m ./internal/ensemble/journal
 
-.PHONY: bench-group
-bench-group: build ## Compare three members with one server: CPU time per message, idle memory, an empty member
-	FRESHET_BIN=$(CURDIR)/bin/freshet go test -v -run '^$$' -bench Group -benchtime 1x -timeout 20m ./bench/group
+.PHONY: bench-ensemble
+bench-ensemble: build ## Compare three members with one server: CPU time per message, idle memory, an empty member
+	FRESHET_BIN=$(CURDIR)/bin/freshet go test -v -run '^$$' -bench Ensemble -benchtime 1x -timeout 20m ./bench/ensemble
 	go test -run '^$$' -bench EmptyMember -benchtime 3x -timeout 20m ./internal/ensemble/replicated
 
 .PHONY: bench-engine
@@ -216,3 +216,11 @@ $(BIN)/kubectl: tools/k8s/go.mod tools/k8s/go.sum tools/k8s/kubectl/main.go
 .PHONY: clean
 clean: ## Remove build outputs and caches; data directories stay
 	rm -rf bin .cache
+
+# Earlier names of targets, kept for one release.
+.PHONY: cluster-demo test-cluster race-group bench-group bench-stream
+cluster-demo: ensemble-demo
+test-cluster: test-ensemble
+race-group: race-ensemble
+bench-group: bench-ensemble
+bench-stream: bench-kafka

@@ -69,23 +69,23 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		answer, err := c.send(ctx, r)
+		result, err := c.send(ctx, r)
 		if err != nil {
 			return err
 		}
-		defer answer.Body.Close()
+		defer result.Body.Close()
 		limit := r.MaxResponse
 		if limit <= 0 {
 			limit = maxResponse
 		}
-		body, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
+		body, err := io.ReadAll(io.LimitReader(result.Body, limit+1))
 		if err != nil {
 			return &unreachable{fmt.Errorf("reading the response: %w", err)}
 		}
 		if int64(len(body)) > limit {
 			return permanent(fmt.Errorf("server response has more than %d bytes", limit))
 		}
-		response = &Response{Status: answer.StatusCode, Header: answer.Header, Body: body}
+		response = &Response{Status: result.StatusCode, Header: result.Header, Body: body}
 		return nil
 	})
 	return response, err

@@ -24,21 +24,21 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// answers returns the responses of list in order, repeats the last one, and counts the calls.
-type answers struct {
+// responses returns the responses of list in order, repeats the last one, and counts the calls.
+type responses struct {
 	mu    sync.Mutex
-	list  []answer
+	list  []response
 	count int
 }
 
-type answer struct {
+type response struct {
 	status int
 	header http.Header
 	body   string
 	err    error
 }
 
-func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a *responses) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	next := a.list[min(a.count, len(a.list)-1)]
@@ -74,80 +74,80 @@ func TestErrorsOfEverySurface(t *testing.T) {
 	scope := http.Header{"Www-Authenticate": {`Bearer realm="messages", error="insufficient_scope"`}}
 	for _, c := range []struct {
 		name   string
-		answer answer
+		answer response
 		want   client.Error
 		is     error
 	}{
 		{
 			"messages",
-			answer{404, nil, `{"reason":"topic t does not exist"}`, nil},
+			response{404, nil, `{"reason":"topic t does not exist"}`, nil},
 			client.Error{Status: 404, Code: 404, Message: "topic t does not exist"},
 			client.ErrNotFound,
 		},
 		{
 			"messages, no permission",
-			answer{401, scope, `{"reason":"no"}`, nil},
+			response{401, scope, `{"reason":"no"}`, nil},
 			client.Error{Status: 401, Code: 401, Message: "no"},
 			client.ErrDenied,
 		},
 		{
 			"messages, no token",
-			answer{401, nil, `{"reason":"no"}`, nil},
+			response{401, nil, `{"reason":"no"}`, nil},
 			client.Error{Status: 401, Code: 401, Message: "no"},
 			client.ErrUnauthenticated,
 		},
 		{
 			"messages, quota",
-			answer{403, nil, `{"reason":"exceeded quota: topics"}`, nil},
+			response{403, nil, `{"reason":"exceeded quota: topics"}`, nil},
 			client.Error{Status: 403, Code: 403, Message: "exceeded quota: topics"},
 			client.ErrQuota,
 		},
 		{
 			"registry",
-			answer{404, nil, `{"error_code":40401,"message":"Subject 'a' not found."}`, nil},
+			response{404, nil, `{"error_code":40401,"message":"Subject 'a' not found."}`, nil},
 			client.Error{Status: 404, Code: 40401, Message: "Subject 'a' not found."},
 			client.ErrNotFound,
 		},
 		{
 			"registry, quota",
-			answer{403, nil, `{"error_code":40302,"message":"used up"}`, nil},
+			response{403, nil, `{"error_code":40302,"message":"used up"}`, nil},
 			client.Error{Status: 403, Code: 40302, Message: "used up"},
 			client.ErrQuota,
 		},
 		{
 			"registry, incompatible",
-			answer{409, nil, `{"error_code":409,"message":"incompatible"}`, nil},
+			response{409, nil, `{"error_code":409,"message":"incompatible"}`, nil},
 			client.Error{Status: 409, Code: 409, Message: "incompatible"},
 			client.ErrConflict,
 		},
 		{
 			"resources",
-			answer{409, nil, `{"kind":"Status","reason":"AlreadyExists","message":"there","code":409}`, nil},
+			response{409, nil, `{"kind":"Status","reason":"AlreadyExists","message":"there","code":409}`, nil},
 			client.Error{Status: 409, Code: 409, Reason: "AlreadyExists", Message: "there"},
 			client.ErrConflict,
 		},
 		{
 			"tokens",
-			answer{401, nil, `{"error":"invalid_client","error_description":"no such client"}`, nil},
+			response{401, nil, `{"error":"invalid_client","error_description":"no such client"}`, nil},
 			client.Error{Status: 401, Code: 401, Reason: "invalid_client", Message: "no such client"},
 			client.ErrUnauthenticated,
 		},
 		{
 			"too large",
-			answer{413, nil, `{"reason":"large"}`, nil},
+			response{413, nil, `{"reason":"large"}`, nil},
 			client.Error{Status: 413, Code: 413, Message: "large"},
 			client.ErrTooLarge,
 		},
 		{
 			"a proxy",
-			answer{422, nil, "<html>", nil},
+			response{422, nil, "<html>", nil},
 			client.Error{Status: 422, Code: 422, Message: "<html>"},
 			client.ErrInvalid,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			conn := newClient(t, client.Config{Transport: &answers{list: []answer{c.answer}}})
+			conn := newClient(t, client.Config{Transport: &responses{list: []response{c.answer}}})
 			_, err := conn.Do(t.Context(), &client.Request{Method: http.MethodGet, Path: "/x"})
 			var got *client.Error
 			if !errors.As(err, &got) {
@@ -164,46 +164,46 @@ func TestErrorsOfEverySurface(t *testing.T) {
 	}
 }
 
-func TestWhatIsRepeated(t *testing.T) {
+func TestRetries(t *testing.T) {
 	t.Parallel()
-	busy := answer{status: 503, body: `{"reason":"busy"}`}
-	slow := answer{status: 429, body: `{"reason":"slow down"}`, header: http.Header{"Retry-After": {"7"}}}
-	broken := answer{err: errors.New("connection reset by peer")}
-	ok := answer{status: 200}
+	busy := response{status: 503, body: `{"reason":"busy"}`}
+	slow := response{status: 429, body: `{"reason":"slow down"}`, header: http.Header{"Retry-After": {"7"}}}
+	broken := response{err: errors.New("connection reset by peer")}
+	ok := response{status: 200}
 	for _, c := range []struct {
 		name      string
 		request   client.Request
-		answers   []answer
+		answers   []response
 		attempts  int
 		want      error
 		atLeast   time.Duration
 		different int // MaxAttempts
 	}{
-		{"GET, busy", client.Request{Method: "GET"}, []answer{busy, busy, ok}, 3, nil, 0, 0},
-		{"POST, busy", client.Request{Method: "POST"}, []answer{busy, ok}, 1, client.ErrUnavailable, 0, 0},
-		{"idempotent POST, busy", client.Request{Method: "POST", Idempotent: true}, []answer{busy, ok}, 2, nil, 0, 0},
-		{"POST, too many", client.Request{Method: "POST"}, []answer{slow, ok}, 2, nil, 7 * time.Second, 0},
-		{"POST, broken", client.Request{Method: "POST"}, []answer{broken, ok}, 1, client.ErrUnavailable, 0, 0},
+		{"GET, busy", client.Request{Method: "GET"}, []response{busy, busy, ok}, 3, nil, 0, 0},
+		{"POST, busy", client.Request{Method: "POST"}, []response{busy, ok}, 1, client.ErrUnavailable, 0, 0},
+		{"idempotent POST, busy", client.Request{Method: "POST", Idempotent: true}, []response{busy, ok}, 2, nil, 0, 0},
+		{"POST, too many", client.Request{Method: "POST"}, []response{slow, ok}, 2, nil, 7 * time.Second, 0},
+		{"POST, broken", client.Request{Method: "POST"}, []response{broken, ok}, 1, client.ErrUnavailable, 0, 0},
 		{
 			"idempotent POST, broken",
 			client.Request{Method: "POST", Idempotent: true},
-			[]answer{broken, ok},
+			[]response{broken, ok},
 			2, nil, 0, 0,
 		},
-		{"GET, always broken", client.Request{Method: "GET"}, []answer{broken}, 5, client.ErrUnavailable, 0, 0},
-		{"GET, no retry", client.Request{Method: "GET"}, []answer{busy, ok}, 1, client.ErrUnavailable, 0, 1},
-		{"GET, not found", client.Request{Method: "GET"}, []answer{{status: 404}, ok}, 1, client.ErrNotFound, 0, 0},
+		{"GET, always broken", client.Request{Method: "GET"}, []response{broken}, 5, client.ErrUnavailable, 0, 0},
+		{"GET, no retry", client.Request{Method: "GET"}, []response{busy, ok}, 1, client.ErrUnavailable, 0, 1},
+		{"GET, not found", client.Request{Method: "GET"}, []response{{status: 404}, ok}, 1, client.ErrNotFound, 0, 0},
 		{
 			"GET, an hour",
 			client.Request{Method: "GET"},
-			[]answer{{status: 503, header: http.Header{"Retry-After": {"3600"}}}, ok},
+			[]response{{status: 503, header: http.Header{"Retry-After": {"3600"}}}, ok},
 			1, client.ErrUnavailable, 0, 0,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				server := &answers{list: c.answers}
+				server := &responses{list: c.answers}
 				conn := newClient(t, client.Config{Transport: server, MaxAttempts: c.different})
 				begin := time.Now()
 				c.request.Path = "/x"
@@ -222,10 +222,10 @@ func TestWhatIsRepeated(t *testing.T) {
 	}
 }
 
-func TestContextEndsRepetition(t *testing.T) {
+func TestContextEndsRetries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		conn := newClient(t, client.Config{Transport: &answers{list: []answer{{status: 503}}}, MaxAttempts: 1000})
+		conn := newClient(t, client.Config{Transport: &responses{list: []response{{status: 503}}}, MaxAttempts: 1000})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/x"})
@@ -237,7 +237,7 @@ func TestContextEndsRepetition(t *testing.T) {
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
-	server := &answers{list: []answer{{status: 302, header: http.Header{"Location": {"http://elsewhere.test/"}}}}}
+	server := &responses{list: []response{{status: 302, header: http.Header{"Location": {"http://elsewhere.test/"}}}}}
 	conn := newClient(t, client.Config{Transport: server, TokenSource: client.StaticToken("secret")})
 	_, err := conn.Do(t.Context(), &client.Request{Method: http.MethodGet, Path: "/x"})
 	var got *client.Error
@@ -249,7 +249,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestClientCredentials(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Int32
+		var issued atomic.Int32
 		fail := atomic.Bool{}
 		endpoint := roundTripper(func(r *http.Request) (*http.Response, error) {
 			if fail.Load() {
@@ -259,7 +259,7 @@ func TestClientCredentials(t *testing.T) {
 			if r.FormValue("client_secret") != "s" || r.URL.String() != "http://issuer.test/oauth/token" {
 				t.Errorf("token request to %s with client secret %q", r.URL, r.FormValue("client_secret"))
 			}
-			_, _ = fmt.Fprintf(recorder, `{"access_token":"t%d","expires_in":600}`, asked.Add(1))
+			_, _ = fmt.Fprintf(recorder, `{"access_token":"t%d","expires_in":600}`, issued.Add(1))
 			return recorder.Result(), nil
 		})
 		source, err := client.ClientCredentials(client.Credentials{
@@ -291,13 +291,13 @@ func TestClientCredentials(t *testing.T) {
 		if token, err := source.Token(t.Context()); err == nil {
 			t.Errorf("endpoint unreachable, token expired: got %q, want an error", token.Value)
 		}
-		if got := asked.Load(); got != 2 {
+		if got := issued.Load(); got != 2 {
 			t.Errorf("the endpoint issued %d tokens, want 2", got)
 		}
 	})
 }
 
-func TestRefusedTokenIsReplacedOnce(t *testing.T) {
+func TestRejectedTokenIsReplacedOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
 	write := func(value string) {
@@ -325,9 +325,9 @@ func TestRefusedTokenIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// TestWhatHTTPCannotCarry: values that an HTTP header cannot contain are an error immediately, without a request and
+// TestInvalidHeaderValues: values that an HTTP header cannot contain are an error immediately, without a request and
 // without retries.
-func TestWhatHTTPCannotCarry(t *testing.T) {
+func TestInvalidHeaderValues(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		token string
@@ -340,7 +340,7 @@ func TestWhatHTTPCannotCarry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				server := &answers{list: []answer{{status: 201}}}
+				server := &responses{list: []response{{status: 201}}}
 				conn := newClient(t, client.Config{Transport: server, TokenSource: client.StaticToken(c.token)})
 				p := conn.Topic("t").NewProducer(client.ProducerOptions{})
 				begin := time.Now()

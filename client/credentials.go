@@ -105,11 +105,11 @@ type clientCredentials struct {
 	mu      sync.Mutex
 	token   Token
 	renewAt time.Time
-	asking  *asking // the running request, or nil
+	running *tokenRequest // the running request, or nil
 }
 
-// asking is a running request for a token. token and err are set before done is closed.
-type asking struct {
+// tokenRequest is a running request for a token. token and err are set before done is closed.
+type tokenRequest struct {
 	done  chan struct{}
 	token Token
 	err   error
@@ -125,13 +125,13 @@ func (s *clientCredentials) Token(ctx context.Context) (Token, error) {
 		defer s.mu.Unlock()
 		return s.token, nil
 	}
-	current := s.asking
+	current := s.running
 	if current == nil {
-		current = &asking{done: make(chan struct{})}
-		s.asking = current
+		current = &tokenRequest{done: make(chan struct{})}
+		s.running = current
 		// Other callers wait for the same request, so it must not be canceled with the
 		// context of the first caller.
-		go s.ask(context.WithoutCancel(ctx), current)
+		go s.requestToken(context.WithoutCancel(ctx), current)
 	}
 	s.mu.Unlock()
 	select {
@@ -150,25 +150,25 @@ func (s *clientCredentials) Invalidate(refused Token) {
 	}
 }
 
-// ask requests a token and notifies all waiting callers.
-func (s *clientCredentials) ask(ctx context.Context, a *asking) {
+// requestToken requests a token and notifies all waiting callers.
+func (s *clientCredentials) requestToken(ctx context.Context, a *tokenRequest) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
-	asked := time.Now()
+	requestedAt := time.Now()
 	token, err := s.fetch(ctx)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		life := token.Expiry.Sub(asked)
+		life := token.Expiry.Sub(requestedAt)
 		s.token, s.renewAt = token, token.Expiry.Add(-min(life/10, time.Minute))
 	case s.token.Value != "" && time.Now().Before(s.token.Expiry):
 		token, err = s.token, nil
 		s.renewAt = time.Now().Add(time.Second)
 	}
 	a.token, a.err = token, err
-	s.asking = nil
+	s.running = nil
 	close(a.done)
 }
 
@@ -180,7 +180,7 @@ func (s *clientCredentials) fetch(ctx context.Context) (Token, error) {
 	if s.audience != "" {
 		form.Set("audience", s.audience)
 	}
-	asked := time.Now()
+	requestedAt := time.Now()
 	var body []byte
 	err := s.retry.do(ctx, true, func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.endpoint, strings.NewReader(form.Encode()))
@@ -202,15 +202,15 @@ func (s *clientCredentials) fetch(ctx context.Context) (Token, error) {
 	if err != nil {
 		return Token{}, fmt.Errorf("requesting a token: %w", err)
 	}
-	var answer struct {
+	var result struct {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int64  `json:"expires_in"`
 	}
-	if err := json.Unmarshal(body, &answer); err != nil || answer.AccessToken == "" {
+	if err := json.Unmarshal(body, &result); err != nil || result.AccessToken == "" {
 		return Token{}, fmt.Errorf("requesting a token: response of %s is not that of a token endpoint", s.endpoint)
 	}
-	if answer.ExpiresIn <= 0 {
-		answer.ExpiresIn = 60
+	if result.ExpiresIn <= 0 {
+		result.ExpiresIn = 60
 	}
-	return Token{Value: answer.AccessToken, Expiry: asked.Add(time.Duration(answer.ExpiresIn) * time.Second)}, nil
+	return Token{Value: result.AccessToken, Expiry: requestedAt.Add(time.Duration(result.ExpiresIn) * time.Second)}, nil
 }

@@ -55,11 +55,11 @@ func (p *Producer) try(ctx context.Context, batch []*outgoing) []Result {
 
 // settle reports the results of messages and returns those to retry.
 func (p *Producer) settle(ctx context.Context, batch []*outgoing, results []Result) []*outgoing {
-	var again []*outgoing
+	var retry []*outgoing
 	for i, o := range batch {
 		err := results[i].Err
-		if err != nil && ctx.Err() == nil && p.again(err, o) {
-			again = append(again, o)
+		if err != nil && ctx.Err() == nil && p.shouldRetry(err, o) {
+			retry = append(retry, o)
 			continue
 		}
 		if o.done != nil {
@@ -73,15 +73,15 @@ func (p *Producer) settle(ctx context.Context, batch []*outgoing, results []Resu
 		}
 		p.settled(1)
 	}
-	return again
+	return retry
 }
 
-// again reports whether to retry a failed message. A message without an idempotency key is
+// shouldRetry reports whether to retry a failed message. A message without an idempotency key is
 // retried only if the server has certainly not stored it.
-func (p *Producer) again(err error, o *outgoing) bool {
+func (p *Producer) shouldRetry(err error, o *outgoing) bool {
 	var refused *Error
 	if errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests {
 		return true
 	}
-	return errors.Is(err, ErrUnavailable) && (o.message.IdempotencyKey != "" || unsent(err))
+	return errors.Is(err, ErrUnavailable) && (o.message.IdempotencyKey != "" || notSent(err))
 }

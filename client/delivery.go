@@ -18,7 +18,7 @@ type Delivery struct {
 
 	// r.mu protects the fields below.
 	until    time.Time // end of the lease
-	over     bool      // settled or lost
+	ended    bool      // settled or lost
 	finished bool      // settled
 }
 
@@ -58,7 +58,7 @@ func (d *Delivery) Lost() <-chan struct{} { return d.lost }
 func (d *Delivery) settled() bool {
 	d.r.mu.Lock()
 	defer d.r.mu.Unlock()
-	return d.over
+	return d.ended
 }
 
 // settlement is an Ack or a Nack that is not sent yet.
@@ -74,22 +74,22 @@ type settlement struct {
 func (r *receiver) add(s settlement) bool {
 	r.mu.Lock()
 	_, held := r.held[s.d]
-	late := s.d.over && !s.d.finished && !s.nack // an Ack of a lost message
+	late := s.d.ended && !s.d.finished && !s.nack // an Ack of a lost message
 	if !held && !late {
 		r.mu.Unlock()
 		return false
 	}
-	s.d.over, s.d.finished = true, true
+	s.d.ended, s.d.finished = true, true
 	delete(r.held, s.d)
 	closed := r.closed
 	if !closed {
 		r.queue = append(r.queue, s)
-		r.hurry = r.hurry || s.done != nil || len(r.queue) >= MaxBatch
+		r.flushNow = r.flushNow || s.done != nil || len(r.queue) >= MaxBatch
 	}
 	r.mu.Unlock()
-	signal(r.room)
+	signal(r.freed)
 	if !closed {
-		signal(r.kick)
+		signal(r.queueChanged)
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), settleGrace)
@@ -101,20 +101,20 @@ func (r *receiver) add(s settlement) bool {
 // settle sends the queued settlements in batches, until the receiver is closed.
 func (r *receiver) settle() {
 	for {
-		<-r.kick
+		<-r.queueChanged
 		r.linger()
 		r.mu.Lock()
 		queue := r.queue
-		r.queue, r.hurry = nil, false
+		r.queue, r.flushNow = nil, false
 		r.closed = r.finish && len(queue) == 0
 		closed, finish := r.closed, r.finish
 		r.mu.Unlock()
 		if closed {
 			return
 		}
-		r.send(r.settles, queue)
+		r.send(r.settleCtx, queue)
 		if finish {
-			signal(r.kick) // check the queue again
+			signal(r.queueChanged) // check the queue again
 		}
 	}
 }
@@ -128,75 +128,75 @@ func (r *receiver) linger() {
 	defer timer.Stop()
 	for {
 		r.mu.Lock()
-		hurry := r.hurry || r.finish
+		flushNow := r.flushNow || r.finish
 		r.mu.Unlock()
-		if hurry {
+		if flushNow {
 			return
 		}
 		select {
 		case <-timer.C:
 			return
-		case <-r.kick:
+		case <-r.queueChanged:
 		}
 	}
 }
 
 // send makes the calls for settlements and notifies the waiting callers.
 func (r *receiver) send(ctx context.Context, queue []settlement) {
-	groups := make(map[time.Duration][]settlement) // nacks by their delay, acks by -1
+	batches := make(map[time.Duration][]settlement) // nacks by their delay, acks by -1
 	for _, s := range queue {
 		kind := time.Duration(-1)
 		if s.nack {
 			kind = s.delay
 		}
-		groups[kind] = append(groups[kind], s)
+		batches[kind] = append(batches[kind], s)
 	}
-	for kind, group := range groups {
-		for len(group) > 0 {
-			n := min(len(group), MaxBatch)
-			r.sendGroup(ctx, kind, group[:n])
-			group = group[n:]
+	for kind, batch := range batches {
+		for len(batch) > 0 {
+			n := min(len(batch), MaxBatch)
+			r.sendBatch(ctx, kind, batch[:n])
+			batch = batch[n:]
 		}
 	}
 }
 
-// sendGroup makes one call. The server rejects the whole call if it rejects one message, so
-// sendGroup then makes one call for each message.
-func (r *receiver) sendGroup(ctx context.Context, kind time.Duration, group []settlement) {
-	ids := make([]string, len(group))
-	for i := range group {
-		ids[i] = group[i].d.ID
+// sendBatch makes one call. The server rejects the whole call if it rejects one message, so
+// sendBatch then makes one call for each message.
+func (r *receiver) sendBatch(ctx context.Context, kind time.Duration, batch []settlement) {
+	ids := make([]string, len(batch))
+	for i := range batch {
+		ids[i] = batch[i].d.ID
 	}
-	err := r.persist(ctx, func() error {
+	err := r.retry(ctx, func() error {
 		if kind < 0 {
 			return r.s.Ack(ctx, ids...)
 		}
 		return r.s.Nack(ctx, kind, ids...)
 	})
 	refused := errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrInvalid)
-	if refused && len(group) > 1 {
-		for i := range group {
-			r.sendGroup(ctx, kind, group[i:i+1])
+	if refused && len(batch) > 1 {
+		for i := range batch {
+			r.sendBatch(ctx, kind, batch[i:i+1])
 		}
 		return
 	}
 	if kind >= 0 && errors.Is(err, ErrConflict) {
 		err = nil // the lease has expired, so the server delivers the message again anyway
 	}
-	for _, s := range group {
+	for _, s := range batch {
 		if s.done != nil {
 			s.done <- err
-		} else if err != nil && !passing(err) && !errors.Is(err, context.Canceled) {
+		} else if err != nil && !isTemporary(err) && !errors.Is(err, context.Canceled) {
 			r.fail(fmt.Errorf("settling message %s: %w", s.d.StringID, err))
 		}
 	}
 }
 
-// persist retries a call while its error is temporary, until ctx is canceled.
-func (r *receiver) persist(ctx context.Context, call func() error) error {
+// retry retries a call while its error is temporary, until ctx is canceled.
+func (r *receiver) retry(ctx context.Context, call func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := call()
-		if err == nil || !passing(err) || ctx.Err() != nil {
+		if err == nil || !isTemporary(err) || ctx.Err() != nil {
 			return err
 		}
 		timer := time.NewTimer(jitter(attempt))

@@ -18,15 +18,18 @@ import (
 	"freshet/test/testserver"
 )
 
-// moving is a load balancer in front of a server that changes its address with every start. While the server is down,
+// loadBalancer is a load balancer in front of a server that changes its address with every start. While the
+// server is down,
 // it responds with 502.
-type moving struct {
+type loadBalancer struct {
 	next atomic.Pointer[httputil.ReverseProxy]
 }
 
-func (m *moving) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.next.Load().ServeHTTP(w, r) }
+func (m *loadBalancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.next.Load().ServeHTTP(w, r)
+}
 
-func (m *moving) point(t *testing.T, to string) {
+func (m *loadBalancer) point(t *testing.T, to string) {
 	t.Helper()
 	target := must[*url.URL](t)(url.Parse(to))
 	proxy := httputil.NewSingleHostReverseProxy(target)
@@ -52,7 +55,7 @@ func TestFaultServerKilled(t *testing.T) {
 	}
 	current := start()
 	defer func() { current.Kill() }()
-	front := &moving{}
+	front := &loadBalancer{}
 	front.point(t, current.URL)
 	balancer := httptest.NewServer(front)
 	defer balancer.Close()
@@ -110,11 +113,11 @@ func TestFaultServerKilled(t *testing.T) {
 
 // load produces and handles messages until finish is called.
 type load struct {
-	stop     context.CancelFunc // ends producing
-	produced sync.WaitGroup
-	consumed sync.WaitGroup
-	leave    context.CancelFunc // ends consuming
-	signal   chan struct{}      // receives one value for each message that was handled for the first time
+	stopProducing context.CancelFunc // ends producing
+	produced      sync.WaitGroup
+	consumed      sync.WaitGroup
+	stopConsuming context.CancelFunc // ends consuming
+	signal        chan struct{}      // receives one value for each message that was handled for the first time
 
 	mu      sync.Mutex
 	stored  map[string]bool
@@ -127,7 +130,7 @@ func newLoad(t *testing.T, topic *client.Topic, sub *client.Subscription) *load 
 	l := &load{signal: make(chan struct{}, 1<<20), stored: make(map[string]bool), handled: make(map[string]bool)}
 	producing, stop := context.WithCancel(t.Context())
 	consuming, leave := context.WithCancel(t.Context())
-	l.stop, l.leave = stop, leave
+	l.stopProducing, l.stopConsuming = stop, leave
 	l.produced.Go(func() { l.produce(producing, t, topic) })
 	l.consumed.Go(func() {
 		err := sub.Handle(consuming, 4, func(_ context.Context, d *client.Delivery) error {
@@ -202,22 +205,22 @@ func (l *load) progress(t *testing.T, n int) {
 // producer.
 func (l *load) finish(t *testing.T) map[string]bool {
 	t.Helper()
-	l.stop()
+	l.stopProducing()
 	l.produced.Wait()
 	timeout := time.After(time.Minute)
-	for l.behind() {
+	for l.hasUnhandled() {
 		select {
 		case <-l.signal:
 		case <-timeout:
 			t.Fatal("some messages were not handled within a minute")
 		}
 	}
-	l.leave()
+	l.stopConsuming()
 	l.consumed.Wait()
 	return l.stored
 }
 
-func (l *load) behind() bool {
+func (l *load) hasUnhandled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.handled) < len(l.stored)

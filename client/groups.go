@@ -63,7 +63,7 @@ func (c *Client) Groups(ctx context.Context, tenant string) ([]GroupEntry, error
 	}
 	err := c.callJSON(ctx, &Request{
 		Method: http.MethodGet, Path: c.ClusterPath(streamRoot + "groups"),
-		Query: ofTenant(tenant),
+		Query: tenantQuery(tenant),
 	}, nil, &list)
 	return list.Data, err
 }
@@ -136,11 +136,11 @@ func (c *Client) groupRequest(method, tenant, name, suffix string) (*Request, er
 	}
 	return &Request{
 		Method: method, Path: c.ClusterPath(streamRoot + "groups/" + url.PathEscape(name) + suffix),
-		Query: ofTenant(tenant),
+		Query: tenantQuery(tenant),
 	}, nil
 }
 
-func ofTenant(tenant string) url.Values {
+func tenantQuery(tenant string) url.Values {
 	if tenant == "" {
 		return nil
 	}

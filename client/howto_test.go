@@ -8,8 +8,8 @@ import (
 	"freshet/test/pages"
 )
 
-// TestHowtoIsOfTheExamples: every Go block of the how-to page occurs in the examples, which the tests run.
-func TestHowtoIsOfTheExamples(t *testing.T) {
+// TestHowtoUsesTheExamples: every Go block of the how-to page occurs in the examples, which the tests run.
+func TestHowtoUsesTheExamples(t *testing.T) {
 	t.Parallel()
 	var examples string
 	for _, file := range []string{"example_test.go", "schemas/example_test.go"} {

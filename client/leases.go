@@ -14,7 +14,7 @@ func (r *receiver) extend() {
 	for {
 		select {
 		case <-ticker.C:
-		case <-r.settles.Done():
+		case <-r.settleCtx.Done():
 			return
 		}
 		due := r.due(time.Now().Add(every))
@@ -50,10 +50,10 @@ func (r *receiver) loseLocked(d *Delivery) {
 	if _, held := r.held[d]; !held {
 		return
 	}
-	d.over = true
+	d.ended = true
 	delete(r.held, d)
 	close(d.lost)
-	signal(r.room)
+	signal(r.freed)
 }
 
 // extendAll extends leases with one call. If one lease has expired the server rejects the whole
@@ -67,16 +67,16 @@ func (r *receiver) extendAll(list []*Delivery, within time.Duration) {
 	for i, d := range list {
 		ids[i] = d.ID
 	}
-	ctx, cancel := context.WithTimeout(r.settles, within)
+	ctx, cancel := context.WithTimeout(r.settleCtx, within)
 	defer cancel()
-	asked := time.Now()
+	requestedAt := time.Now()
 	err := r.s.Extend(ctx, r.o.Lease, ids...)
 	refused := errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)
 	switch {
 	case err == nil:
 		r.mu.Lock()
 		for _, d := range list {
-			d.until = asked.Add(r.o.Lease)
+			d.until = requestedAt.Add(r.o.Lease)
 		}
 		r.mu.Unlock()
 	case refused && len(list) > 1:

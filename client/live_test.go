@@ -71,9 +71,9 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// TestMessageIsTheSameBothWays sets every field of a message, sends it with both produce calls, and compares it with
+// TestMessageRoundTrip sets every field of a message, sends it with both produce calls, and compares it with
 // the messages that Peek, Read and Messages return.
-func TestMessageIsTheSameBothWays(t *testing.T) {
+func TestMessageRoundTrip(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for _, c := range []struct {
@@ -220,7 +220,7 @@ func TestProducerKeepsOrderAndHandlesEverything(t *testing.T) {
 	}
 }
 
-func TestLoopLeftGivesBackAndAcks(t *testing.T) {
+func TestLeavingTheLoopReturnsAndAcks(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	topic, sub := newTopic(t, t.Name(), 0, client.SubscriptionOptions{})
@@ -320,7 +320,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-func TestSubscriptionMoves(t *testing.T) {
+func TestSubscriptionReset(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	topic, sub := newTopic(t, t.Name(), 0, client.SubscriptionOptions{AckTimeout: 10 * time.Second})
@@ -377,7 +377,7 @@ func TestSubscriptionMoves(t *testing.T) {
 	}
 }
 
-func TestTailGoesOn(t *testing.T) {
+func TestTailContinues(t *testing.T) {
 	t.Parallel()
 	topic, _ := newTopic(t, t.Name(), 2, client.SubscriptionOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -408,7 +408,7 @@ func TestTailGoesOn(t *testing.T) {
 	}
 }
 
-func TestMessagesOfNothingIsAnError(t *testing.T) {
+func TestMessagesOfMissingTopicIsAnError(t *testing.T) {
 	t.Parallel()
 	count := 0
 	for msg, err := range live(t).Topic("nowhere").Subscription("s").Messages(t.Context()) {
@@ -461,9 +461,9 @@ func TestGroups(t *testing.T) {
 	if info.Lag != 4 || len(info.Offsets) != 2 {
 		t.Errorf("got %+v, want a lag of 4 on 2 partitions", info)
 	}
-	groups := must[[]client.GroupEntry](t)(c.Groups(ctx, ""))
-	if !slices.ContainsFunc(groups, func(g client.GroupEntry) bool { return g.Name == "workers" }) {
-		t.Errorf("list: got %v, want it to contain workers", groups)
+	batches := must[[]client.GroupEntry](t)(c.Groups(ctx, ""))
+	if !slices.ContainsFunc(batches, func(g client.GroupEntry) bool { return g.Name == "workers" }) {
+		t.Errorf("list: got %v, want it to contain workers", batches)
 	}
 	if err := c.ResetGroup(ctx, "", "workers",
 		client.GroupPlace{Topic: t.Name(), Partition: new(1), Offset: new(int64(99))}); !errors.Is(err,

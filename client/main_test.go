@@ -14,7 +14,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	testserver.MainServer(m, &binary, &server, testserver.Options{Stream: true})
+	testserver.MainServer(m, &binary, &server, testserver.Options{Kafka: true})
 }
 
 // live returns a client of the real server.

@@ -64,7 +64,7 @@ func (s *Subscription) peek(ctx context.Context, t *Topic, partition, n int) ([]
 		if err != nil {
 			return nil, err
 		}
-		received, err := peeked(response, partition)
+		received, err := parsePeeked(response, partition)
 		if err != nil {
 			return nil, err
 		}
@@ -73,8 +73,8 @@ func (s *Subscription) peek(ctx context.Context, t *Topic, partition, n int) ([]
 	return list, nil
 }
 
-// peeked reads a message whose metadata is in the headers of Pulsar.
-func peeked(response *Response, partition int) (Received, error) {
+// parsePeeked reads a message whose metadata is in the headers of Pulsar.
+func parsePeeked(response *Response, partition int) (Received, error) {
 	get := func(name string) string { return response.Header.Get("X-Pulsar-" + name) }
 	r := Received{
 		Message: Message{
@@ -101,12 +101,12 @@ func peeked(response *Response, partition int) (Received, error) {
 			r.Properties[strings.ToLower(property)] = values[0]
 		}
 	}
-	return r, r.peekedExactly(get)
+	return r, r.setExactMetadata(get)
 }
 
-// peekedExactly sets the key, properties and headers from the response headers that contain
+// setExactMetadata sets the key, properties and headers from the response headers that contain
 // them exactly, if these exist.
-func (r *Received) peekedExactly(get func(string) string) error {
+func (r *Received) setExactMetadata(get func(string) string) error {
 	r.Key = get("Partition-Key")
 	if get("Partition-Key-Encoding") == "base64" {
 		key, err := base64.StdEncoding.DecodeString(r.Key)

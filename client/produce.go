@@ -142,7 +142,7 @@ func (t *Topic) produceBatch(ctx context.Context, producer string, messages []Me
 	for i := range messages {
 		body.Messages[i] = messages[i].wire()
 	}
-	var answer struct {
+	var result struct {
 		Results []struct {
 			MessageID       string `json:"messageId"`
 			MessageStringID string `json:"messageStringId"`
@@ -153,14 +153,14 @@ func (t *Topic) produceBatch(ctx context.Context, producer string, messages []Me
 		} `json:"results"`
 	}
 	request := &Request{Method: http.MethodPost, Path: t.path(messageRoot, "/messages"), Idempotent: repeatable}
-	if err := t.c.callJSON(ctx, request, body, &answer); err != nil {
+	if err := t.c.callJSON(ctx, request, body, &result); err != nil {
 		return nil, err
 	}
-	if len(answer.Results) != len(messages) {
+	if len(result.Results) != len(messages) {
 		return nil, errors.New("server response to a batch does not have one result for each message")
 	}
 	results := make([]Result, len(messages))
-	for i, r := range answer.Results {
+	for i, r := range result.Results {
 		if r.Status >= http.StatusMultipleChoices {
 			results[i].Err = &Error{Status: r.Status, Code: r.Status, Message: r.Reason}
 			continue

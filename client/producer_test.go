@@ -19,18 +19,18 @@ import (
 // sink stores produced messages, and skips a message whose idempotency key it has stored, as a topic does. If lossy is
 // set, it stores the messages of every third call but loses the response. If away is set, every call fails.
 type sink struct {
-	mu     sync.Mutex
-	calls  int
-	lossy  bool
-	away   bool
-	stored []string
-	keys   map[string]bool
+	mu          sync.Mutex
+	calls       int
+	lossy       bool
+	unreachable bool
+	stored      []string
+	keys        map[string]bool
 }
 
 func (s *sink) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls++; s.away {
+	if s.calls++; s.unreachable {
 		return nil, errors.New("connection reset by peer")
 	}
 	recorder := httptest.NewRecorder()
@@ -75,7 +75,7 @@ func (s *sink) store(key, value string) {
 
 func newSink() *sink { return &sink{keys: map[string]bool{}} }
 
-func TestLostAnswersMakeNoDuplicates(t *testing.T) {
+func TestLostResponsesMakeNoDuplicates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSink()
@@ -128,7 +128,7 @@ func TestProducerWithoutServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSink()
-		s.away = true
+		s.unreachable = true
 		p := newClient(t, client.Config{Transport: s}).Topic("t").NewProducer(
 			client.ProducerOptions{MaxBuffered: 2, MaxBatch: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -152,11 +152,11 @@ func TestProducerWithoutServer(t *testing.T) {
 	})
 }
 
-func TestFlushTellsTheFirstError(t *testing.T) {
+func TestFlushReturnsTheFirstError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSink()
-		s.away = true
+		s.unreachable = true
 		p := newClient(t, client.Config{Transport: s}).Topic("t").NewProducer(
 			client.ProducerOptions{DeliveryTimeout: 10 * time.Second})
 		defer p.Close(t.Context())
@@ -167,7 +167,7 @@ func TestFlushTellsTheFirstError(t *testing.T) {
 			t.Errorf("got %v, want ErrUnavailable", err)
 		}
 		s.mu.Lock()
-		s.away = false
+		s.unreachable = false
 		s.mu.Unlock()
 		if _, err := p.Produce(t.Context(), client.Message{Value: []byte("v")}); err != nil {
 			t.Errorf("Produce after the outage: got %v", err)

@@ -103,33 +103,33 @@ type receiver struct {
 	s *Subscription
 	o ReceiveOptions
 
-	ctx     context.Context // of fetching
-	cancel  context.CancelFunc
-	settles context.Context // of settling and extending; not canceled with ctx
-	abandon context.CancelFunc
-	out     chan *Delivery // capacity MaxHeld
-	failed  chan error     // capacity 1
-	room    chan struct{}  // capacity 1: signals that a message was settled
-	kick    chan struct{}  // capacity 1: signals that the queue has changed
+	ctx          context.Context // of fetching
+	cancel       context.CancelFunc
+	settleCtx    context.Context // of settling and extending; not canceled with ctx
+	cancelSettle context.CancelFunc
+	out          chan *Delivery // capacity MaxHeld
+	failed       chan error     // capacity 1
+	freed        chan struct{}  // capacity 1: signals that a message was settled
+	queueChanged chan struct{}  // capacity 1: signals that the queue has changed
 
 	fetching, extending, settling sync.WaitGroup
 
 	// mu protects the fields below. It is not held while calling or waiting.
-	mu     sync.Mutex
-	held   map[*Delivery]struct{}
-	queue  []settlement
-	hurry  bool // send the queue without lingering
-	finish bool // the loop is ending: send the queue, then stop
-	closed bool // the settling goroutine has stopped
+	mu       sync.Mutex
+	held     map[*Delivery]struct{}
+	queue    []settlement
+	flushNow bool // send the queue without lingering
+	finish   bool // the loop is ending: send the queue, then stop
+	closed   bool // the settling goroutine has stopped
 }
 
 func (s *Subscription) receive(ctx context.Context) *receiver {
 	r := &receiver{s: s, o: s.ReceiveOptions, held: make(map[*Delivery]struct{})}
 	r.o.defaults()
 	r.ctx, r.cancel = context.WithCancel(ctx)
-	r.settles, r.abandon = context.WithCancel(context.WithoutCancel(ctx))
+	r.settleCtx, r.cancelSettle = context.WithCancel(context.WithoutCancel(ctx))
 	r.out, r.failed = make(chan *Delivery, r.o.MaxHeld), make(chan error, 1)
-	r.room, r.kick = make(chan struct{}, 1), make(chan struct{}, 1)
+	r.freed, r.queueChanged = make(chan struct{}, 1), make(chan struct{}, 1)
 	r.fetching.Go(r.fetch)
 	r.extending.Go(r.extend)
 	r.settling.Go(r.settle)
@@ -175,22 +175,22 @@ func (r *receiver) close() {
 	r.mu.Lock()
 	r.finish = true
 	r.mu.Unlock()
-	signal(r.kick)
-	grace := time.AfterFunc(settleGrace, r.abandon)
+	signal(r.queueChanged)
+	grace := time.AfterFunc(settleGrace, r.cancelSettle)
 	r.settling.Wait()
 	grace.Stop()
-	r.abandon()
+	r.cancelSettle()
 	r.extending.Wait()
 }
 
 // fetch fetches messages while fewer than MaxHeld are held.
 func (r *receiver) fetch() {
-	answered := false
+	responded := false
 	for attempt := 1; r.ctx.Err() == nil; attempt++ {
 		n := r.free()
 		if n == 0 {
 			select {
-			case <-r.room:
+			case <-r.freed:
 			case <-r.ctx.Done():
 			}
 			continue
@@ -199,10 +199,10 @@ func (r *receiver) fetch() {
 		arrived := time.Now()
 		switch {
 		case err == nil:
-			answered, attempt = true, 0
+			responded, attempt = true, 0
 		case r.ctx.Err() != nil:
 			return
-		case !answered || !passing(err):
+		case !responded || !isTemporary(err):
 			r.fail(err)
 			return
 		default:
@@ -238,8 +238,10 @@ func (r *receiver) pause(attempt int) {
 	}
 }
 
-// passing reports whether an error is temporary.
-func passing(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrThrottled) }
+// isTemporary reports whether an error is temporary.
+func isTemporary(err error) bool {
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrThrottled)
+}
 
 // signal sends to a channel of capacity 1, unless it already contains a signal.
 func signal(c chan struct{}) {

@@ -20,14 +20,14 @@ import (
 // broker is a server without a network that can be unreachable. A whole receive loop runs with it in a synctest
 // bubble, in which a leaked goroutine fails the test.
 type broker struct {
-	mu      sync.Mutex
-	away    bool
-	refuse  string // "extend": extending a lease fails with 409; "ack": acknowledging fails with 404
-	waiting []string
-	leased  map[string]time.Time // when the lease expires
-	acked   map[string]bool
-	nacks   int
-	calls   map[string]int
+	mu          sync.Mutex
+	unreachable bool
+	reject      string // "extend": extending a lease fails with 409; "ack": acknowledging fails with 404
+	waiting     []string
+	leased      map[string]time.Time // when the lease expires
+	acked       map[string]bool
+	nacks       int
+	calls       map[string]int
 }
 
 func newBroker(ids ...string) *broker {
@@ -43,7 +43,7 @@ func (b *broker) set(change func()) {
 func (b *broker) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.away {
+	if b.unreachable {
 		return nil, errors.New("connection reset by peer")
 	}
 	var body struct {
@@ -65,7 +65,7 @@ func (b *broker) RoundTrip(r *http.Request) (*http.Response, error) {
 	case "POST/messages":
 		b.consume(r.Context(), recorder, body.MaxMessages, time.Duration(body.TimeoutMillis)*time.Millisecond, until)
 	case "PUT/messages":
-		if b.refuse == "ack" {
+		if b.reject == "ack" {
 			recorder.WriteHeader(http.StatusNotFound)
 			break
 		}
@@ -74,7 +74,7 @@ func (b *broker) RoundTrip(r *http.Request) (*http.Response, error) {
 			delete(b.leased, id)
 		}
 	case "POST/extend":
-		if b.refuse == "extend" {
+		if b.reject == "extend" {
 			recorder.WriteHeader(http.StatusConflict)
 			break
 		}
@@ -111,7 +111,7 @@ func (b *broker) subscription(t *testing.T) *client.Subscription {
 	return newClient(t, client.Config{Transport: b}).Topic("t").Subscription("s")
 }
 
-func TestOutageIsWaitedOut(t *testing.T) {
+func TestOutageIsRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker("a")
@@ -125,8 +125,9 @@ func TestOutageIsWaitedOut(t *testing.T) {
 			msg.Ack()
 			switch count++; count {
 			case 1:
-				b.set(func() { b.away = true })
-				time.AfterFunc(10*time.Minute, func() { b.set(func() { b.away, b.waiting = false, []string{"b"} }) })
+				b.set(func() { b.unreachable = true })
+				time.AfterFunc(10*time.Minute,
+					func() { b.set(func() { b.unreachable, b.waiting = false, []string{"b"} }) })
 			case 2:
 				cancel()
 			}
@@ -137,11 +138,11 @@ func TestOutageIsWaitedOut(t *testing.T) {
 	})
 }
 
-func TestAwayAtTheBeginningIsAnError(t *testing.T) {
+func TestUnreachableAtStartIsAnError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
-		b.away = true
+		b.unreachable = true
 		begin := time.Now()
 		for _, err := range b.subscription(t).Messages(t.Context()) {
 			if !errors.Is(err, client.ErrUnavailable) {
@@ -154,7 +155,7 @@ func TestAwayAtTheBeginningIsAnError(t *testing.T) {
 	})
 }
 
-func TestLeasesAreKeptForTenLeases(t *testing.T) {
+func TestLeasesAreExtended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker("a", "b", "c")
@@ -187,7 +188,7 @@ func TestLeasesAreKeptForTenLeases(t *testing.T) {
 	})
 }
 
-func TestLostLeaseIsTold(t *testing.T) {
+func TestLostLeaseIsReported(t *testing.T) {
 	t.Parallel()
 	for _, why := range []string{"refused", "away"} {
 		t.Run(why, func(t *testing.T) {
@@ -197,13 +198,13 @@ func TestLostLeaseIsTold(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				err := b.subscription(t).Handle(ctx, 2, func(ctx context.Context, _ *client.Delivery) error {
-					b.set(func() { b.away, b.refuse = why == "away", "extend" })
+					b.set(func() { b.unreachable, b.reject = why == "away", "extend" })
 					begin := time.Now()
 					<-ctx.Done()
 					if held := time.Since(begin); held > 36*time.Second {
 						t.Errorf("the context ended after %s, want at most 36 s for a lease of 30 s", held)
 					}
-					b.set(func() { b.away = false })
+					b.set(func() { b.unreachable = false })
 					cancel()
 					return nil // acknowledges the message although its lease expired
 				})
@@ -215,11 +216,11 @@ func TestLostLeaseIsTold(t *testing.T) {
 	}
 }
 
-func TestRefusedAckEndsTheLoop(t *testing.T) {
+func TestRejectedAckEndsTheLoop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker("a")
-		b.refuse = "ack"
+		b.reject = "ack"
 		var last error
 		for msg, err := range b.subscription(t).Messages(t.Context()) {
 			if last = err; err == nil {

@@ -40,18 +40,18 @@ func (p retryPolicy) do(ctx context.Context, repeatable bool, call func(context.
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("%w (%w)", context.Cause(ctx), describe(err))
+			return fmt.Errorf("%w (%w)", context.Cause(ctx), wrapNetworkError(err))
 		}
-		wait, again := p.wait(err, attempt, repeatable)
-		if !again {
-			return describe(err)
+		wait, retry := p.wait(err, attempt, repeatable)
+		if !retry {
+			return wrapNetworkError(err)
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("%w (%w)", context.Cause(ctx), describe(err))
+			return fmt.Errorf("%w (%w)", context.Cause(ctx), wrapNetworkError(err))
 		}
 	}
 }
@@ -77,8 +77,8 @@ func (p retryPolicy) wait(err error, attempt int, repeatable bool) (time.Duratio
 		}
 		return max(jitter(attempt), refused.RetryAfter), true
 	}
-	var never *permanentError
-	if errors.As(err, &never) || !repeatable && !unsent(err) {
+	var permanentErr *permanentError
+	if errors.As(err, &permanentErr) || !repeatable && !notSent(err) {
 		return 0, false
 	}
 	return jitter(attempt), true
@@ -91,20 +91,20 @@ func jitter(attempt int) time.Duration {
 	return wait/2 + rand.N(wait/2)
 }
 
-// unsent reports whether the call cannot have reached the server.
-func unsent(err error) bool {
+// notSent reports whether the call cannot have reached the server.
+func notSent(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// describe wraps a network error as ErrUnavailable and returns other errors unchanged.
-func describe(err error) error {
+// wrapNetworkError wraps a network error as ErrUnavailable and returns other errors unchanged.
+func wrapNetworkError(err error) error {
 	var refused *Error
-	var never *permanentError
+	var permanentErr *permanentError
 	var gone *unreachable
 	switch {
-	case errors.As(err, &never):
-		return never.err
+	case errors.As(err, &permanentErr):
+		return permanentErr.err
 	case errors.As(err, &refused), errors.As(err, &gone):
 		return err
 	}

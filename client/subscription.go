@@ -83,7 +83,7 @@ func (s *Subscription) Create(ctx context.Context, options SubscriptionOptions) 
 
 // Delete deletes the subscription. Without force, ErrInvalid means that it has consumers.
 func (s *Subscription) Delete(ctx context.Context, force bool) error {
-	return s.call(ctx, http.MethodDelete, "", flag("force", force), nil, nil)
+	return s.call(ctx, http.MethodDelete, "", flagQuery("force", force), nil, nil)
 }
 
 // Reset moves the subscription: messages before the position count as acknowledged, those from
@@ -91,18 +91,18 @@ func (s *Subscription) Delete(ctx context.Context, force bool) error {
 func (s *Subscription) Reset(ctx context.Context, to Position) error {
 	if !to.time.IsZero() {
 		ms := max(to.time.UnixMilli(), 0)
-		return s.repeatable(ctx, http.MethodPost, "/resetcursor/"+strconv.FormatInt(ms, 10), nil)
+		return s.callIdempotent(ctx, http.MethodPost, "/resetcursor/"+strconv.FormatInt(ms, 10), nil)
 	}
 	body, err := to.body()
 	if err != nil {
 		return fmt.Errorf("parsing the position: %w", err)
 	}
-	return s.repeatable(ctx, http.MethodPost, "/resetcursor", body)
+	return s.callIdempotent(ctx, http.MethodPost, "/resetcursor", body)
 }
 
 // SkipAll acknowledges all messages of the backlog.
 func (s *Subscription) SkipAll(ctx context.Context) error {
-	return s.repeatable(ctx, http.MethodPost, "/skip_all", nil)
+	return s.callIdempotent(ctx, http.MethodPost, "/skip_all", nil)
 }
 
 // Properties returns the properties of the subscription, which include its settings.
@@ -114,7 +114,7 @@ func (s *Subscription) Properties(ctx context.Context) (map[string]string, error
 
 // SetProperties replaces the subscription's properties.
 func (s *Subscription) SetProperties(ctx context.Context, properties map[string]string) error {
-	return s.repeatable(ctx, http.MethodPut, "/properties", orEmpty(properties))
+	return s.callIdempotent(ctx, http.MethodPut, "/properties", orEmpty(properties))
 }
 
 // Stats returns the statistics of the subscription.
@@ -160,18 +160,18 @@ func (s *Subscription) path(suffix string) string {
 	return s.t.path(messageRoot, "/"+url.PathEscape(s.name)+suffix)
 }
 
-func (s *Subscription) call(ctx context.Context, method, suffix string, query url.Values, body, answer any) error {
+func (s *Subscription) call(ctx context.Context, method, suffix string, query url.Values, body, result any) error {
 	if s.err != nil {
 		return s.err
 	}
-	return s.t.call(ctx, method, s.t.admin("/subscription/"+url.PathEscape(s.name)+suffix), query, body, answer)
+	return s.t.call(ctx, method, s.t.admin("/subscription/"+url.PathEscape(s.name)+suffix), query, body, result)
 }
 
-func (s *Subscription) repeatable(ctx context.Context, method, suffix string, body any) error {
+func (s *Subscription) callIdempotent(ctx context.Context, method, suffix string, body any) error {
 	if s.err != nil {
 		return s.err
 	}
-	return s.t.repeatable(ctx, method, s.t.admin("/subscription/"+url.PathEscape(s.name)+suffix), nil, body, nil)
+	return s.t.callIdempotent(ctx, method, s.t.admin("/subscription/"+url.PathEscape(s.name)+suffix), nil, body, nil)
 }
 
 // settle makes a call on delivered messages. These calls are idempotent.
@@ -221,7 +221,7 @@ func (s *Subscription) Fetch(ctx context.Context, maxMessages int, wait, lease t
 	if lease > 0 {
 		body["ackTimeoutMillis"] = lease.Milliseconds()
 	}
-	var answer struct {
+	var result struct {
 		Messages []wireReceived `json:"messages"`
 	}
 	// If the response is lost, the messages are delivered again when their leases expire.
@@ -229,13 +229,13 @@ func (s *Subscription) Fetch(ctx context.Context, maxMessages int, wait, lease t
 		Method: http.MethodPost, Path: s.path("/messages"), Idempotent: true,
 		Timeout: wait + s.t.c.timeout,
 	}
-	if err := s.t.c.callJSON(ctx, request, body, &answer); err != nil {
+	if err := s.t.c.callJSON(ctx, request, body, &result); err != nil {
 		return nil, err
 	}
-	received := make([]Received, len(answer.Messages))
-	for i := range answer.Messages {
+	received := make([]Received, len(result.Messages))
+	for i := range result.Messages {
 		var err error
-		if received[i], err = answer.Messages[i].received(); err != nil {
+		if received[i], err = result.Messages[i].received(); err != nil {
 			return nil, err
 		}
 	}

@@ -22,20 +22,20 @@ func (t *Topic) Tail(ctx context.Context, from Position) iter.Seq2[*Received, er
 }
 
 // tail is Tail with a callback for the server's heartbeats.
-func (t *Topic) tail(ctx context.Context, from Position, quiet func()) iter.Seq2[*Received, error] {
+func (t *Topic) tail(ctx context.Context, from Position, onHeartbeat func()) iter.Seq2[*Received, error] {
 	return func(yield func(*Received, error) bool) {
 		if t.err != nil {
 			yield(nil, t.err)
 			return
 		}
-		tail := &tail{t: t, from: from, quiet: quiet, seen: make(map[[2]int64]int64)}
+		tail := &tail{t: t, from: from, onHeartbeat: onHeartbeat, lastEntries: make(map[[2]int64]int64)}
 		for attempt := 1; ctx.Err() == nil; attempt++ {
 			before := tail.count
 			more, err := tail.connect(ctx, yield)
 			switch {
 			case !more || ctx.Err() != nil:
 				return
-			case err != nil && (!tail.connected || !passing(err)):
+			case err != nil && (!tail.connected || !isTemporary(err)):
 				yield(nil, err)
 				return
 			case tail.count > before:
@@ -53,14 +53,14 @@ func (t *Topic) tail(ctx context.Context, from Position, quiet func()) iter.Seq2
 
 // tail is the state of a Tail.
 type tail struct {
-	t         *Topic
-	from      Position
-	quiet     func()
-	connected bool
-	since     time.Time // time of the first connection by the server's clock
-	last      string    // id of the last message
-	count     int
-	seen      map[[2]int64]int64 // last entry by ledger and partition
+	t           *Topic
+	from        Position
+	onHeartbeat func()
+	connected   bool
+	since       time.Time // time of the first connection by the server's clock
+	last        string    // id of the last message
+	count       int
+	lastEntries map[[2]int64]int64 // last entry by ledger and partition
 }
 
 // query returns the query with the position of the next connection.
@@ -120,11 +120,11 @@ func (t *tail) connect(ctx context.Context, yield func(*Received, error) bool) (
 	for {
 		event, err := events.next()
 		if err != nil {
-			return true, ended(err)
+			return true, connectionEnd(err)
 		}
 		silence.Reset(maxSilence)
 		if event.beat {
-			t.quiet()
+			t.onHeartbeat()
 		}
 		switch event.kind {
 		case "error":
@@ -159,23 +159,23 @@ func (t *tail) message(data []byte) (*Received, error) {
 		return nil, fmt.Errorf("decoding a message event: %w", err)
 	}
 	place := [2]int64{id.ledger, id.partition}
-	if last, ok := t.seen[place]; ok && id.entry <= last {
+	if last, ok := t.lastEntries[place]; ok && id.entry <= last {
 		return nil, nil
 	}
-	t.seen[place], t.last = id.entry, received.ID
+	t.lastEntries[place], t.last = id.entry, received.ID
 	t.count++
 	return &received, nil
 }
 
-// ended returns nil or ErrUnavailable for a connection that was closed or broke, so that Tail
+// connectionEnd returns nil or ErrUnavailable for a connection that was closed or broke, so that Tail
 // reconnects.
-func ended(err error) error {
+func connectionEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	var never *permanentError
-	if errors.As(err, &never) {
-		return never.err
+	var permanentErr *permanentError
+	if errors.As(err, &permanentErr) {
+		return permanentErr.err
 	}
 	return &unreachable{err}
 }

@@ -45,8 +45,8 @@ type staticToken string
 
 func (t staticToken) Token(context.Context) (Token, error) { return Token{Value: string(t)}, nil }
 
-// fileCheck is the interval at which a token file is checked for changes.
-const fileCheck = 10 * time.Second
+// fileCheckInterval is the interval at which a token file is checked for changes.
+const fileCheckInterval = 10 * time.Second
 
 // FileToken returns a TokenSource that reads the token from a file and trims white space. It
 // reads the file again when it has changed, which it checks every ten seconds, and when the
@@ -67,7 +67,7 @@ func (f *fileToken) Token(context.Context) (Token, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	if f.token.Value != "" && now.Sub(f.checked) < fileCheck {
+	if f.token.Value != "" && now.Sub(f.checked) < fileCheckInterval {
 		return f.token, nil
 	}
 	info, err := os.Stat(f.path)

@@ -94,7 +94,7 @@ func (t *Topic) Delete(ctx context.Context, force bool) error {
 	if count > 0 {
 		path = t.admin("/partitions")
 	}
-	return t.call(ctx, http.MethodDelete, path, flag("force", force), nil, nil)
+	return t.call(ctx, http.MethodDelete, path, flagQuery("force", force), nil, nil)
 }
 
 // Partitions returns the number of partitions, or 0 for a topic without partitions.
@@ -120,7 +120,7 @@ func (t *Topic) Properties(ctx context.Context) (map[string]string, error) {
 
 // SetProperties adds or replaces properties.
 func (t *Topic) SetProperties(ctx context.Context, properties map[string]string) error {
-	return t.repeatable(ctx, http.MethodPut, t.admin("/properties"), nil, orEmpty(properties), nil)
+	return t.callIdempotent(ctx, http.MethodPut, t.admin("/properties"), nil, orEmpty(properties), nil)
 }
 
 // DeleteProperty removes one property.
@@ -160,23 +160,23 @@ func (c *Client) Topics(ctx context.Context, namespace string) ([]TopicEntry, er
 }
 
 // call makes a call that is idempotent only if it is a GET.
-func (t *Topic) call(ctx context.Context, method, path string, query url.Values, body, answer any) error {
+func (t *Topic) call(ctx context.Context, method, path string, query url.Values, body, result any) error {
 	if t.err != nil {
 		return t.err
 	}
-	return t.c.callJSON(ctx, &Request{Method: method, Path: path, Query: query}, body, answer)
+	return t.c.callJSON(ctx, &Request{Method: method, Path: path, Query: query}, body, result)
 }
 
-// repeatable makes an idempotent call.
-func (t *Topic) repeatable(ctx context.Context, method, path string, query url.Values, body, answer any) error {
+// callIdempotent makes an idempotent call.
+func (t *Topic) callIdempotent(ctx context.Context, method, path string, query url.Values, body, result any) error {
 	if t.err != nil {
 		return t.err
 	}
-	return t.c.callJSON(ctx, &Request{Method: method, Path: path, Query: query, Idempotent: true}, body, answer)
+	return t.c.callJSON(ctx, &Request{Method: method, Path: path, Query: query, Idempotent: true}, body, result)
 }
 
 // callJSON sends body as JSON and decodes the JSON of the response. Body and target may be nil.
-func (c *Client) callJSON(ctx context.Context, r *Request, body, answer any) error {
+func (c *Client) callJSON(ctx context.Context, r *Request, body, result any) error {
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
@@ -185,13 +185,13 @@ func (c *Client) callJSON(ctx context.Context, r *Request, body, answer any) err
 		r.Body, r.Header = text, http.Header{"Content-Type": {"application/json"}}
 	}
 	response, err := c.Do(ctx, r)
-	if err != nil || answer == nil || len(response.Body) == 0 {
+	if err != nil || result == nil || len(response.Body) == 0 {
 		return err
 	}
-	return response.JSON(answer)
+	return response.JSON(result)
 }
 
-func flag(name string, set bool) url.Values {
+func flagQuery(name string, set bool) url.Values {
 	if !set {
 		return nil
 	}

@@ -36,13 +36,13 @@ func (t *Topic) schema(ctx context.Context, suffix string) (*TopicSchema, error)
 // version. ErrConflict means that the schema is not compatible.
 func (t *Topic) SetSchema(ctx context.Context, schema TopicSchema) (int64, error) {
 	body := map[string]any{"type": schema.Type, "schema": schema.Text, "properties": orEmpty(schema.Properties)}
-	var answer struct {
+	var result struct {
 		Version struct {
 			Version int64 `json:"version"`
 		} `json:"version"`
 	}
-	err := t.repeatable(ctx, http.MethodPost, t.path(adminRoot+"schemas/", "/schema"), nil, body, &answer)
-	return answer.Version.Version, err
+	err := t.callIdempotent(ctx, http.MethodPost, t.path(adminRoot+"schemas/", "/schema"), nil, body, &result)
+	return result.Version.Version, err
 }
 
 // DeleteSchema deletes the topic's schema.

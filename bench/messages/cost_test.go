@@ -47,16 +47,16 @@ func TestMain(m *testing.M) {
 	testserver.Main(m, &binary)
 }
 
-// side is one of the two measured servers.
-type side struct {
+// target is one of the two measured servers.
+type target struct {
 	token       string
 	pid         int
 	connections []*rawhttp.Connection
 }
 
-func connect(b *testing.B, address, token string, pid int) *side {
+func connect(b *testing.B, address, token string, pid int) *target {
 	b.Helper()
-	s := &side{token: token, pid: pid}
+	s := &target{token: token, pid: pid}
 	for range connections {
 		c, err := rawhttp.Dial(address)
 		if err != nil {
@@ -73,7 +73,7 @@ type row struct {
 	name     string
 	calls    int // per connection and round
 	messages int // per call
-	do       func(s *side, c *rawhttp.Connection) error
+	do       func(s *target, c *rawhttp.Connection) error
 }
 
 const (
@@ -89,10 +89,10 @@ func rows(token string) []row {
 	consume := rawhttp.Request(http.MethodPost, topic+"/"+subscription+"/message", token, consumeHeaders,
 		`{"timeoutMillis":3000}`)
 	list := []row{
-		{"produce", calls, 1, func(_ *side, c *rawhttp.Connection) error {
+		{"produce", calls, 1, func(_ *target, c *rawhttp.Connection) error {
 			return expect(c, produce, http.StatusCreated)
 		}},
-		{consumeRow, calls, 1, func(s *side, c *rawhttp.Connection) error {
+		{consumeRow, calls, 1, func(s *target, c *rawhttp.Connection) error {
 			status, id, err := c.Send(consume, "X-Msg-Message-Id")
 			if err != nil || status != http.StatusOK {
 				return fmt.Errorf("consuming: status %d, %w", status, err)
@@ -105,7 +105,7 @@ func rows(token string) []row {
 		batch := rawhttp.Request(http.MethodPost, topic+"/messages", token, jsonHeaders, batchOf(size))
 		list = append(list, row{
 			fmt.Sprintf("batch of %d, %d B each", batchSize, size), calls / 16, batchSize,
-			func(_ *side, c *rawhttp.Connection) error {
+			func(_ *target, c *rawhttp.Connection) error {
 				return expect(c, batch, http.StatusCreated)
 			},
 		})
@@ -126,14 +126,14 @@ func expect(c *rawhttp.Connection, request []byte, want int) error {
 	return err
 }
 
-// spend lets every connection make its calls and returns the CPU time that the server
+// measure lets every connection make its calls and returns the CPU time that the server
 // spent on them.
-func (s *side) spend(b *testing.B, r *row) time.Duration {
+func (s *target) measure(b *testing.B, r *row) time.Duration {
 	b.Helper()
-	before := spent(b, s.pid)
-	var group sync.WaitGroup
+	before := cpuTime(b, s.pid)
+	var wg sync.WaitGroup
 	for _, c := range s.connections {
-		group.Go(func() {
+		wg.Go(func() {
 			for range r.calls {
 				if err := r.do(s, c); err != nil {
 					b.Error(err)
@@ -142,11 +142,11 @@ func (s *side) spend(b *testing.B, r *row) time.Duration {
 			}
 		})
 	}
-	group.Wait()
-	return spent(b, s.pid) - before
+	wg.Wait()
+	return cpuTime(b, s.pid) - before
 }
 
-func spent(b *testing.B, pid int) time.Duration {
+func cpuTime(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	d, err := process.CPU(pid)
 	if err != nil {
@@ -177,7 +177,7 @@ func BenchmarkServerCost(b *testing.B) {
 		for round := range rounds + 1 {
 			for i := range list {
 				r := &list[i]
-				x, y := bare.spend(b, r), real.spend(b, r)
+				x, y := bare.measure(b, r), real.measure(b, r)
 				if round == 0 || b.Failed() {
 					continue // warm-up round
 				}
@@ -202,7 +202,7 @@ func BenchmarkServerCost(b *testing.B) {
 }
 
 // profile saves a CPU profile of the server for each kind of call.
-func profile(b *testing.B, s *side, ops, dir string, list []row) {
+func profile(b *testing.B, s *target, ops, dir string, list []row) {
 	b.Helper()
 	for i := range list {
 		done := make(chan error, 1)
@@ -212,9 +212,9 @@ func profile(b *testing.B, s *side, ops, dir string, list []row) {
 		}()
 		for saved := false; !saved; {
 			if list[i].name == consumeRow { // produce messages to consume first
-				s.spend(b, &list[0])
+				s.measure(b, &list[0])
 			}
-			s.spend(b, &list[i])
+			s.measure(b, &list[i])
 			select {
 			case err := <-done:
 				if err != nil {

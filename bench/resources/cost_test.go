@@ -82,7 +82,7 @@ func costServers(b *testing.B) []*costServer {
 			pids:       strings.Split(os.Getenv(peerPIDVariable), ","),
 			apiVersion: "v1", kind: "ConfigMap", path: "/api/v1", plural: "configmaps", body: "data",
 		}
-		if _, err := peer.spent(); err != nil {
+		if _, err := peer.cpuTime(); err != nil {
 			b.Fatalf("%s: %v", peerPIDVariable, err)
 		}
 		servers = append(servers, peer)

@@ -82,26 +82,26 @@ func (s *costServer) call(ctx context.Context, method, path, contentType string,
 	if err != nil {
 		return err
 	}
-	answer, err := io.ReadAll(response.Body)
+	content, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
 	switch {
 	case err != nil:
 		return err
 	case response.StatusCode/100 != 2:
-		return fmt.Errorf("%s %s at %s: %s: %s", method, path, s.name, response.Status, answer)
+		return fmt.Errorf("%s %s at %s: %s: %s", method, path, s.name, response.Status, content)
 	case look != nil:
-		return look(answer)
+		return look(content)
 	}
 	return nil
 }
 
 // each distributes n calls over the callers.
 func (s *costServer) each(n int, call func(i int) error) error {
-	var group sync.WaitGroup
+	var wg sync.WaitGroup
 	var next atomic.Int64
 	failed := make(chan error, costCallers)
 	for range min(costCallers, n) {
-		group.Go(func() {
+		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
 				if err := call(int(i)); err != nil {
 					failed <- err
@@ -110,7 +110,7 @@ func (s *costServer) each(n int, call func(i int) error) error {
 			}
 		})
 	}
-	group.Wait()
+	wg.Wait()
 	close(failed)
 	var all error
 	for err := range failed {
@@ -119,8 +119,8 @@ func (s *costServer) each(n int, call func(i int) error) error {
 	return all
 }
 
-// spent returns the CPU time of the server's processes so far.
-func (s *costServer) spent() (time.Duration, error) {
+// cpuTime returns the CPU time of the server's processes so far.
+func (s *costServer) cpuTime() (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range s.pids {
 		n, err := strconv.Atoi(strings.TrimSpace(pid))
@@ -136,9 +136,9 @@ func (s *costServer) spent() (time.Duration, error) {
 	return sum, nil
 }
 
-// wanted returns the time that the server's threads ran or waited for a CPU. On a busy
+// runnableTime returns the time that the server's threads ran or waited for a CPU. On a busy
 // machine a thread with work may run rarely, so CPU time alone would look idle.
-func (s *costServer) wanted() (time.Duration, error) {
+func (s *costServer) runnableTime() (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range s.pids {
 		threads, err := filepath.Glob(filepath.Join("/proc", strings.TrimSpace(pid), "task", "*", "schedstat"))
@@ -158,13 +158,13 @@ func (s *costServer) wanted() (time.Duration, error) {
 	return sum, nil
 }
 
-// settled waits until the server has finished the work that the calls caused, such as
+// cpuTimeWhenIdle waits until the server has finished the work that the calls caused, such as
 // its controllers' writes, and then returns its CPU time.
-func (s *costServer) settled(ctx context.Context) (time.Duration, error) {
+func (s *costServer) cpuTimeWhenIdle(ctx context.Context) (time.Duration, error) {
 	const window, idle, most = 100 * time.Millisecond, 10 * time.Millisecond, 300
 	ticker := time.NewTicker(window)
 	defer ticker.Stop()
-	before, err := s.wanted()
+	before, err := s.runnableTime()
 	for i, quiet := 0, 0; err == nil && i < most && quiet < 2; i++ {
 		select {
 		case <-ticker.C:
@@ -172,7 +172,7 @@ func (s *costServer) settled(ctx context.Context) (time.Duration, error) {
 			return 0, ctx.Err()
 		}
 		var now time.Duration
-		now, err = s.wanted()
+		now, err = s.runnableTime()
 		if quiet++; now-before > idle {
 			quiet = 0
 		}
@@ -181,7 +181,7 @@ func (s *costServer) settled(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.spent()
+	return s.cpuTime()
 }
 
 // round makes every call in a namespace of its own and adds the cost of each, in ms, to measured.
@@ -196,14 +196,14 @@ func (s *costServer) round(tb testing.TB, n amounts, measured map[string][]float
 	}
 	calls := s.calls(ctx, s.path+"/namespaces/"+namespace+"/"+s.plural, n)
 	for _, row := range costRows {
-		before, err := s.settled(ctx)
+		before, err := s.cpuTimeWhenIdle(ctx)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		if err := s.each(calls[row].times, calls[row].call); err != nil {
 			tb.Fatalf("%s: %v", row, err)
 		}
-		after, err := s.settled(ctx)
+		after, err := s.cpuTimeWhenIdle(ctx)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -239,8 +239,8 @@ func (s *costServer) calls(ctx context.Context, collection string, n amounts) ma
 				i%min(100, n.objects), i))
 		}},
 		"list of 1,000": {n.lists, func(int) error {
-			return s.call(ctx, http.MethodGet, collection, "", nil, func(answer []byte) error {
-				if found := bytes.Count(answer, []byte(`"uid":`)); found != n.objects {
+			return s.call(ctx, http.MethodGet, collection, "", nil, func(content []byte) error {
+				if found := bytes.Count(content, []byte(`"uid":`)); found != n.objects {
 					return fmt.Errorf("list at %s has %d items, want %d", s.name, found, n.objects)
 				}
 				return nil

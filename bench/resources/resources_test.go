@@ -119,10 +119,10 @@ func user(name string) *v1alpha1.User {
 
 func fill(b *testing.B, api typed.UserInterface, n int) {
 	b.Helper()
-	var group sync.WaitGroup
+	var wg sync.WaitGroup
 	numbers := make(chan int)
 	for range callers {
-		group.Go(func() {
+		wg.Go(func() {
 			for i := range numbers {
 				if _, err := api.Create(b.Context(), user(fmt.Sprint("u", i)), metav1.CreateOptions{}); err != nil {
 					b.Error(err)
@@ -134,14 +134,14 @@ func fill(b *testing.B, api typed.UserInterface, n int) {
 		numbers <- i
 	}
 	close(numbers)
-	group.Wait()
+	wg.Wait()
 }
 
 // inParallel has concurrent callers make b.N calls.
 func inParallel(b *testing.B, call func(ctx context.Context, i int64) error) {
 	b.Helper()
 	var next atomic.Int64
-	cpu := spent(b)
+	cpu := cpuTime(b)
 	b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0)))
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
@@ -163,12 +163,12 @@ func report(b *testing.B, n float64, cpu time.Duration) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(n/b.Elapsed().Seconds(), "per-second")
 	if shared.server != nil {
-		b.ReportMetric(float64((spent(b)-cpu).Microseconds())/n, "server-cpu-µs")
+		b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/n, "server-cpu-µs")
 	}
 }
 
-// spent returns the CPU time of the server so far.
-func spent(b *testing.B) time.Duration {
+// cpuTime returns the CPU time of the server so far.
+func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	if shared.server == nil {
 		return 0
@@ -318,7 +318,7 @@ func BenchmarkWatchFanOut(b *testing.B) {
 				}
 			})
 		}
-		cpu := spent(b)
+		cpu := cpuTime(b)
 		b.ResetTimer()
 		for i := range b.N {
 			patch := fmt.Sprintf(`{"metadata":{"labels":{"fan":"%d"}}}`, i)

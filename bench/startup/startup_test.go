@@ -42,7 +42,7 @@ func BenchmarkAgain(b *testing.B) {
 	binary := build(b)
 	server, _ := start(b, binary, testserver.Options{})
 	stop(b, server)
-	again(b, binary, server.DataDir)
+	restart(b, binary, server.DataDir)
 }
 
 // BenchmarkFilled measures a start on a data directory with many resources.
@@ -51,10 +51,10 @@ func BenchmarkFilled(b *testing.B) {
 	server, _ := start(b, binary, testserver.Options{})
 	fill(b, server)
 	stop(b, server)
-	again(b, binary, server.DataDir)
+	restart(b, binary, server.DataDir)
 }
 
-func again(b *testing.B, binary, data string) {
+func restart(b *testing.B, binary, data string) {
 	b.Helper()
 	var starts, stops, memory time.Duration
 	for b.Loop() {
@@ -139,12 +139,12 @@ func fill(b *testing.B, server *testserver.Server) {
 		}
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}}
-	group, ctx := errgroup.WithContext(b.Context())
-	group.SetLimit(callers)
+	tasks, ctx := errgroup.WithContext(b.Context())
+	tasks.SetLimit(callers)
 	for i := range count {
-		group.Go(func() error { return create(ctx, client, server, i) })
+		tasks.Go(func() error { return create(ctx, client, server, i) })
 	}
-	if err := group.Wait(); err != nil {
+	if err := tasks.Wait(); err != nil {
 		b.Fatal(err)
 	}
 }

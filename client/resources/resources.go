@@ -38,17 +38,17 @@ const (
 	Version = "v1alpha1"
 )
 
-func own(resource, kind string) Kind {
+func freshetKind(resource, kind string) Kind {
 	return Kind{Group: Group, Version: Version, Resource: resource, Kind: kind, Namespaced: true}
 }
 
 // Frequently used kinds.
 var (
-	ServiceAccounts    = own("serviceaccounts", "ServiceAccount")
-	APIKeys            = own("apikeys", "APIKey")
-	RoleBindings       = own("rolebindings", "RoleBinding")
-	MessagingInstances = own("messaginginstances", "MessagingInstance")
-	MessagingClusters  = own("messagingclusters", "MessagingCluster")
+	ServiceAccounts    = freshetKind("serviceaccounts", "ServiceAccount")
+	APIKeys            = freshetKind("apikeys", "APIKey")
+	RoleBindings       = freshetKind("rolebindings", "RoleBinding")
+	MessagingInstances = freshetKind("messaginginstances", "MessagingInstance")
+	MessagingClusters  = freshetKind("messagingclusters", "MessagingCluster")
 	Organizations      = Kind{Version: "v1", Resource: "namespaces", Kind: "Namespace"}
 )
 

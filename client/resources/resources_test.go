@@ -45,9 +45,9 @@ var ci = resources.Ref{Kind: resources.ServiceAccounts, Organization: "acme", Na
 
 func TestListFollowsPages(t *testing.T) {
 	t.Parallel()
-	var asked []url.Values
+	var queries []url.Values
 	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
-		asked = append(asked, request.URL.Query())
+		queries = append(queries, request.URL.Query())
 		if request.URL.Query().Get("continue") == "" {
 			_, _ = io.WriteString(w, `{"metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}]}`)
 			return
@@ -63,13 +63,13 @@ func TestListFollowsPages(t *testing.T) {
 	if text, err := json.Marshal(list[1].Field("spec", "big")); err != nil || string(text) != "9007199254740993" {
 		t.Errorf("large number: got %s, %v; want 9007199254740993", text, err)
 	}
-	if len(asked) != 2 || asked[1].Get("limit") != "1" || asked[1].Get("labelSelector") != "a=b" ||
-		asked[1].Get("continue") != "more" {
-		t.Errorf("queries: got %v, want two pages with the same selector", asked)
+	if len(queries) != 2 || queries[1].Get("limit") != "1" || queries[1].Get("labelSelector") != "a=b" ||
+		queries[1].Get("continue") != "more" {
+		t.Errorf("queries: got %v, want two pages with the same selector", queries)
 	}
 }
 
-func TestWarningsArePassedOn(t *testing.T) {
+func TestWarningsAreForwarded(t *testing.T) {
 	t.Parallel()
 	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
 		if got := request.URL.Query().Get("fieldValidation"); got != "Strict" {
@@ -80,20 +80,20 @@ func TestWarningsArePassedOn(t *testing.T) {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, account("ci", "1", "False"))
 	})
-	var told []string
-	r.Warn = func(text string) { told = append(told, text) }
+	var warnings []string
+	r.Warn = func(text string) { warnings = append(warnings, text) }
 	if _, err := r.Create(t.Context(), resources.ServiceAccounts, "acme", map[string]any{},
 		resources.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Join(told, "|") != `say "acme" again` {
-		t.Errorf("warnings: got %q, want one", told)
+	if strings.Join(warnings, "|") != `say "acme" again` {
+		t.Errorf("warnings: got %q, want one", warnings)
 	}
 }
 
-// TestWaitMissesNothing: Wait misses no change between its read and its watch, because the watch begins at the
+// TestWaitMissesNoChange: Wait misses no change between its read and its watch, because the watch begins at the
 // resource version of the read.
-func TestWaitMissesNothing(t *testing.T) {
+func TestWaitMissesNoChange(t *testing.T) {
 	t.Parallel()
 	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
 		query := request.URL.Query()
@@ -118,20 +118,20 @@ func TestWaitMissesNothing(t *testing.T) {
 	}
 }
 
-// TestWaitLooksAgain: Wait reads the object again when its watch ends, breaks, or has expired.
-func TestWaitLooksAgain(t *testing.T) {
+// TestWaitReadsAgain: Wait reads the object again when its watch ends, breaks, or has expired.
+func TestWaitReadsAgain(t *testing.T) {
 	t.Parallel()
-	var looks atomic.Int32
+	var reads atomic.Int32
 	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
 		if request.URL.Query().Get("watch") == "" {
 			ready := "False"
-			if looks.Add(1) == 4 {
+			if reads.Add(1) == 4 {
 				ready = "True"
 			}
 			_, _ = io.WriteString(w, account("ci", "7", ready))
 			return
 		}
-		switch looks.Load() {
+		switch reads.Load() {
 		case 1: // ends
 		case 2:
 			_, _ = io.WriteString(w, event("ERROR", `{"code": 410, "reason": "Expired", "message": "too old"}`))
@@ -141,8 +141,8 @@ func TestWaitLooksAgain(t *testing.T) {
 	})
 	object, err := r.Wait(t.Context(), ci,
 		func(o resources.Object) (bool, error) { return o.Condition("Ready").Status == "True", nil })
-	if err != nil || object.Name() != "ci" || looks.Load() != 4 {
-		t.Errorf("got %v, %v after %d reads; want ci after 4", object, err, looks.Load())
+	if err != nil || object.Name() != "ci" || reads.Load() != 4 {
+		t.Errorf("got %v, %v after %d reads; want ci after 4", object, err, reads.Load())
 	}
 }
 
@@ -165,7 +165,7 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestWatchGoesOnWhereItBrokeOff(t *testing.T) {
+func TestWatchContinuesAfterABrokenConnection(t *testing.T) {
 	t.Parallel()
 	var versions []string
 	r := connect(t, func(w http.ResponseWriter, request *http.Request) {

@@ -40,8 +40,8 @@ func (c *Client) WatchTable(ctx context.Context, kind Kind, organization string,
 // errStop is returned by watchOnce when yield has returned false.
 var errStop = errors.New("stop")
 
-// pause is the minimum interval between two watch requests.
-const pause = 200 * time.Millisecond
+// watchInterval is the minimum interval between two watch requests.
+const watchInterval = 200 * time.Millisecond
 
 func (c *Client) watch(ctx context.Context, kind Kind, organization string, o ListOptions,
 	accept string,
@@ -64,9 +64,9 @@ func (c *Client) watch(ctx context.Context, kind Kind, organization string, o Li
 				yield(Event{}, err)
 				return
 			}
-			if time.Since(begin) < pause {
+			if time.Since(begin) < watchInterval {
 				select {
-				case <-time.After(pause):
+				case <-time.After(watchInterval):
 				case <-ctx.Done():
 				}
 			}
@@ -100,7 +100,7 @@ func (c *Client) watchOnce(ctx context.Context, kind Kind, organization string, 
 			Object json.RawMessage `json:"object"`
 		}
 		if err := decoder.Decode(&wire); err != nil {
-			return ended(err)
+			return connectionEnd(err)
 		}
 		event, next, err := readEvent(wire.Type, wire.Object, accept == tableJSON)
 		if err != nil {
@@ -115,8 +115,8 @@ func (c *Client) watchOnce(ctx context.Context, kind Kind, organization string, 
 	}
 }
 
-// ended returns nil for the end of a stream, and ErrUnavailable for a broken connection.
-func ended(err error) error {
+// connectionEnd returns nil for the end of a stream, and ErrUnavailable for a broken connection.
+func connectionEnd(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		return fmt.Errorf("decoding watch events: %w", err)
@@ -194,7 +194,7 @@ func (c *Client) Wait(ctx context.Context, ref Ref, done func(Object) (bool, err
 			return object, err
 		}
 		select { // the connection has ended, so Get is called again after a pause
-		case <-time.After(pause):
+		case <-time.After(watchInterval):
 		case <-ctx.Done():
 		}
 	}

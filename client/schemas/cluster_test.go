@@ -63,11 +63,11 @@ func TestNamedClusters(t *testing.T) {
 			break
 		}
 	}
-	nobody := must[*client.Client](t)(client.New(client.Config{
+	missing := must[*client.Client](t)(client.New(client.Config{
 		BaseURL: server.URL, TokenSource: client.StaticToken(server.Token), Organization: "acme", Cluster: "nowhere",
 	}))
-	defer nobody.Close()
-	if _, err := schemas.New(nobody).Subjects(ctx, false); !errors.Is(err, client.ErrNotFound) {
+	defer missing.Close()
+	if _, err := schemas.New(missing).Subjects(ctx, false); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("missing cluster: got %v, want ErrNotFound", err)
 	}
 }

@@ -33,8 +33,8 @@ type latest struct {
 	until time.Time
 }
 
-// latestFor is how long the latest version of a subject is cached.
-const latestFor = time.Minute
+// latestTTL is how long the latest version of a subject is cached.
+const latestTTL = time.Minute
 
 // maxSchemas is the maximum number of entries of each cache.
 const maxSchemas = 10_000
@@ -87,7 +87,7 @@ func (c *Codec) EncodeWithID(ctx context.Context, id int, value any) ([]byte, er
 		return nil, err
 	}
 	payload, err := f.encode(value)
-	return framed(id, payload, err)
+	return withID(id, payload, err)
 }
 
 // EncodeJSON encodes a JSON text with the latest version of a subject.
@@ -101,7 +101,7 @@ func (c *Codec) EncodeJSON(ctx context.Context, subject string, text []byte) ([]
 		return nil, err
 	}
 	payload, err := f.encodeJSON(text)
-	return framed(id, payload, err)
+	return withID(id, payload, err)
 }
 
 // Decode decodes a payload with the schema of its id.
@@ -147,7 +147,7 @@ func SplitID(data []byte) (id int, payload []byte, ok bool) {
 	return int(binary.BigEndian.Uint32(data[1:5])), data[5:], true
 }
 
-func framed(id int, payload []byte, err error) ([]byte, error) {
+func withID(id int, payload []byte, err error) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding by schema %d: %w", id, err)
 	}
@@ -171,7 +171,7 @@ func (c *Codec) latest(ctx context.Context, subject string) (int, error) {
 	if len(c.latests) >= maxSchemas {
 		clear(c.latests)
 	}
-	c.latests[subject] = latest{v.ID, time.Now().Add(latestFor)}
+	c.latests[subject] = latest{v.ID, time.Now().Add(latestTTL)}
 	return v.ID, nil
 }
 

@@ -44,15 +44,15 @@ func (r *Registry) CheckVersion(ctx context.Context, subject string, version int
 }
 
 func (r *Registry) check(ctx context.Context, path string, schema Schema) (*Compatibility, error) {
-	var answer struct {
+	var result struct {
 		Compatible bool     `json:"is_compatible"`
 		Messages   []string `json:"messages"`
 	}
-	if err := r.call(ctx, http.MethodPost, path, url.Values{"verbose": {"true"}}, schema, &answer); err != nil {
+	if err := r.call(ctx, http.MethodPost, path, url.Values{"verbose": {"true"}}, schema, &result); err != nil {
 		return nil, err
 	}
-	c := &Compatibility{Compatible: answer.Compatible}
-	for _, message := range answer.Messages {
+	c := &Compatibility{Compatible: result.Compatible}
+	for _, message := range result.Messages {
 		c.add(message)
 	}
 	return c, nil

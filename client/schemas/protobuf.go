@@ -28,9 +28,9 @@ type protobufFormat struct {
 // protobufBase is the name of the schema's own file.
 const protobufBase = "schema.proto"
 
-// language resolves the standard imports, google/protobuf. They have precedence over
+// standardImports resolves the standard imports, google/protobuf. They have precedence over
 // references, as in the registry.
-var language = protocompile.WithStandardImports(
+var standardImports = protocompile.WithStandardImports(
 	protocompile.ResolverFunc(func(string) (protocompile.SearchResult, error) {
 		return protocompile.SearchResult{}, fs.ErrNotExist
 	}))
@@ -41,7 +41,7 @@ func newProtobuf(text string, imports []imported) (format, error) {
 		sources[i.name] = i.text
 	}
 	compiler := protocompile.Compiler{Resolver: protocompile.CompositeResolver{
-		language,
+		standardImports,
 		&protocompile.SourceResolver{Accessor: protocompile.SourceAccessorFromMap(sources)},
 		&protocompile.SourceResolver{Accessor: builtin.Open},
 	}}

@@ -81,11 +81,11 @@ func (r *Registry) RegisterNormalized(ctx context.Context, subject string, schem
 }
 
 func (r *Registry) register(ctx context.Context, subject string, schema Schema, query url.Values) (int, error) {
-	var answer struct {
+	var result struct {
 		ID int `json:"id"`
 	}
-	err := r.call(ctx, http.MethodPost, subjectPath(subject)+"/versions", query, schema, &answer)
-	return answer.ID, err
+	err := r.call(ctx, http.MethodPost, subjectPath(subject)+"/versions", query, schema, &result)
+	return result.ID, err
 }
 
 // Lookup returns the version of a subject with a schema.
@@ -153,7 +153,7 @@ func (r *Registry) ReferencedBy(ctx context.Context, subject string, version int
 // permanently.
 func (r *Registry) DeleteVersion(ctx context.Context, subject string, version int, permanent bool) (int, error) {
 	var number int
-	err := r.once(ctx, http.MethodDelete, versionPath(subject, version), permanently(permanent), nil, &number)
+	err := r.callOnce(ctx, http.MethodDelete, versionPath(subject, version), permanently(permanent), nil, &number)
 	return number, err
 }
 
@@ -161,17 +161,17 @@ func (r *Registry) DeleteVersion(ctx context.Context, subject string, version in
 // numbers.
 func (r *Registry) DeleteSubject(ctx context.Context, subject string, permanent bool) ([]int, error) {
 	var numbers []int
-	err := r.once(ctx, http.MethodDelete, subjectPath(subject), permanently(permanent), nil, &numbers)
+	err := r.callOnce(ctx, http.MethodDelete, subjectPath(subject), permanently(permanent), nil, &numbers)
 	return numbers, err
 }
 
 // Level returns the compatibility level of a subject.
 func (r *Registry) Level(ctx context.Context, subject string) (string, error) {
-	var answer struct {
+	var result struct {
 		Level string `json:"compatibilityLevel"`
 	}
-	err := r.call(ctx, http.MethodGet, "/config/"+url.PathEscape(subject), nil, nil, &answer)
-	return answer.Level, err
+	err := r.call(ctx, http.MethodGet, "/config/"+url.PathEscape(subject), nil, nil, &result)
+	return result.Level, err
 }
 
 // SetLevel sets the compatibility level of a subject: NONE, BACKWARD, FORWARD, FULL, the last
@@ -183,11 +183,11 @@ func (r *Registry) SetLevel(ctx context.Context, subject, level string) error {
 
 // Mode returns the mode of the registry: READWRITE, READONLY, READONLY_OVERRIDE or IMPORT.
 func (r *Registry) Mode(ctx context.Context) (string, error) {
-	var answer struct {
+	var result struct {
 		Mode string `json:"mode"`
 	}
-	err := r.call(ctx, http.MethodGet, "/mode", nil, nil, &answer)
-	return answer.Mode, err
+	err := r.call(ctx, http.MethodGet, "/mode", nil, nil, &result)
+	return result.Mode, err
 }
 
 // SetMode sets the mode of the registry. IMPORT needs force if subjects exist.
@@ -200,15 +200,15 @@ func (r *Registry) SetMode(ctx context.Context, mode string, force bool) error {
 }
 
 // call makes an idempotent call. All calls except for deletions are idempotent.
-func (r *Registry) call(ctx context.Context, method, path string, query url.Values, body, answer any) error {
-	return r.send(ctx, &client.Request{Method: method, Path: path, Query: query, Idempotent: true}, body, answer)
+func (r *Registry) call(ctx context.Context, method, path string, query url.Values, body, result any) error {
+	return r.send(ctx, &client.Request{Method: method, Path: path, Query: query, Idempotent: true}, body, result)
 }
 
-func (r *Registry) once(ctx context.Context, method, path string, query url.Values, body, answer any) error {
-	return r.send(ctx, &client.Request{Method: method, Path: path, Query: query}, body, answer)
+func (r *Registry) callOnce(ctx context.Context, method, path string, query url.Values, body, result any) error {
+	return r.send(ctx, &client.Request{Method: method, Path: path, Query: query}, body, result)
 }
 
-func (r *Registry) send(ctx context.Context, request *client.Request, body, answer any) error {
+func (r *Registry) send(ctx context.Context, request *client.Request, body, result any) error {
 	if strings.Contains(request.Path, "//") {
 		return errors.New("subject name is empty")
 	}
@@ -222,10 +222,10 @@ func (r *Registry) send(ctx context.Context, request *client.Request, body, answ
 		request.Header.Set("Content-Type", "application/vnd.schemaregistry.v1+json")
 	}
 	response, err := r.do(ctx, request)
-	if err != nil || answer == nil {
+	if err != nil || result == nil {
 		return err
 	}
-	return response.JSON(answer)
+	return response.JSON(result)
 }
 
 // do makes a call. The registry is under /stream for instances of type standard, and at the

@@ -78,7 +78,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-func TestCheckSaysWhy(t *testing.T) {
+func TestCheckReportsProblems(t *testing.T) {
 	t.Parallel()
 	ctx, r := t.Context(), registry(t)
 	must[int](t)(r.Register(ctx, "why-value", schemas.Schema{Text: order1}))

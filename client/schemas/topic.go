@@ -84,7 +84,7 @@ func (c *TopicCodec) latestSchema(ctx context.Context) (*client.TopicSchema, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.latest, c.until = schema, time.Now().Add(latestFor)
+	c.latest, c.until = schema, time.Now().Add(latestTTL)
 	return schema, nil
 }
 

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// TestFirstBuildSaysSo checks that hack/first-build.sh announces a long build when no
+// TestFirstBuildAnnouncesItself checks that hack/first-build.sh announces a long build when no
 // binary exists yet, and prints nothing otherwise.
-func TestFirstBuildSaysSo(t *testing.T) {
+func TestFirstBuildAnnouncesItself(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("../../hack/first-build.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir() // it has no Go module, so the script could not build anything
-	says := func() string {
+	runScript := func() string {
 		cmd := exec.CommandContext(t.Context(), script)
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
@@ -26,7 +26,7 @@ func TestFirstBuildSaysSo(t *testing.T) {
 		}
 		return string(out)
 	}
-	if got := says(); !strings.Contains(got, "takes a minute or two") {
+	if got := runScript(); !strings.Contains(got, "takes a minute or two") {
 		t.Errorf("before the first build: got %q, want a note that it takes long", got)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
@@ -35,7 +35,7 @@ func TestFirstBuildSaysSo(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "bin", "freshet"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := says(); got != "" {
+	if got := runScript(); got != "" {
 		t.Errorf("with a binary: got %q, want no output", got)
 	}
 	makefile, err := os.ReadFile("../../Makefile")

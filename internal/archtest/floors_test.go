@@ -11,13 +11,13 @@ import (
 type floor struct {
 	// packages are the packages of the floor; a trailing /... includes the folders below.
 	packages []string
-	// ours are the packages of this module that they may import directly. Packages of
+	// allowed are the packages of this module that they may import directly. Packages of
 	// the same row may always import each other.
-	ours []string
-	// never are packages that they must not import directly or indirectly. A trailing
+	allowed []string
+	// forbidden are packages that they must not import directly or indirectly. A trailing
 	// /... includes everything below; "*" is everything except the standard library and
 	// the floor itself.
-	never []string
+	forbidden []string
 }
 
 // Libraries and floors that several rows exclude.
@@ -42,22 +42,26 @@ var (
 // that no row matches fails the test.
 var floors = []floor{
 	// Public packages: they import nothing of internal/.
-	{[]string{"api/..."}, nil, join(apiserver, pebble, nats, cobra)},
-	{[]string{"client/..."}, nil, join(kube, pebble, nats, cobra, []string{"freshet/internal/...", "freshet/api/..."})},
+	{[]string{"api/..."}, nil, concat(apiserver, pebble, nats, cobra)},
+	{
+		[]string{"client/..."},
+		nil,
+		concat(kube, pebble, nats, cobra, []string{"freshet/internal/...", "freshet/api/..."}),
+	},
 
 	// Leaves.
 	{[]string{"internal/base/..."}, nil, []string{"*"}},
-	{[]string{"internal/ops/..."}, []string{"internal/base/..."}, join(apiserver, pebble, nats, cobra)},
-	{[]string{"internal/config"}, []string{"internal/base/..."}, join(kube, pebble, nats, cobra)},
+	{[]string{"internal/ops/..."}, []string{"internal/base/..."}, concat(apiserver, pebble, nats, cobra)},
+	{[]string{"internal/config"}, []string{"internal/base/..."}, concat(kube, pebble, nats, cobra)},
 	// The interface between control plane and data plane.
 	{[]string{"internal/dataplane/provision"}, nil, []string{"*"}},
 
 	// Storage, on one server and in an ensemble.
-	{[]string{"internal/storage/..."}, []string{"internal/base/..."}, join(kube, nats, cobra, web)},
+	{[]string{"internal/storage/..."}, []string{"internal/base/..."}, concat(kube, nats, cobra, web)},
 	{
 		[]string{"internal/ensemble/..."},
 		[]string{"internal/base/...", "internal/storage/..."},
-		join(kube, cobra, web, domains),
+		concat(kube, cobra, web, domains),
 	},
 
 	// Domains.
@@ -68,7 +72,7 @@ var floors = []floor{
 			"internal/registry/avro", // checks messages against a topic's own Avro schema
 			"internal/storage/engine", "internal/storage/statemachine",
 		},
-		join(kube, pebble, nats, cobra, web),
+		concat(kube, pebble, nats, cobra, web),
 	},
 	{
 		[]string{"internal/registry/..."},
@@ -76,12 +80,12 @@ var floors = []floor{
 			"client/schemas/builtin", "internal/base/...", "internal/identity/access", "internal/ops/quota",
 			"internal/storage/engine", "internal/storage/statemachine",
 		},
-		join(kube, pebble, nats, cobra, web),
+		concat(kube, pebble, nats, cobra, web),
 	},
 	{
 		[]string{"internal/identity/..."},
 		[]string{"api/...", "internal/base/..."},
-		join(apiserver, pebble, nats, cobra, web),
+		concat(apiserver, pebble, nats, cobra, web),
 	},
 
 	// Running clusters. This is the only floor that opens engines.
@@ -91,14 +95,14 @@ var floors = []floor{
 			"api/...", "internal/base/...", "internal/broker/...", "internal/ensemble/...", "internal/identity/...",
 			"internal/ops/quota", "internal/registry/...", "internal/storage/...",
 		},
-		join(apiserver, cobra, web),
+		concat(apiserver, cobra, web),
 	},
 
 	// The steps that every surface and the API server run for a request.
 	{
 		[]string{"internal/surfaces/pipeline/..."},
 		[]string{"internal/base/...", "internal/identity/...", "internal/ops/audit", "internal/ops/quota"},
-		join(apiserver, pebble, nats, cobra, apis),
+		concat(apiserver, pebble, nats, cobra, apis),
 	},
 
 	// The resource API. It reaches the data plane only through the interfaces in provision.
@@ -108,13 +112,13 @@ var floors = []floor{
 			"api/...", "internal/base/...", "internal/dataplane/provision", "internal/identity/...",
 			"internal/ops/audit", "internal/ops/quota", "internal/surfaces/pipeline",
 		},
-		join(pebble, nats, apis,
+		concat(pebble, nats, apis,
 			[]string{"freshet/internal/broker/...", "freshet/internal/registry/...", "freshet/internal/ensemble/..."}),
 	},
 	{ // the loop that all reconcilers share depends on no kind and no server
 		[]string{"internal/controlplane/reconcile/...", "internal/controlplane/pools"},
 		[]string{"api/..."},
-		join(apiserver, pebble, nats, cobra, apis),
+		concat(apiserver, pebble, nats, cobra, apis),
 	},
 
 	// Surfaces. None imports another.
@@ -142,7 +146,7 @@ var floors = []floor{
 			"internal/identity",
 			"internal/ops/adminsocket", "internal/ops/backup", "internal/ops/kubeconfig",
 		},
-		join(apiserver, pebble, nats, []string{"freshet/internal/server/..."}),
+		concat(apiserver, pebble, nats, []string{"freshet/internal/server/..."}),
 	},
 	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
 
@@ -159,7 +163,7 @@ var floors = []floor{
 	{[]string{"internal/archtest", "console/...", "hack/..."}, nil, nil},
 }
 
-func join(lists ...[]string) []string { return slices.Concat(lists...) }
+func concat(lists ...[]string) []string { return slices.Concat(lists...) }
 
 // surface returns the row of a surface. It may import its own domain and the packages
 // that every surface may import.
@@ -169,7 +173,7 @@ func surface(name string, domain ...string) floor {
 		append(domain,
 			"api/openapi", "internal/base/...", "internal/identity/...", "internal/ops/audit", "internal/ops/quota",
 			"internal/surfaces/brokerhttp", "internal/surfaces/pipeline", "internal/surfaces/throttle"),
-		join(apiserver, pebble, nats, cobra),
+		concat(apiserver, pebble, nats, cobra),
 	}
 }
 
@@ -180,13 +184,13 @@ var exclusive = []struct {
 }{
 	{"net/http", []string{
 		"api/generated/...", "bench/...", "client/...", "console/...", "test/...",
-		"internal/base/web", "internal/cli/...", "internal/controlplane/...", "internal/dataplane/group",
+		"internal/base/web", "internal/cli/...", "internal/controlplane/...", "internal/dataplane/ensemble",
 		"internal/ensemble/...",
 		"internal/identity/openid", "internal/ops/telemetry", "internal/server/...", "internal/surfaces/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/controlplane/...", "internal/server/...", "test/..."}},
-	{"github.com/nats-io/...", []string{"internal/ensemble/...", "internal/dataplane/group", "test/..."}},
+	{"github.com/nats-io/...", []string{"internal/ensemble/...", "internal/dataplane/ensemble", "test/..."}},
 	{"github.com/twmb/franz-go/pkg/kmsg", []string{"internal/surfaces/kafkaapi/...", "test/..."}},
 	{"github.com/cockroachdb/pebble/...", []string{"internal/storage/pebble/...", "bench/...", "test/..."}},
 }
@@ -195,10 +199,10 @@ func TestFloors(t *testing.T) {
 	t.Parallel()
 	all := packages(t)
 	for _, p := range all {
-		if !p.ours() {
+		if !p.inModule() {
 			continue
 		}
-		r := floorOf(p.short())
+		r := floorOf(p.modulePath())
 		if r == nil {
 			t.Errorf("package %s is on no floor; add it to a row of floors", p.ImportPath)
 			continue
@@ -213,13 +217,13 @@ func check(p *pkg, r *floor, all map[string]*pkg) []string {
 	var problems []string
 	for _, imported := range p.Imports {
 		target := all[imported]
-		if target != nil && target.ours() && !matchesAny(r.packages, target.short()) &&
-			!matchesAny(r.ours, target.short()) {
+		if target != nil && target.inModule() && !matchesAny(r.packages, target.modulePath()) &&
+			!matchesAny(r.allowed, target.modulePath()) {
 			problems = append(problems,
 				fmt.Sprintf("%s imports %s, but its floor does not allow that", p.ImportPath, imported))
 		}
 		for _, e := range exclusive {
-			if matches(e.library, imported) && !matchesAny(e.holders, p.short()) {
+			if matches(e.library, imported) && !matchesAny(e.holders, p.modulePath()) {
 				problems = append(problems,
 					fmt.Sprintf("%s imports %s, but only %v may", p.ImportPath, imported, e.holders))
 			}
@@ -231,15 +235,15 @@ func check(p *pkg, r *floor, all map[string]*pkg) []string {
 		if target == nil || dep == p.ImportPath {
 			continue
 		}
-		if found := slices.IndexFunc(r.never, func(pattern string) bool {
+		if found := slices.IndexFunc(r.forbidden, func(pattern string) bool {
 			if pattern == "*" {
-				return !target.Standard && !matchesAny(r.packages, target.short())
+				return !target.Standard && !matchesAny(r.packages, target.modulePath())
 			}
 			return matches(pattern, dep)
 		}); found >= 0 && !reported[found] {
 			reported[found] = true
 			problems = append(problems, fmt.Sprintf("%s must not depend on %s, but it does: %s",
-				p.ImportPath, r.never[found], strings.Join(route(p.ImportPath, dep, all), " -> ")))
+				p.ImportPath, r.forbidden[found], strings.Join(importChain(p.ImportPath, dep, all), " -> ")))
 		}
 	}
 	return problems
@@ -273,8 +277,8 @@ func matchesAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, path) })
 }
 
-// route returns the shortest chain of imports from one package to another.
-func route(from, to string, all map[string]*pkg) []string {
+// importChain returns the shortest chain of imports from one package to another.
+func importChain(from, to string, all map[string]*pkg) []string {
 	before := map[string]string{from: ""}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
@@ -300,8 +304,8 @@ func route(from, to string, all map[string]*pkg) []string {
 	return []string{from, "…", to}
 }
 
-// TestCheckFindsTheForbidden proves that TestFloors can fail.
-func TestCheckFindsTheForbidden(t *testing.T) {
+// TestCheckReportsViolations proves that TestFloors can fail.
+func TestCheckReportsViolations(t *testing.T) {
 	t.Parallel()
 	const storage, surface = "freshet/internal/storage/engine", "freshet/internal/surfaces/pipeline"
 	all := map[string]*pkg{

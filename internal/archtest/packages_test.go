@@ -28,16 +28,16 @@ type pkg struct {
 	Error        *struct{ Err string }
 }
 
-func (p *pkg) ours() bool {
+func (p *pkg) inModule() bool {
 	return p.ImportPath == module || strings.HasPrefix(p.ImportPath, module+"/")
 }
 
-// short returns the import path without the module.
-func (p *pkg) short() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
+// modulePath returns the import path without the module.
+func (p *pkg) modulePath() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
 
 // load lists the module's packages and all their dependencies. It runs go list once.
 var load = sync.OnceValues(func() (map[string]*pkg, error) {
-	if err := touchAll("../.."); err != nil {
+	if err := readFolders("../.."); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command("go", "list", "-e", "-deps",
@@ -54,10 +54,10 @@ var load = sync.OnceValues(func() (map[string]*pkg, error) {
 	return decode(strings.NewReader(string(out)))
 })
 
-// touchAll reads every folder with Go code. The test cache records only the files that
+// readFolders reads every folder with Go code. The test cache records only the files that
 // the test process itself opens, not those that `go list` reads, and would otherwise
 // return an outdated result.
-func touchAll(root string) error {
+func readFolders(root string) error {
 	for _, top := range []string{"api", "bench", "cmd", "console", "internal", "test"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(_ string, _ fs.DirEntry, err error) error { return err })
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -17,8 +17,8 @@ import (
 // docs/spec/messages.md#m3; a page uses a link. The tests read the files that git lists,
 // so that they skip ignored files.
 
-// referring are the extensions of files that may refer to the specifications.
-var referring = []string{".go", ".md", ".yaml", ".yml", ".txtar", ".inc", ".proto"}
+// referringExtensions are the extensions of files that may refer to the specifications.
+var referringExtensions = []string{".go", ".md", ".yaml", ".yml", ".txtar", ".inc", ".proto"}
 
 var (
 	reference = regexp.MustCompile(`\bdocs/spec/([a-z]+)\.md(?:#([a-zA-Z0-9-]+))?`)
@@ -45,8 +45,8 @@ var numbered = regexp.MustCompile(strings.Join([]string{
 // because code and test data have names of this form.
 var bareNumber = regexp.MustCompile(`\b[RMD]` + `[0-9]{1,2}\b`)
 
-// bareNames lists files whose comments use such names for other things, with the reason.
-var bareNames = map[string]string{
+// bareNumberAllowed lists files whose comments use such names for other things, with the reason.
+var bareNumberAllowed = map[string]string{
 	"internal/registry/avro/limits_test.go": "names of generated records",
 }
 
@@ -95,8 +95,8 @@ func anchorsOf(page string) (anchors map[string]bool, twice []string) {
 	return anchors, twice
 }
 
-// dangling returns the references in a text whose page or anchor does not exist.
-func dangling(text string, pages map[string]string) (found []string) {
+// danglingReferences returns the references in a text whose page or anchor does not exist.
+func danglingReferences(text string, pages map[string]string) (found []string) {
 	for _, m := range reference.FindAllStringSubmatch(text, -1) {
 		page, ok := pages["docs/spec/"+m[1]+".md"]
 		if !ok {
@@ -110,9 +110,9 @@ func dangling(text string, pages map[string]string) (found []string) {
 	return found
 }
 
-// byNumber returns the references by number in a text, also those that continue on the
+// numberReferences returns the references by number in a text, also those that continue on the
 // next line of a comment.
-func byNumber(text string) (found []string) {
+func numberReferences(text string) (found []string) {
 	for _, m := range numbered.FindAllString(wrapped.ReplaceAllString(text, " "), -1) {
 		if !strings.HasPrefix(m, "RFC ") {
 			found = append(found, m)
@@ -152,15 +152,15 @@ func TestReferences(t *testing.T) {
 	t.Parallel()
 	pages := tracked(t, ".md")
 	resolved := 0
-	for name, text := range tracked(t, referring...) {
+	for name, text := range tracked(t, referringExtensions...) {
 		resolved += len(reference.FindAllString(text, -1))
-		for _, problem := range dangling(text, pages) {
+		for _, problem := range danglingReferences(text, pages) {
 			t.Errorf("%s refers to %s", name, problem)
 		}
 		if name == "docs/adr/template.md" || strings.HasPrefix(path.Base(name), "zz_generated") {
 			continue
 		}
-		for _, old := range byNumber(text) {
+		for _, old := range numberReferences(text) {
 			t.Errorf("%s refers to %q; write the page and anchor, such as docs/spec/messages.md#m3", name, old)
 		}
 	}
@@ -169,9 +169,9 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestCommentsNameNoNumber checks that comments refer to a decision by page and anchor,
+// TestCommentsContainNoDecisionNumber checks that comments refer to a decision by page and anchor,
 // not by its number.
-func TestCommentsNameNoNumber(t *testing.T) {
+func TestCommentsContainNoDecisionNumber(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -183,7 +183,7 @@ func TestCommentsNameNoNumber(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if bareNames[filepath.ToSlash(name)] != "" {
+			if bareNumberAllowed[filepath.ToSlash(name)] != "" {
 				continue
 			}
 			for _, group := range s.file.Comments {
@@ -214,7 +214,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestReferencesCanFail calls dangling, byNumber and brokenLinks with texts that they must
+// TestReferencesCanFail calls dangling, numberReferences and brokenLinks with texts that they must
 // report and texts that they must accept.
 func TestReferencesCanFail(t *testing.T) {
 	t.Parallel()
@@ -224,22 +224,22 @@ func TestReferencesCanFail(t *testing.T) {
 		found []string
 		want  int
 	}{
-		"an anchor":                 {dangling("see docs/spec/messages.md#"+"m3.", pages), 0},
-		"a page":                    {dangling("see docs/spec/messages.md.", pages), 0},
-		"a heading":                 {dangling("see docs/spec/messages.md#"+"title-here", pages), 0},
-		"no such anchor":            {dangling("see docs/spec/messages.md#"+"m4", pages), 1},
-		"no such page":              {dangling("see docs/spec/"+"letters.md", pages), 1},
-		"a decision":                {byNumber("answers (decision " + "M3)"), 1},
-		"a decision without letter": {byNumber("by decision " + "3"), 1},
-		"a decision in parentheses": {byNumber("wins (R" + "11)."), 1},
-		"two of them":               {byNumber("wins (R" + "11, R2)."), 1},
-		"a section":                 {byNumber("the contract's section " + "3.4"), 1},
-		"a specification":           {byNumber("the rules of spec " + "2"), 1},
-		"a specification's":         {byNumber("is spec " + "3's"), 1},
-		"one on two lines":          {byNumber("// the rules of spec" + "\n\t// 2 and"), 1},
-		"a document":                {byNumber("Document " + "2 covers"), 1},
-		"a section of an RFC":       {byNumber("RFC 6749 section " + "2.3.1"), 0},
-		"no number":                 {byNumber("a decision, in a section of the spec"), 0},
+		"an anchor":                 {danglingReferences("see docs/spec/messages.md#"+"m3.", pages), 0},
+		"a page":                    {danglingReferences("see docs/spec/messages.md.", pages), 0},
+		"a heading":                 {danglingReferences("see docs/spec/messages.md#"+"title-here", pages), 0},
+		"no such anchor":            {danglingReferences("see docs/spec/messages.md#"+"m4", pages), 1},
+		"no such page":              {danglingReferences("see docs/spec/"+"letters.md", pages), 1},
+		"a decision":                {numberReferences("answers (decision " + "M3)"), 1},
+		"a decision without letter": {numberReferences("by decision " + "3"), 1},
+		"a decision in parentheses": {numberReferences("wins (R" + "11)."), 1},
+		"two of them":               {numberReferences("wins (R" + "11, R2)."), 1},
+		"a section":                 {numberReferences("the contract's section " + "3.4"), 1},
+		"a specification":           {numberReferences("the rules of spec " + "2"), 1},
+		"a specification's":         {numberReferences("is spec " + "3's"), 1},
+		"one on two lines":          {numberReferences("// the rules of spec" + "\n\t// 2 and"), 1},
+		"a document":                {numberReferences("Document " + "2 covers"), 1},
+		"a section of an RFC":       {numberReferences("RFC 6749 section " + "2.3.1"), 0},
+		"no number":                 {numberReferences("a decision, in a section of the spec"), 0},
 		"a link": {brokenLinks("docs/a.md",
 			"[x](spec/messages.md#"+"m3) [y](https://example.org/z)", pages, exists), 0},
 		"a link in an example": {brokenLinks("docs/a.md", "```\n[x](nowhere.md)\n```\n", pages, exists), 0},

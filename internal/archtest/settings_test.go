@@ -11,9 +11,9 @@ import (
 	"freshet/internal/config"
 )
 
-// TestSettingsAreObeyed checks that code reads every setting. Package server reads most
+// TestSettingsAreRead checks that code reads every setting. Package server reads most
 // of them; config/derived.go and Validate read the rest.
-func TestSettingsAreObeyed(t *testing.T) {
+func TestSettingsAreRead(t *testing.T) {
 	t.Parallel()
 	read := map[string]bool{
 		"SingleReplica": true, // Validate reads these three

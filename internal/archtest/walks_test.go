@@ -9,8 +9,8 @@ import (
 
 var goFile = regexp.MustCompile(`\b[a-z0-9/]+\.go\b`)
 
-// TestWalks checks that the files that CONTRIBUTING.md mentions exist.
-func TestWalks(t *testing.T) {
+// TestContributingFilesExist checks that the files that CONTRIBUTING.md mentions exist.
+func TestContributingFilesExist(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../CONTRIBUTING.md")
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/apikeycmd"
 	"freshet/internal/cli/authcmd"
-	"freshet/internal/cli/clustercmd"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/doctorcmd"
+	"freshet/internal/cli/ensemblecmd"
 	"freshet/internal/cli/generatecmd"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/identitycmd"
@@ -57,7 +57,7 @@ func Execute(ctx context.Context, args []string, streams Streams, server Server)
 	root := newRoot(env, server)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	var quiet command.Quiet
+	var quiet command.SilentExit
 	switch {
 	case err == nil:
 		return ExitOK
@@ -104,7 +104,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		Args:          command.NoArgs,
 		RunE:          command.Help,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return command.RefuseConnection(cmd)
+			return command.RejectGlobalFlags(cmd)
 		},
 	}
 	root.SetIn(env.In)
@@ -115,10 +115,10 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	root.CompletionOptions.DisableDefaultCmd = true
 	env.AddFlags(root.PersistentFlags())
 	root.AddGroup(
-		&cobra.Group{ID: command.GroupConnect, Title: "Connect:"},
-		&cobra.Group{ID: command.GroupMessages, Title: "Messages and schemas:"},
-		&cobra.Group{ID: command.GroupResources, Title: "Resources and access:"},
-		&cobra.Group{ID: command.GroupServer, Title: "Run a server:"},
+		&cobra.Group{ID: command.SectionConnect, Title: "Connect:"},
+		&cobra.Group{ID: command.SectionMessages, Title: "Messages and schemas:"},
+		&cobra.Group{ID: command.SectionResources, Title: "Resources and access:"},
+		&cobra.Group{ID: command.SectionServer, Title: "Run a server:"},
 	)
 	for _, family := range [][]*cobra.Command{
 		authcmd.Commands(env),
@@ -128,8 +128,8 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		messagecmd.Commands(env),
 		schemacmd.Commands(env),
 		servercmd.Commands(server),
-		clustercmd.Commands(env),
-		doctorcmd.Commands(env, server.Formats, server.LookAtLog),
+		ensemblecmd.Commands(env),
+		doctorcmd.Commands(env, server.Formats, server.InspectNATS),
 		opscmd.Commands(env),
 		generatecmd.Commands(env),
 	} {

@@ -267,8 +267,8 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
-// parses returns the error of parsing a command line, up to the first shell operator.
-func parses(line string) error {
+// parseError returns the error of parsing a command line, up to the first shell operator.
+func parseError(line string) error {
 	words := strings.Fields(line)
 	for i, word := range words {
 		if strings.HasPrefix(word, "#") || word == "|" || word == "||" || word == ">" || word == "&&" {
@@ -313,7 +313,7 @@ func TestDocumentedCommands(t *testing.T) {
 				continue
 			}
 			count++
-			if err := parses(line); err != nil {
+			if err := parseError(line); err != nil {
 				t.Errorf("%s: %q: %v", file, line, err)
 			}
 		}

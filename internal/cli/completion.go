@@ -34,8 +34,8 @@ func completeFlags(root *cobra.Command, env *command.Env) {
 		}
 		return append(file.Names(), contexts.LocalName)
 	})
-	offer("organization", func(ctx context.Context) []string { return names(ctx, env, resources.Organizations) })
-	offer("cluster", func(ctx context.Context) []string { return names(ctx, env, resources.MessagingClusters) })
+	offer("organization", func(ctx context.Context) []string { return objectNames(ctx, env, resources.Organizations) })
+	offer("cluster", func(ctx context.Context) []string { return objectNames(ctx, env, resources.MessagingClusters) })
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		if formats := output.Formats(cmd.Flags()); formats != nil {
@@ -50,8 +50,8 @@ func completeFlags(root *cobra.Command, env *command.Env) {
 	walk(root)
 }
 
-// names lists the names of all objects of a kind; it returns none if the request fails.
-func names(ctx context.Context, env *command.Env, kind resources.Kind) []string {
+// objectNames lists the names of all objects of a kind; it returns none if the request fails.
+func objectNames(ctx context.Context, env *command.Env, kind resources.Kind) []string {
 	r, at, err := env.Resources()
 	if err != nil {
 		return nil
@@ -89,7 +89,7 @@ server's kinds, objects and topics. bash needs the package bash-completion.`,
 
   # fish
   mkdir -p ~/.config/fish/completions && freshet completion fish > ~/.config/fish/completions/freshet.fish`,
-		Args:      command.One("a shell: bash, zsh, fish or powershell"),
+		Args:      command.OneArg("a shell: bash, zsh, fish or powershell"),
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()

@@ -35,7 +35,7 @@ func newDocs(env *command.Env) *cobra.Command {
 				return command.Usagef(cmd,
 					"arguments are missing: markdown DIRECTORY, man DIRECTORY, or json")
 			}
-			return command.AtMost(2)(cmd, args)
+			return command.MaxArgs(2)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tree := reference.Tree(cmd.Root())

@@ -24,14 +24,14 @@ func usage(cmd *cobra.Command) error {
 	if cmd.HasExample() {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
-	for _, group := range cmd.Groups() {
-		list(&b, cmd, group.Title, group.ID)
+	for _, section := range cmd.Groups() {
+		listCommands(&b, cmd, section.Title, section.ID)
 	}
 	title := "Commands:"
 	if len(cmd.Groups()) > 0 {
 		title = "More:"
 	}
-	list(&b, cmd, title, "")
+	listCommands(&b, cmd, title, "")
 	if cmd.HasAvailableLocalFlags() {
 		flags := cmd.LocalFlags()
 		if !cmd.HasParent() {
@@ -54,8 +54,8 @@ func usage(cmd *cobra.Command) error {
 	return err
 }
 
-// list prints the subcommands of a section, or nothing if the section has none.
-func list(b *strings.Builder, cmd *cobra.Command, title, id string) {
+// listCommands prints the subcommands of a section, or nothing if the section has none.
+func listCommands(b *strings.Builder, cmd *cobra.Command, title, id string) {
 	var lines []string
 	for _, sub := range cmd.Commands() {
 		if sub.GroupID == id && sub.IsAvailableCommand() {

@@ -52,7 +52,7 @@ type Config struct {
 	Metrics       Metrics       `json:"metrics"`
 	Audit         Audit         `json:"audit"`
 	Backup        Backup        `json:"backup"`
-	Stream        Stream        `json:"stream"`
+	Kafka         Kafka         `json:"stream"`
 	SignIn        SignIn        `json:"signIn"`
 	Members       Members       `json:"members"`
 
@@ -180,25 +180,25 @@ type Limits struct {
 	TokenBurst int     `json:"tokenBurst"`
 	// DiskReserve is the free space below which the server rejects new messages.
 	// Consuming, acknowledging and deleting still work. 0 is a share of the disk, see
-	// ReserveOf.
+	// DiskReserve.
 	DiskReserve Size `json:"diskReserve"`
 }
 
 // Default of Limits.DiskReserve, as fractions of the disk and in bytes.
 const (
-	reserveShare = 20
-	largestShare = 4
-	leastReserve = 64 << 20
-	mostReserve  = 1 << 30
+	reserveDivisor    = 20
+	maxReserveDivisor = 4
+	minReserve        = 64 << 20
+	maxReserve        = 1 << 30
 )
 
-// ReserveOf returns how many bytes of a disk of the given size to keep free: DiskReserve
+// DiskReserve returns how many bytes of a disk of the given size to keep free: DiskReserve
 // if it is set, otherwise 5 % of the disk, between 64Mi and 1Gi, but at most 25 %.
-func ReserveOf(disk int64, configured Size) int64 {
+func DiskReserve(disk int64, configured Size) int64 {
 	if configured > 0 {
 		return int64(configured)
 	}
-	return min(max(disk/reserveShare, leastReserve), mostReserve, disk/largestShare)
+	return min(max(disk/reserveDivisor, minReserve), maxReserve, disk/maxReserveDivisor)
 }
 
 // Timeouts are the timeouts of requests and connections.

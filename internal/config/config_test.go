@@ -68,7 +68,7 @@ pools:
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"unknown key":        {"datadir: x", "datadir"},
@@ -209,7 +209,7 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
-func TestPrintIsReadBack(t *testing.T) {
+func TestPrintRoundTrip(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
 	cfg.Etcd.Endpoints = []string{"https://etcd.example:2379"}
@@ -405,11 +405,11 @@ func TestReserve(t *testing.T) {
 		0: 0, 100 * mib: 25 * mib, gib: 64 * mib, 10 * gib: gib / 2,
 		1000 * gib: gib,
 	} {
-		if got := config.ReserveOf(disk, 0); got != want {
+		if got := config.DiskReserve(disk, 0); got != want {
 			t.Errorf("disk of %d bytes: got %d, want %d", disk, got, want)
 		}
 	}
-	if got := config.ReserveOf(gib, 7); got != 7 {
+	if got := config.DiskReserve(gib, 7); got != 7 {
 		t.Errorf("got %d, want the configured 7", got)
 	}
 }

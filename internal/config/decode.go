@@ -20,9 +20,9 @@ type decoding struct {
 
 const maxNodes = 10_000
 
-// allowed describes the values of settings whose Go type is not specific enough for an
+// allowedValues describes the values of settings whose Go type is not specific enough for an
 // error message.
-var allowed = map[string]string{
+var allowedValues = map[string]string{
 	"http": "host:port, or off", "https": "host:port, or off", "ops": "host:port, or off",
 	"defaultCluster": "organization/cluster, or off", "audit.path": "a path, or off",
 	"baseURL": "http(s)://host[:port]", "issuerURL": "http(s)://host[:port]", "domain": "a DNS name",
@@ -150,7 +150,7 @@ func setScalar(node *yaml.Node, into reflect.Value, path string) error {
 }
 
 func describe(path string, into reflect.Value) string {
-	if text := allowed[path]; text != "" {
+	if text := allowedValues[path]; text != "" {
 		return text
 	}
 	switch into.Interface().(type) {

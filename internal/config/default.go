@@ -49,7 +49,7 @@ func Default() *Config {
 		Log:           Log{Level: "info", Format: "text", Access: AccessAll, AccessRate: 100},
 		Audit:         Audit{Path: "audit.log", MaxSize: 100 << 20, Keep: 5},
 		Backup:        Backup{Every: Duration(24 * time.Hour), Keep: 7},
-		Stream:        defaultStream(),
+		Kafka:         defaultKafka(),
 		SignIn:        defaultSignIn(),
 		Members:       Members{Bundle: "members"},
 	}

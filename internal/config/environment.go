@@ -80,9 +80,9 @@ func (c *Config) ApplyEnvironment(environ []string) error {
 		d.value(node, s.field, s.path)
 		p = append(p, d.problems...)
 	}
-	c.fill()
+	c.setDefaults()
 	if len(p) > 0 {
-		return c.also(p)
+		return c.withValidation(p)
 	}
 	return nil
 }

@@ -61,16 +61,16 @@ func Parse(text []byte) (*Config, error) {
 	c.Pools = nil
 	d := decoding{origins: c.origins}
 	d.value(doc.Content[0], reflect.ValueOf(c).Elem(), "")
-	c.fill()
+	c.setDefaults()
 	if len(d.problems) == 0 {
 		return c, nil
 	}
-	return nil, c.also(d.problems)
+	return nil, c.withValidation(d.problems)
 }
 
-// also adds the problems that validation finds in other fields to the problems of
+// withValidation adds the problems that validation finds in other fields to the problems of
 // decoding, and returns the error that lists all of them.
-func (c *Config) also(p problems) error {
+func (c *Config) withValidation(p problems) error {
 	var rest problems
 	c.validate(&rest)
 	for _, one := range rest {
@@ -81,16 +81,16 @@ func (c *Config) also(p problems) error {
 	return p.err(c.origins)
 }
 
-func (c *Config) fill() {
+func (c *Config) setDefaults() {
 	if c.Pools == nil {
 		c.Pools = defaultPools()
 	}
 	for i := range c.Pools {
-		c.Pools[i].fill()
+		c.Pools[i].setDefaults()
 	}
 }
 
-func (p *Pool) fill() {
+func (p *Pool) setDefaults() {
 	if p.Namespace == "" {
 		p.Namespace = "default"
 	}

@@ -39,11 +39,11 @@ type MemberListen struct {
 	Log      string `json:"log"`
 }
 
-// On reports whether the server is a member of an ensemble.
-func (m *Members) On() bool { return len(m.List) > 0 }
+// Enabled reports whether the server is a member of an ensemble.
+func (m *Members) Enabled() bool { return len(m.List) > 0 }
 
 // Own returns this server's entry and its index in the list, or -1 if the list does not contain it.
-func (m *Members) Own() (own Member, place int) {
+func (m *Members) Own() (own Member, index int) {
 	for i, member := range m.List {
 		if member.Name == m.Self {
 			return member, i
@@ -54,7 +54,7 @@ func (m *Members) Own() (own Member, place int) {
 
 func (c *Config) validateMembers(p *problems) {
 	m := &c.Members
-	if !m.On() {
+	if !m.Enabled() {
 		if m.Self != "" {
 			p.addf("members.self", "%q is set, but members.list is empty; list all members, or leave both out",
 				m.Self)
@@ -68,7 +68,7 @@ func (c *Config) validateMembers(p *problems) {
 	if n := len(m.List); n != 3 && n != 5 {
 		p.addf("members.list", "has %d members, but an ensemble has 3 or 5; leave the list out for a single server", n)
 	}
-	if _, place := m.Own(); place < 0 {
+	if _, index := m.Own(); index < 0 {
 		p.addf("members.self", "%q is not the name of a member in members.list", m.Self)
 	}
 	if c.BaseURL == "" {
@@ -91,7 +91,7 @@ func (c *Config) validateMembers(p *problems) {
 	names, addresses := map[string]bool{}, c.ownAddresses()
 	for i, member := range m.List {
 		field := fmt.Sprintf("members.list[%d]", i)
-		p.label(field+".name", member.Name)
+		p.checkLabel(field+".name", member.Name)
 		if names[member.Name] {
 			p.addf(field+".name", "%s is listed twice", member.Name)
 		}
@@ -102,7 +102,7 @@ func (c *Config) validateMembers(p *problems) {
 
 func (c *Config) validateNATS(p *problems) {
 	n := &c.NATS
-	if n.External() && !c.Members.On() {
+	if n.External() && !c.Members.Enabled() {
 		p.addf("nats.urls", "are only for the members of an ensemble; leave them out, or set members.list")
 	}
 	for i, address := range n.URLs {
@@ -118,9 +118,9 @@ func (c *Config) validateNATS(p *problems) {
 			p.addf(fmt.Sprintf("nats.monitoring[%d]", i), "must be http(s)://host:port")
 		}
 	}
-	p.pair("nats", n.CertFile, n.KeyFile)
-	p.readable("nats.caFile", n.CAFile)
-	p.readable("nats.credentials", n.Credentials)
+	p.checkPair("nats", n.CertFile, n.KeyFile)
+	p.checkReadable("nats.caFile", n.CAFile)
+	p.checkReadable("nats.credentials", n.Credentials)
 }
 
 // ownAddresses maps the listen addresses for clients to their settings.
@@ -130,8 +130,8 @@ func (c *Config) ownAddresses() map[string]string {
 		{"http", c.HTTP},
 		{"https", c.HTTPS},
 		{"ops", c.Ops},
-		{"stream.plain", c.Stream.Plain},
-		{"stream.tls", c.Stream.TLS},
+		{"stream.plain", c.Kafka.Plain},
+		{"stream.tls", c.Kafka.TLS},
 	} {
 		out[l.address] = l.field
 	}
@@ -163,7 +163,7 @@ func (c *Config) validateMemberAddresses(p *problems, field string, member Membe
 			p.addf(at, "%q must be the host:port at which the other members reach this member", a.address)
 			continue
 		case ip == nil:
-			p.subdomain(at, host)
+			p.checkSubdomain(at, host)
 		}
 		if other, taken := seen[a.address]; taken {
 			p.addf(at, "%s is already the address of %s", a.address, other)

@@ -7,8 +7,8 @@ import (
 	"freshet/internal/config"
 )
 
-// group is the configuration of one member of an ensemble.
-const group = `
+// ensembleConfig is the configuration of one member of an ensemble.
+const ensembleConfig = `
 baseURL: https://freshet.example.com
 members:
   self: b
@@ -20,21 +20,21 @@ members:
 
 func TestMembers(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse([]byte(group))
+	cfg, err := config.Parse([]byte(ensembleConfig))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	own, place := cfg.Members.Own()
-	if !cfg.Members.On() || place != 1 || own.Log != "b.example.com:7422" {
-		t.Errorf("got %+v at %d, want member b at 1", own, place)
+	own, index := cfg.Members.Own()
+	if !cfg.Members.Enabled() || index != 1 || own.Log != "b.example.com:7422" {
+		t.Errorf("got %+v at %d, want member b at 1", own, index)
 	}
 	if got, want := cfg.BundleDir(), cfg.Path("members"); got != want {
 		t.Errorf("BundleDir = %s, want %s", got, want)
 	}
-	if alone := config.Default(); alone.Members.On() {
+	if alone := config.Default(); alone.Members.Enabled() {
 		t.Error("default configuration has members, want none")
 	}
 	if err := cfg.ApplyEnvironment([]string{"FRESHET_MEMBERS_SELF=c"}); err != nil || cfg.Members.Self != "c" {
@@ -46,7 +46,7 @@ func TestMembersWithExternalEtcd(t *testing.T) {
 	t.Parallel()
 	text := strings.NewReplacer(
 		`etcd: "10.0.0.1:7380", `, "", `etcd: "b.example.com:7380", `, "", `etcd: "[fd00::3]:7380", `, "",
-	).Replace(group) + "etcd: {endpoints: [\"https://etcd.example.com:2379\"]}\n"
+	).Replace(ensembleConfig) + "etcd: {endpoints: [\"https://etcd.example.com:2379\"]}\n"
 	cfg, err := config.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -60,16 +60,16 @@ func TestMembersWithExternalNATS(t *testing.T) {
 	t.Parallel()
 	without := strings.NewReplacer(
 		`, log: "10.0.0.1:7422"`, "", `, log: "b.example.com:7422"`, "", `, log: "[fd00::3]:7422"`, "",
-	).Replace(group)
+	).Replace(ensembleConfig)
 	const servers = "nats: {urls: [\"tls://nats.example.com:4222\"], monitoring: [\"http://nats.example.com:8222\"]}\n"
 	const secret = "nats: {urls: [\"nats://me:secret@nats.example.com\"]}\n"
 	const badMonitoring = "nats: {urls: [\"nats://nats.example.com\"], monitoring: [\"nats.example.com:8222\"]}\n"
 	for text, want := range map[string]string{
-		without + servers:       "",
-		group + servers:         "members.list[0].log: must be left out when nats.urls are set",
-		servers:                 "nats.urls: are only for the members of an ensemble",
-		without + secret:        "nats.urls[0]: must be nats://host:port",
-		without + badMonitoring: "nats.monitoring[0]: must be http(s)",
+		without + servers:        "",
+		ensembleConfig + servers: "members.list[0].log: must be left out when nats.urls are set",
+		servers:                  "nats.urls: are only for the members of an ensemble",
+		without + secret:         "nats.urls[0]: must be nats://host:port",
+		without + badMonitoring:  "nats.monitoring[0]: must be http(s)",
 	} {
 		cfg, err := config.Parse([]byte(text))
 		if err != nil {
@@ -82,7 +82,7 @@ func TestMembersWithExternalNATS(t *testing.T) {
 	}
 }
 
-func TestMembersRefused(t *testing.T) {
+func TestMembersRejected(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ from, to, want string }{
 		"self elsewhere": {"self: b", "self: d", `members.self: "d" is not the name of a member`},
@@ -112,7 +112,7 @@ func TestMembersRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg, err := config.Parse([]byte(strings.Replace(group, c.from, c.to, 1)))
+			cfg, err := config.Parse([]byte(strings.Replace(ensembleConfig, c.from, c.to, 1)))
 			if err == nil {
 				err = cfg.Validate()
 			}

@@ -49,18 +49,18 @@ func commented(c *Config) ([]byte, error) {
 	if err := yaml.Unmarshal(reference, &page); err != nil {
 		return nil, err
 	}
-	exchange(page.Content[0], values.Content[0])
+	replaceValues(page.Content[0], values.Content[0])
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(&page); err != nil {
 		return nil, err
 	}
-	return []byte(withGaps(out.String())), nil
+	return []byte(withBlankLines(out.String())), nil
 }
 
-// exchange replaces the values of the commented mapping page with those of values.
-func exchange(page, values *yaml.Node) {
+// replaceValues replaces the values of the commented mapping page with those of values.
+func replaceValues(page, values *yaml.Node) {
 	for i := 0; i+1 < len(page.Content); i += 2 {
 		key, old := page.Content[i], page.Content[i+1]
 		value := lookUp(values, key.Value)
@@ -68,25 +68,25 @@ func exchange(page, values *yaml.Node) {
 		case value == nil: // the encoder omits empty lists
 			page.Content[i+1] = &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 		case old.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
-			exchange(old, value)
+			replaceValues(old, value)
 		default:
-			page.Content[i+1] = inOrder(old, value)
+			page.Content[i+1] = sortKeys(old, value)
 		}
 	}
 }
 
-// inOrder sorts the keys of mappings within a list as in the first entry of page.
-func inOrder(page, value *yaml.Node) *yaml.Node {
+// sortKeys sorts the keys of mappings within a list as in the first entry of page.
+func sortKeys(page, value *yaml.Node) *yaml.Node {
 	switch {
 	case page.Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode && len(page.Content) > 0:
 		for i, item := range value.Content {
-			value.Content[i] = inOrder(page.Content[0], item)
+			value.Content[i] = sortKeys(page.Content[0], item)
 		}
 	case page.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
 		sorted := &yaml.Node{Kind: yaml.MappingNode}
 		for i := 0; i+1 < len(page.Content); i += 2 {
 			if found := lookUp(value, page.Content[i].Value); found != nil {
-				sorted.Content = append(sorted.Content, page.Content[i], inOrder(page.Content[i+1], found))
+				sorted.Content = append(sorted.Content, page.Content[i], sortKeys(page.Content[i+1], found))
 			}
 		}
 		return sorted
@@ -103,8 +103,8 @@ func lookUp(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// withGaps inserts an empty line before every top-level comment.
-func withGaps(text string) string {
+// withBlankLines inserts an empty line before every top-level comment.
+func withBlankLines(text string) string {
 	var out strings.Builder
 	before := "#"
 	for line := range strings.Lines(text) {

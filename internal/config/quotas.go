@@ -63,7 +63,7 @@ func (c *Config) validateQuotas(p *problems) {
 	seen := map[string]bool{}
 	for i := range q.Organizations {
 		o, path := &q.Organizations[i], fmt.Sprintf("quotas.organizations[%d]", i)
-		p.label(path+".name", o.Name)
+		p.checkLabel(path+".name", o.Name)
 		if seen[o.Name] {
 			p.addf(path+".name", "%s is listed twice", o.Name)
 		}

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// atRunTime are the settings that a running server can change. Reload adds quotas except
+// reloadable are the settings that a running server can change. Reload adds quotas except
 // for quotas.resources.
-var atRunTime = map[string]bool{
+var reloadable = map[string]bool{
 	"log.level": true, "log.access": true, "log.accessRate": true, "metrics.topics": true,
 }
 
@@ -24,13 +24,13 @@ func (c *Config) Reload(next *Config) (now *Config, changed, restart []string) {
 	copied.Quotas = next.Quotas
 	copied.Quotas.Resources = c.Quotas.Resources
 	before, after := map[string]any{}, map[string]any{}
-	flatten(before, "", tree(c))
-	flatten(after, "", tree(next))
-	maps.Copy(before, missing(after, before))
+	flatten(before, "", jsonTree(c))
+	flatten(after, "", jsonTree(next))
+	maps.Copy(before, missingKeys(after, before))
 	for _, path := range slices.Sorted(maps.Keys(before)) {
 		switch {
 		case reflect.DeepEqual(before[path], after[path]):
-		case atRunTime[path] || strings.HasPrefix(path, "quotas.") && !strings.HasPrefix(path, "quotas.resources."):
+		case reloadable[path] || strings.HasPrefix(path, "quotas.") && !strings.HasPrefix(path, "quotas.resources."):
 			changed = append(changed, path)
 		default:
 			restart = append(restart, path)
@@ -39,8 +39,8 @@ func (c *Config) Reload(next *Config) (now *Config, changed, restart []string) {
 	return &copied, changed, restart
 }
 
-// missing returns the keys of a that are not in b, with nil values.
-func missing(a, b map[string]any) map[string]any {
+// missingKeys returns the keys of a that are not in b, with nil values.
+func missingKeys(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for key := range a {
 		if _, ok := b[key]; !ok {
@@ -50,8 +50,8 @@ func missing(a, b map[string]any) map[string]any {
 	return out
 }
 
-// tree returns the configuration as generic JSON values.
-func tree(c *Config) any {
+// jsonTree returns the configuration as generic JSON values.
+func jsonTree(c *Config) any {
 	text, err := json.Marshal(c)
 	if err != nil {
 		panic(fmt.Sprintf("config: %v", err)) // Config contains only types that can be encoded

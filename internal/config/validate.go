@@ -57,7 +57,7 @@ func (c *Config) validate(p *problems) {
 		p.addf("dataDir", "must not be empty")
 	}
 	c.validateListeners(p)
-	c.validateStream(p)
+	c.validateKafka(p)
 	c.validateSignIn(p)
 	c.validateURLs(p)
 	c.validateTLS(p)
@@ -114,26 +114,26 @@ var (
 	subdomainPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 )
 
-func (p *problems) label(field, value string) {
+func (p *problems) checkLabel(field, value string) {
 	if !labelPattern.MatchString(value) {
 		p.addf(field, "%q must be at most 63 lower-case letters, digits and '-'", value)
 	}
 }
 
-func (p *problems) subdomain(field, value string) {
+func (p *problems) checkSubdomain(field, value string) {
 	if len(value) > 253 || !subdomainPattern.MatchString(value) {
 		p.addf(field, "%q must be a DNS name in lower case", value)
 	}
 }
 
 func (c *Config) validateURLs(p *problems) {
-	p.origin("baseURL", c.BaseURL)
-	if c.BaseURL == "" && c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.On() {
+	p.checkOrigin("baseURL", c.BaseURL)
+	if c.BaseURL == "" && c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.Enabled() {
 		p.addf("baseURL", "must be set when etcd is external, because all replicas issue and accept tokens for the "+
 			"same URL")
 	}
-	p.origin("issuerURL", c.IssuerURL)
-	p.subdomain("domain", c.Domain)
+	p.checkOrigin("issuerURL", c.IssuerURL)
+	p.checkSubdomain("domain", c.Domain)
 	if c.DefaultCluster == Off {
 		return
 	}
@@ -143,9 +143,9 @@ func (c *Config) validateURLs(p *problems) {
 	}
 }
 
-// origin checks that a URL consists of scheme and host only. Every surface is mounted at
+// checkOrigin checks that a URL consists of scheme and host only. Every surface is mounted at
 // the root, so a path would match no route.
-func (p *problems) origin(field, value string) {
+func (p *problems) checkOrigin(field, value string) {
 	if value == "" {
 		return
 	}
@@ -157,12 +157,12 @@ func (p *problems) origin(field, value string) {
 }
 
 func (c *Config) validateTLS(p *problems) {
-	p.pair("tls", c.TLS.CertFile, c.TLS.KeyFile)
-	p.readable("tls.certFile", c.TLS.CertFile)
-	p.readable("tls.keyFile", c.TLS.KeyFile)
+	p.checkPair("tls", c.TLS.CertFile, c.TLS.KeyFile)
+	p.checkReadable("tls.certFile", c.TLS.CertFile)
+	p.checkReadable("tls.keyFile", c.TLS.KeyFile)
 	for i, name := range c.TLS.Names {
 		if net.ParseIP(name) == nil {
-			p.subdomain(fmt.Sprintf("tls.names[%d]", i), strings.TrimPrefix(name, "*."))
+			p.checkSubdomain(fmt.Sprintf("tls.names[%d]", i), strings.TrimPrefix(name, "*."))
 		}
 	}
 }
@@ -178,10 +178,10 @@ func (c *Config) validateEtcd(p *problems) {
 			p.addf(field, "must be https, because etcd.certFile or etcd.caFile is set")
 		}
 	}
-	p.pair("etcd", c.Etcd.CertFile, c.Etcd.KeyFile)
-	p.readable("etcd.caFile", c.Etcd.CAFile)
-	p.readable("etcd.certFile", c.Etcd.CertFile)
-	p.readable("etcd.keyFile", c.Etcd.KeyFile)
+	p.checkPair("etcd", c.Etcd.CertFile, c.Etcd.KeyFile)
+	p.checkReadable("etcd.caFile", c.Etcd.CAFile)
+	p.checkReadable("etcd.certFile", c.Etcd.CertFile)
+	p.checkReadable("etcd.keyFile", c.Etcd.KeyFile)
 	if !strings.HasPrefix(c.Etcd.Prefix, "/") || strings.HasSuffix(c.Etcd.Prefix, "/") {
 		p.addf("etcd.prefix", "%q must start with / and must not end with /", c.Etcd.Prefix)
 	}
@@ -194,10 +194,10 @@ func (c *Config) validateEtcd(p *problems) {
 }
 
 func (c *Config) validateSecrets(p *problems) {
-	if c.EncryptionKey.File == "" && c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.On() {
+	if c.EncryptionKey.File == "" && c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.Enabled() {
 		p.addf("encryptionKey.file", "must be set when etcd is external, because all replicas need the same keys")
 	}
-	p.readable("encryptionKey.file", c.EncryptionKey.File)
+	p.checkReadable("encryptionKey.file", c.EncryptionKey.File)
 }
 
 func (c *Config) validatePools(p *problems) {
@@ -207,8 +207,8 @@ func (c *Config) validatePools(p *problems) {
 	pools, members := map[string]bool{}, map[string]bool{}
 	for i := range c.Pools {
 		pool, field := &c.Pools[i], fmt.Sprintf("pools[%d]", i)
-		p.label(field+".name", pool.Name)
-		p.label(field+".namespace", pool.Namespace)
+		p.checkLabel(field+".name", pool.Name)
+		p.checkLabel(field+".namespace", pool.Namespace)
 		if !poolTypes[pool.Type] {
 			p.addf(field+".type", "%q must be generic, aws, gcloud or azure", pool.Type)
 		}
@@ -234,12 +234,12 @@ func (c *Config) validatePools(p *problems) {
 var poolTypes = map[string]bool{"generic": true, "aws": true, "gcloud": true, "azure": true}
 
 func (c *Config) validateMember(p *problems, field string, member PoolMember) {
-	p.label(field+".name", member.Name)
-	p.label(field+".location", member.Location)
+	p.checkLabel(field+".name", member.Name)
+	p.checkLabel(field+".location", member.Location)
 	switch {
 	case member.Engine != EnginePebble:
 		p.addf(field+".engine", "%q must be pebble", member.Engine)
-	case c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.On():
+	case c.Etcd.External() && !c.Etcd.SingleReplica && !c.Members.Enabled():
 		p.addf(field+".engine", "pebble stores a cluster's data on this machine only, so replicas that share "+
 			"an external etcd would not see the same data; set etcd.singleReplica: true if this is the only replica")
 	}
@@ -267,8 +267,8 @@ func (c *Config) validateBackup(p *problems) {
 }
 
 func (c *Config) validateAdmin(p *problems) {
-	p.label("admin.organization", c.Admin.Organization)
-	p.subdomain("admin.serviceAccount", c.Admin.ServiceAccount)
+	p.checkLabel("admin.organization", c.Admin.Organization)
+	p.checkSubdomain("admin.serviceAccount", c.Admin.ServiceAccount)
 }
 
 func (c *Config) validateLog(p *problems) {
@@ -292,18 +292,18 @@ func (c *Config) validateLog(p *problems) {
 	}
 	for i, origin := range c.CORS.Origins {
 		if origin != "*" {
-			p.origin(fmt.Sprintf("cors.origins[%d]", i), origin)
+			p.checkOrigin(fmt.Sprintf("cors.origins[%d]", i), origin)
 		}
 	}
 }
 
-func (p *problems) pair(field, cert, key string) {
+func (p *problems) checkPair(field, cert, key string) {
 	if (cert == "") != (key == "") {
 		p.addf(field, "certFile and keyFile must be set together")
 	}
 }
 
-func (p *problems) readable(field, path string) {
+func (p *problems) checkReadable(field, path string) {
 	if path == "" {
 		return
 	}

@@ -56,7 +56,7 @@ func (p *Plane) stored() ([]string, error) {
 
 // Stored reports whether a cluster has data, open or not.
 func (p *Plane) Stored(uid string) bool {
-	_, err := os.Stat(p.folder(uid))
+	_, err := os.Stat(p.dir(uid))
 	return err == nil
 }
 
@@ -77,12 +77,12 @@ func (p *Plane) checkpoint(ctx context.Context, uid, to string) error {
 	if c, ok := p.running.Load().byUID[uid]; ok {
 		return c.checkpoint(ctx, to)
 	}
-	return copyClosed(ctx, p.folder(uid), to)
+	return copyClosed(ctx, p.dir(uid), to)
 }
 
-// JournalsFolder is the subdirectory of a cluster's directory with a store of the journals
+// JournalsDir is the subdirectory of a cluster's directory with a store of the journals
 // that members share: in a copy, and in data to be imported into an ensemble.
-const JournalsFolder = "journals"
+const JournalsDir = "journals"
 
 // checkpoint copies a running cluster: its store, or in an ensemble its shards and then the
 // journals that members share, so that these are never older than the messages that need
@@ -91,11 +91,11 @@ func (c *Cluster) checkpoint(ctx context.Context, to string) error {
 	if err := c.Engine.Checkpoint(ctx, to); err != nil || c.shared == nil {
 		return err
 	}
-	folder := filepath.Join(to, JournalsFolder)
+	folder := filepath.Join(to, JournalsDir)
 	for try := 1; ; try++ {
 		err := c.shared.saveJournals(ctx, folder)
 		// ErrCompacted: a snapshot replaced the records during the copy.
-		if err == nil || try == journalTries || !errors.Is(err, engine.ErrCompacted) {
+		if err == nil || try == maxJournalAttempts || !errors.Is(err, engine.ErrCompacted) {
 			return err
 		}
 		if err := os.RemoveAll(folder); err != nil {
@@ -104,7 +104,7 @@ func (c *Cluster) checkpoint(ctx context.Context, to string) error {
 	}
 }
 
-const journalTries = 5
+const maxJournalAttempts = 5
 
 // saveJournals copies the journals that members share into a store.
 func (s *shared) saveJournals(ctx context.Context, dir string) (err error) {
@@ -143,7 +143,7 @@ func copyClosed(ctx context.Context, from, to string) error {
 		target := filepath.Join(to, name)
 		switch {
 		case d.IsDir():
-			return os.MkdirAll(target, folderPermission)
+			return os.MkdirAll(target, dirPermission)
 		case !d.Type().IsRegular() || name == "LOCK":
 			return nil
 		case strings.HasSuffix(name, ".sst") && os.Link(at, target) == nil:

@@ -31,16 +31,16 @@ type Cluster struct {
 
 const registryJournal = "schemas"
 
-// open opens a cluster from its directory, bottom up, and reports each part that is up.
-func (p *Plane) open(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
-	if p.opts.Group != nil {
-		return p.openShared(ctx, spec, report)
+// openLocked opens a cluster from its directory, bottom up, and reports each part that is up.
+func (p *Plane) openLocked(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
+	if p.opts.Ensemble != nil {
+		return p.openSharedLocked(ctx, spec, report)
 	}
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
-	store, err := pebble.Open(p.folder(spec.UID),
+	store, err := pebble.Open(p.dir(spec.UID),
 		pebble.Options{
 			Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve,
-			MustExist: spec.Existing && !p.mayLack(spec.UID),
+			MustExist: spec.Existing && !p.mayBeMissing(spec.UID),
 		})
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
@@ -76,7 +76,7 @@ func (c *Cluster) start(ctx context.Context, limits messaging.Limits, pool *work
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the broker: %w", err), c.Registry.Close())
 	}
-	c.Quota.Follow(c.used)
+	c.Quota.SetCounter(c.used)
 	report(provision.Broker)
 	return nil
 }
@@ -86,23 +86,23 @@ func (c *Cluster) shards() int {
 	if c.shared == nil {
 		return 0
 	}
-	return len(c.shared.slots)
+	return len(c.shared.shards)
 }
 
 // used returns the cluster's usage of a resource, for its quotas.
 func (c *Cluster) used(r quota.Resource) int64 {
 	switch r {
 	case quota.Topics:
-		partitions, _ := c.Broker.Used()
+		partitions, _ := c.Broker.QuotaUsage()
 		return partitions
 	case quota.Subscriptions:
 		return c.Engine.Totals().Subscriptions
 	case quota.Subjects:
-		subjects, _ := c.Registry.Used()
+		subjects, _ := c.Registry.QuotaUsage()
 		return subjects
 	case quota.SchemaBytes:
-		_, ofTopics := c.Broker.Used()
-		_, registered := c.Registry.Used()
+		_, ofTopics := c.Broker.QuotaUsage()
+		_, registered := c.Registry.QuotaUsage()
 		return ofTopics + registered
 	case quota.StoredBytes:
 		return c.Engine.Totals().Stored
@@ -110,8 +110,10 @@ func (c *Cluster) used(r quota.Resource) int64 {
 	return 0
 }
 
-// mayLack reports whether the missing store of a cluster that has run before may be created.
-func (p *Plane) mayLack(uid string) bool { return p.opts.MayLack != nil && p.opts.MayLack(uid) }
+// mayBeMissing reports whether the missing store of a cluster that has run before may be created.
+func (p *Plane) mayBeMissing(uid string) bool {
+	return p.opts.MayBeMissing != nil && p.opts.MayBeMissing(uid)
+}
 
 // with returns the same running cluster with another spec.
 func (c *Cluster) with(spec provision.Spec) *Cluster {

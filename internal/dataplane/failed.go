@@ -19,17 +19,17 @@ func (f *failedCluster) Error() string {
 // Unwrap returns the cause.
 func (f *failedCluster) Unwrap() error { return f.err }
 
-// public returns the error for the cluster's clients. It contains no paths, and does not
+// publicError returns the error for the cluster's clients. It contains no paths, and does not
 // claim that the cluster does not exist.
-func (f *failedCluster) public() error {
-	if told := engine.PublicError(f.err); told != nil {
-		return told
+func (f *failedCluster) publicError() error {
+	if publicErr := engine.PublicError(f.err); publicErr != nil {
+		return publicErr
 	}
 	return engine.ErrNotOpen
 }
 
-// failedWhere returns a cluster that could not be opened and matches, or nil.
-func (d *index) failedWhere(fits func(provision.Spec) bool) *failedCluster {
+// findFailed returns a cluster that could not be opened and matches, or nil.
+func (d *index) findFailed(fits func(provision.Spec) bool) *failedCluster {
 	for _, f := range d.failed {
 		if fits(f.spec) {
 			return f

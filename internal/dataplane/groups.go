@@ -31,11 +31,11 @@ func (c *Cluster) Groups(ctx context.Context, initialDelay time.Duration,
 	}
 	if l.opened == nil {
 		opened, err := groups.Open(ctx, c.Engine,
-			groups.Options{InitialDelay: initialDelay, Logger: log, Shared: c.shared != nil})
+			groups.Options{InitialDelay: initialDelay, Logger: log, Ensemble: c.shared != nil})
 		if err != nil {
 			return nil, err
 		}
-		if err := c.gainOwned(ctx, opened); err != nil {
+		if err := c.assignOwnedShards(ctx, opened); err != nil {
 			return nil, errors.Join(err, opened.Close())
 		}
 		l.opened = opened
@@ -65,18 +65,18 @@ func (l *lazyGroups) close() error {
 	return l.opened.Close()
 }
 
-// gainOwned assigns to a new coordinator the journals of the shards that this member owns.
-func (c *Cluster) gainOwned(ctx context.Context, opened *groups.Coordinator) error {
+// assignOwnedShards assigns to a new coordinator the journals of the shards that this member owns.
+func (c *Cluster) assignOwnedShards(ctx context.Context, opened *groups.Coordinator) error {
 	if c.shared == nil {
 		return nil
 	}
-	n := len(c.shared.slots)
-	for i, s := range c.shared.slots {
+	n := len(c.shared.shards)
+	for i, s := range c.shared.shards {
 		owned, err := s.Engine()
 		if err != nil {
 			continue // onOwner assigns it when this member becomes the owner
 		}
-		if err := eachJournal(i, n, func(j int) error { return opened.Gain(ctx, owned, j) }); err != nil {
+		if err := eachJournal(i, n, func(j int) error { return opened.AcquireJournal(ctx, owned, j) }); err != nil {
 			return err
 		}
 	}
@@ -93,22 +93,22 @@ func eachJournal(shard, shards int, visit func(int) error) error {
 	return nil
 }
 
-// gain takes over the consumer groups of a shard, if the coordinator is open.
-func (l *lazyGroups) gain(ctx context.Context, owned groups.Journals, shard, shards int) error {
+// acquireShard takes over the consumer groups of a shard, if the coordinator is open.
+func (l *lazyGroups) acquireShard(ctx context.Context, owned groups.Journals, shard, shards int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.opened == nil || l.closed {
 		return nil
 	}
-	return eachJournal(shard, shards, func(j int) error { return l.opened.Gain(ctx, owned, j) })
+	return eachJournal(shard, shards, func(j int) error { return l.opened.AcquireJournal(ctx, owned, j) })
 }
 
-// lose gives up the consumer groups of a shard to another member.
-func (l *lazyGroups) lose(shard, shards int) error {
+// releaseShard gives up the consumer groups of a shard to another member.
+func (l *lazyGroups) releaseShard(shard, shards int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.opened == nil || l.closed {
 		return nil
 	}
-	return eachJournal(shard, shards, l.opened.Lose)
+	return eachJournal(shard, shards, l.opened.ReleaseJournal)
 }

@@ -63,20 +63,20 @@ type Options struct {
 	OpenTables  int   // files that all clusters together keep open to read; 1000 when 0
 	DiskReserve int64 // free disk space that messages must not use; the engine's default when 0
 	Limits      messaging.Limits
-	// MayLack reports whether the store of a cluster that has run before may be missing:
+	// MayBeMissing reports whether the store of a cluster that has run before may be missing:
 	// after a restore, for a cluster that was created during the backup. nil means none.
-	MayLack func(uid string) bool
-	Quotas  *quota.Book // nil: no limits
-	Group   Group       // nil on a single server
-	Logger  *slog.Logger
+	MayBeMissing func(uid string) bool
+	Quotas       *quota.Organizations // nil: no limits
+	Ensemble     Ensemble             // nil on a single server
+	Logger       *slog.Logger
 }
 
 const (
-	engineName       = "pebble"
-	defaultCache     = 64 << 20
-	defaultTables    = 1000
-	deletedSuffix    = ".deleted"
-	folderPermission = 0o700
+	engineName    = "pebble"
+	defaultCache  = 64 << 20
+	defaultTables = 1000
+	deletedSuffix = ".deleted"
+	dirPermission = 0o700
 )
 
 // ErrNoCluster is returned for a host that names no running cluster, ErrNoSuchName for an
@@ -149,7 +149,7 @@ func Open(opts Options) (*Plane, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	if err := os.MkdirAll(opts.Dir, folderPermission); err != nil {
+	if err := os.MkdirAll(opts.Dir, dirPermission); err != nil {
 		return nil, fmt.Errorf("creating the directory of the clusters: %w", err)
 	}
 	leftovers, err := filepath.Glob(filepath.Join(opts.Dir, "*"+deletedSuffix))
@@ -173,7 +173,7 @@ func Open(opts Options) (*Plane, error) {
 // Calling it again with the same spec changes nothing. report runs while no other cluster
 // can be opened, so it should return quickly.
 func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error {
-	if err := p.provision(ctx, spec, report); err != nil {
+	if err := p.provisionLocal(ctx, spec, report); err != nil {
 		return err
 	}
 	if c, ok := p.running.Load().byUID[spec.UID]; ok {
@@ -182,7 +182,7 @@ func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(
 	return nil
 }
 
-func (p *Plane) provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error {
+func (p *Plane) provisionLocal(ctx context.Context, spec provision.Spec, report func(provision.Part)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -199,7 +199,7 @@ func (p *Plane) provision(ctx context.Context, spec provision.Spec, report func(
 		}
 		return old.Health()
 	}
-	opened, err := p.open(ctx, spec, report)
+	opened, err := p.openLocked(ctx, spec, report)
 	if err != nil {
 		next := p.running.Load().clone()
 		next.failed[spec.UID] = &failedCluster{spec, err}
@@ -223,7 +223,7 @@ func (p *Plane) publishLocked(c *Cluster) {
 	next.byUID[c.UID] = c
 	next.byHost[c.Host] = c
 	next.byName[name{c.Organization, c.Name}] = c
-	if p.answersForAll(c.Spec) {
+	if p.isDefaultSpec(c.Spec) {
 		next.fallback = c
 	}
 	p.running.Store(next)
@@ -257,13 +257,13 @@ func (p *Plane) Release(ctx context.Context, uid string) error {
 				slog.Any("error", err))
 		}
 	}
-	return p.removeFolder(uid)
+	return p.removeDirLocked(uid)
 }
 
-// removeFolder removes a cluster's directory. It renames the directory first, so that a
+// removeDirLocked removes a cluster's directory. It renames the directory first, so that a
 // crash cannot leave an incomplete store under its name.
-func (p *Plane) removeFolder(uid string) error {
-	folder := p.folder(uid)
+func (p *Plane) removeDirLocked(uid string) error {
+	folder := p.dir(uid)
 	deleted := folder + deletedSuffix
 	if err := os.Rename(folder, deleted); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing a cluster's data: %w", err)
@@ -274,7 +274,7 @@ func (p *Plane) removeFolder(uid string) error {
 	return nil
 }
 
-func (p *Plane) folder(uid string) string { return filepath.Join(p.opts.Dir, filepath.Base(uid)) }
+func (p *Plane) dir(uid string) string { return filepath.Join(p.opts.Dir, filepath.Base(uid)) }
 
 // Find returns the cluster that serves a host, which may include a port.
 func (p *Plane) Find(host string) (*Cluster, error) {
@@ -286,8 +286,8 @@ func (p *Plane) Find(host string) (*Cluster, error) {
 	if c, ok := dir.byHost[host]; ok {
 		return c, nil
 	}
-	if failed := dir.failedWhere(func(s provision.Spec) bool { return s.Host == host }); failed != nil {
-		return nil, failed.public()
+	if failed := dir.findFailed(func(s provision.Spec) bool { return s.Host == host }); failed != nil {
+		return nil, failed.publicError()
 	}
 	if p.opts.Domain != "" && strings.HasSuffix(host, "."+p.opts.Domain) {
 		return nil, ErrNoCluster
@@ -295,8 +295,8 @@ func (p *Plane) Find(host string) (*Cluster, error) {
 	if dir.fallback != nil {
 		return dir.fallback, nil
 	}
-	if failed := dir.failedWhere(p.answersForAll); failed != nil {
-		return nil, failed.public()
+	if failed := dir.findFailed(p.isDefaultSpec); failed != nil {
+		return nil, failed.publicError()
 	}
 	return nil, ErrNoCluster
 }
@@ -312,8 +312,8 @@ func (p *Plane) OrganizationAt(host string) string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// answersForAll reports whether a cluster serves hosts that are not the name of a cluster.
-func (p *Plane) answersForAll(s provision.Spec) bool {
+// isDefaultSpec reports whether a cluster serves hosts that are not the name of a cluster.
+func (p *Plane) isDefaultSpec(s provision.Spec) bool {
 	return s.Organization == p.opts.DefaultOrganization && s.Name == p.opts.DefaultName
 }
 
@@ -323,8 +323,8 @@ func (p *Plane) FindNamed(organization, cluster string) (*Cluster, error) {
 		return c, nil
 	}
 	called := func(s provision.Spec) bool { return s.Organization == organization && s.Name == cluster }
-	if failed := p.running.Load().failedWhere(called); failed != nil {
-		return nil, failed.public()
+	if failed := p.running.Load().findFailed(called); failed != nil {
+		return nil, failed.publicError()
 	}
 	return nil, ErrNoSuchName
 }
@@ -347,8 +347,8 @@ func (p *Plane) Has(uid string) bool {
 	return open || failed
 }
 
-// ServesStream reports whether a cluster is open and serves the Kafka protocol.
-func (p *Plane) ServesStream(uid string) bool {
+// ServesKafka reports whether a cluster is open and serves the Kafka protocol.
+func (p *Plane) ServesKafka(uid string) bool {
 	c, ok := p.running.Load().byUID[uid]
 	return ok && c.Stream
 }

@@ -238,8 +238,8 @@ func TestClusterThatCannotBeOpenedIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := open(t, dir)
-	mended, given := spec("acme", "mended"), spec("acme", "given")
-	for _, s := range []provision.Spec{mended, given} {
+	mended, destroyed := spec("acme", "mended"), spec("acme", "given")
+	for _, s := range []provision.Spec{mended, destroyed} {
 		if err := os.WriteFile(filepath.Join(dir, s.UID), []byte("in the way"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func TestClusterThatCannotBeOpenedIsUnhealthy(t *testing.T) {
 		t.Fatal(err)
 	}
 	running(t, p, mended)
-	if err := p.Destroy(t.Context(), given.UID); err != nil {
+	if err := p.Destroy(t.Context(), destroyed.UID); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Health(); err != nil {

@@ -20,7 +20,7 @@ import (
 	"freshet/test/tally"
 )
 
-func limited(t *testing.T, dir string, limits quota.Limits) (*dataplane.Plane, *quota.Book) {
+func limited(t *testing.T, dir string, limits quota.Limits) (*dataplane.Plane, *quota.Organizations) {
 	t.Helper()
 	book := quota.New(limits, nil)
 	p, err := dataplane.Open(dataplane.Options{Dir: dir, Quotas: book, Logger: slog.New(slog.DiscardHandler)})
@@ -39,15 +39,15 @@ func limited(t *testing.T, dir string, limits quota.Limits) (*dataplane.Plane, *
 // fail because of a quota.
 func race(t *testing.T, attempts int, call func(i int) error) int {
 	t.Helper()
-	var made atomic.Int64
-	var group sync.WaitGroup
+	var succeeded atomic.Int64
+	var workers sync.WaitGroup
 	next := make(chan int)
 	for range 32 {
-		group.Go(func() {
+		workers.Go(func() {
 			for i := range next {
 				switch err := call(i); {
 				case err == nil:
-					made.Add(1)
+					succeeded.Add(1)
 				case errs.KindOf(err) != errs.Exhausted:
 					t.Errorf("attempt %d: %v", i, err)
 				}
@@ -58,8 +58,8 @@ func race(t *testing.T, attempts int, call func(i int) error) int {
 		next <- i
 	}
 	close(next)
-	group.Wait()
-	return int(made.Load())
+	workers.Wait()
+	return int(succeeded.Load())
 }
 
 var atRest = quota.Limits{
@@ -165,7 +165,7 @@ func TestAttackRaisingALimit(t *testing.T) {
 	create := func(i int) error {
 		return c.Broker.CreateTopic(t.Context(), topic(t, fmt.Sprintf("persistent://public/default/t%d", i)), 0, nil)
 	}
-	made := race(t, 30, create)
+	succeeded := race(t, 30, create)
 	s.Custom = map[string]string{"quota.topics": "5"}
 	if again := running(t, p, s); again.Broker != c.Broker || again.Quota.Limits()[quota.Topics] != 5 {
 		t.Errorf("got limits %v, want 5 topics", again.Quota.Limits())
@@ -179,7 +179,7 @@ func TestAttackRaisingALimit(t *testing.T) {
 	if n := book.Organization("acme").Used(quota.Topics); n != 9 {
 		t.Errorf("got %d topics, want 9, because existing topics are not removed", n)
 	}
-	tally.Attack(t, "a cluster raises its organization's limit", 30, max(0, made-10))
+	tally.Attack(t, "a cluster raises its organization's limit", 30, max(0, succeeded-10))
 }
 
 // TestCustomKeys: CustomKeys contains a key for every quota that a cluster can limit.
@@ -232,7 +232,7 @@ func topicsOf(t *testing.T, c *dataplane.Cluster) (list []messaging.Topic) {
 }
 
 // usage returns the usage of organization acme.
-func usage(book *quota.Book) (used quota.Limits) {
+func usage(book *quota.Organizations) (used quota.Limits) {
 	for r, limit := range atRest {
 		if limit > 0 {
 			used[r] = book.Organization("acme").Used(quota.Resource(r))

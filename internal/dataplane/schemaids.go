@@ -11,7 +11,7 @@ import (
 // (docs/spec/messages.md#schema-ids).
 type schemaIDs struct{ registry *schemas.Registry }
 
-// RecordNames implements messaging.SchemaIDs.
+// RecordNames implements messaging.SchemaRegistry.
 func (s schemaIDs) RecordNames(ctx context.Context, id int32) ([]string, error) {
 	list, err := s.registry.RecordNames(ctx, id)
 	if errs.KindOf(err) == errs.NotFound {
@@ -20,10 +20,10 @@ func (s schemaIDs) RecordNames(ctx context.Context, id int32) ([]string, error) 
 	return list, err
 }
 
-// SubjectHasID implements messaging.SchemaIDs.
+// SubjectHasID implements messaging.SchemaRegistry.
 func (s schemaIDs) SubjectHasID(ctx context.Context, subject string, id int32) (bool, error) {
 	found := false
-	s.registry.HeldBy(id, func(holder string) bool {
+	s.registry.VisitSubjectsOf(id, func(holder string) bool {
 		found = holder == subject
 		return !found
 	})

@@ -43,9 +43,9 @@ func (a *Account) accepts(clientID string, now time.Time) bool {
 // Accepts reports whether the account may use a client id now.
 func (a *Account) Accepts(clientID string) bool { return a.accepts(clientID, time.Now()) }
 
-// as returns the account with the credentials of an accepted client id. Tokens are issued
+// withClientID returns the account with the credentials of an accepted client id. Tokens are issued
 // for that client id, and expire with it.
-func (a *Account) as(clientID string) *Account {
+func (a *Account) withClientID(clientID string) *Account {
 	if clientID == a.ClientID {
 		return a
 	}
@@ -54,8 +54,8 @@ func (a *Account) as(clientID string) *Account {
 	return &with
 }
 
-// same reports whether tokens of the account still mean the same principal.
-func (a *Account) same(was *Account) bool {
+// sameIdentity reports whether tokens of the account still mean the same principal.
+func (a *Account) sameIdentity(was *Account) bool {
 	return a == was || a.Organization == was.Organization && a.Name == was.Name && a.UID == was.UID &&
 		a.Admin == was.Admin && a.System == was.System
 }
@@ -182,7 +182,7 @@ func (d *Directory) AccountByClientID(clientID string) (*Account, bool) {
 	if !ok || !account.accepts(clientID, time.Now()) {
 		return nil, false
 	}
-	return account.as(clientID), true
+	return account.withClientID(clientID), true
 }
 
 func (d *Directory) client(clientID string) *accountRecord {

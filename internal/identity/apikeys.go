@@ -79,8 +79,8 @@ func (r *keyRecord) revokeLocked() {
 	r.live.Store(&k)
 }
 
-// expectation is how long ExpectKey waits for PutKey before it removes the key.
-const expectation = time.Minute
+// expectTimeout is how long ExpectKey waits for PutKey before it removes the key.
+const expectTimeout = time.Minute
 
 // ExpectKey adds a key that is about to be issued, because clients may read it shortly
 // before PutKey is called. A key without a following PutKey is removed. KeysOf does not
@@ -97,7 +97,7 @@ func (d *Directory) ExpectKey(k Key) {
 	rec.revoked.Store(k.Revoked)
 	rec.live.Store(&k)
 	d.expected++
-	time.AfterFunc(expectation, func() {
+	time.AfterFunc(expectTimeout, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if now, _ := d.keys.Get(k.ID); now == rec && rec.expected {

@@ -27,31 +27,31 @@ type Audiences struct {
 // audience is an address of the resource API (the default) or one data plane. host is the
 // Host header of the request; it counts as an address of the resource API. ok is false if
 // the audience is unknown or belongs to another organization.
-func (a *Audiences) Resolve(account *Account, wanted,
+func (a *Audiences) Resolve(account *Account, requested,
 	host string,
 ) (audiences []string, lifetime time.Duration, ok bool) {
 	primary := a.Addresses[0]
-	if wanted == "" || wanted == primary {
+	if requested == "" || requested == primary {
 		return []string{primary}, a.Lifetime, true
 	}
-	if organization, instance, ok := ParseInstanceAudience(wanted); ok {
+	if organization, instance, ok := ParseInstanceAudience(requested); ok {
 		if a.Instances == nil || (organization != account.Organization && !account.System) {
 			return nil, 0, false
 		}
 		lifetime, ok := a.Instances.TokenLifetime(organization, instance)
-		return []string{wanted}, lifetime, ok
+		return []string{requested}, lifetime, ok
 	}
-	if a.isOurs(wanted, host) {
+	if a.isResourceAPI(requested, host) {
 		// The requested spelling, because clients compare it, and the base URL, which
 		// the resource API always accepts.
-		return []string{wanted, primary}, a.Lifetime, true
+		return []string{requested, primary}, a.Lifetime, true
 	}
 	return nil, 0, false
 }
 
-// isOurs reports whether an address is one of the resource API: a configured address, or
+// isResourceAPI reports whether an address is one of the resource API: a configured address, or
 // the host of the current request.
-func (a *Audiences) isOurs(address, host string) bool {
+func (a *Audiences) isResourceAPI(address, host string) bool {
 	canonical := CanonicalURL(address)
 	for _, known := range a.Addresses {
 		if CanonicalURL(known) == canonical {

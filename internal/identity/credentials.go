@@ -62,9 +62,9 @@ func (i *Issuer) Rotate(c Credentials, organization, account string, ends time.T
 	return next
 }
 
-// Readdress returns credentials with the current URL of the issuer. Credentials stay valid
+// WithCurrentURL returns credentials with the current URL of the issuer. Credentials stay valid
 // when the issuer's URL changes, but stored ones contain the old URL.
-func (i *Issuer) Readdress(c Credentials, organization, account string) Credentials {
+func (i *Issuer) WithCurrentURL(c Credentials, organization, account string) Credentials {
 	c.ClientEmail, c.IssuerURL = i.PrincipalName(organization, account), i.url
 	return c
 }

@@ -12,7 +12,7 @@ import (
 	"freshet/internal/identity/identitytest"
 )
 
-func TestCredentialsFileHasTheFieldsOfR6(t *testing.T) {
+func TestCredentialsFileFields(t *testing.T) {
 	t.Parallel()
 	w := identitytest.New(t)
 	c := w.Issuer.NewCredentials("acme", "ci")
@@ -49,7 +49,7 @@ func TestCredentialsFileHasTheFieldsOfR6(t *testing.T) {
 	}
 }
 
-func TestBadCredentialsFilesAreRefusedWithoutQuotingThem(t *testing.T) {
+func TestInvalidCredentialsFilesAreRejectedWithoutQuotingThem(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-s3cr3t"
 	good := func(change string) string {
@@ -95,7 +95,7 @@ func TestBadCredentialsFilesAreRefusedWithoutQuotingThem(t *testing.T) {
 	}
 }
 
-func TestAuthenticateRefusesEverythingButTheRightPair(t *testing.T) {
+func TestAuthenticateAcceptsOnlyMatchingCredentials(t *testing.T) {
 	t.Parallel()
 	w := identitytest.New(t)
 	account, c := w.Account("acme", "ci")

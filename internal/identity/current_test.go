@@ -10,18 +10,18 @@ import (
 	"freshet/internal/identity/identitytest"
 )
 
-// TestNobodyIsKnownWhileNewsAreMissing checks that a server that does not receive
+// TestTokensAreRejectedWhileChangesAreMissing checks that a server that does not receive
 // revocations rejects all tokens, including those of running calls.
-func TestNobodyIsKnownWhileNewsAreMissing(t *testing.T) {
+func TestTokensAreRejectedWhileChangesAreMissing(t *testing.T) {
 	t.Parallel()
 	world := identitytest.New(t)
 	var current atomic.Bool
 	current.Store(true)
-	world.Directory.AskCurrent(current.Load)
+	world.Directory.SetCurrentCheck(current.Load)
 	account, _ := world.Account("acme", "robot")
 	token := world.Token(account, identitytest.IssuerURL)
-	who, err := world.Verifier.Authenticate(t.Context(), token, identitytest.IssuerURL)
-	if err != nil || !who.Live() {
+	principal, err := world.Verifier.Authenticate(t.Context(), token, identitytest.IssuerURL)
+	if err != nil || !principal.Live() {
 		t.Fatalf("got %v, want a live principal", err)
 	}
 	current.Store(false)
@@ -29,11 +29,12 @@ func TestNobodyIsKnownWhileNewsAreMissing(t *testing.T) {
 		identity.ErrNotCurrent) || errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("got %v, want %v", err, identity.ErrNotCurrent)
 	}
-	if who.Live() {
+	if principal.Live() {
 		t.Error("principal of a running call is live, want not live")
 	}
 	current.Store(true)
-	if _, err := world.Verifier.Authenticate(t.Context(), token, identitytest.IssuerURL); err != nil || !who.Live() {
+	if _, err := world.Verifier.Authenticate(t.Context(), token, identitytest.IssuerURL); err != nil ||
+		!principal.Live() {
 		t.Errorf("got %v, want the principal back", err)
 	}
 }

@@ -61,11 +61,11 @@ func NewDirectory() *Directory {
 	return d
 }
 
-// AskCurrent sets a function that reports whether this server receives the changes of
+// SetCurrentCheck sets a function that reports whether this server receives the changes of
 // other replicas. While it returns false, the verifier rejects all tokens with
 // ErrNotCurrent. It must be called before the directory is used. The function must not
 // block or call the directory.
-func (d *Directory) AskCurrent(current func() bool) { d.current = current }
+func (d *Directory) SetCurrentCheck(current func() bool) { d.current = current }
 
 // Sessions returns the number of live sessions, for metrics.
 func (d *Directory) Sessions() int {

@@ -5,15 +5,15 @@ import "freshet/internal/base/errs"
 // Errors of authentication. Callers see the texts, so these contain nothing of the
 // credential itself.
 var (
-	ErrNoToken       = errs.New(errs.Unauthenticated, "no token was given")
-	ErrInvalidToken  = errs.New(errs.Unauthenticated, "token is malformed or was not issued by this server")
-	ErrTokenExpired  = errs.New(errs.Unauthenticated, "token has expired")
-	ErrTokenTooEarly = errs.New(errs.Unauthenticated, "token is not valid yet")
-	ErrWrongAudience = errs.New(errs.Unauthenticated, "token was issued for another audience")
-	ErrAccountGone   = errs.New(errs.Unauthenticated, "service account of this token no longer exists")
-	ErrUserGone      = errs.New(errs.Unauthenticated, "user of this token no longer exists")
-	ErrSessionEnded  = errs.New(errs.Unauthenticated, "session of this token has ended; sign in again")
-	ErrClientEnded   = errs.New(errs.Unauthenticated,
+	ErrNoToken             = errs.New(errs.Unauthenticated, "no token was given")
+	ErrInvalidToken        = errs.New(errs.Unauthenticated, "token is malformed or was not issued by this server")
+	ErrTokenExpired        = errs.New(errs.Unauthenticated, "token has expired")
+	ErrTokenTooEarly       = errs.New(errs.Unauthenticated, "token is not valid yet")
+	ErrWrongAudience       = errs.New(errs.Unauthenticated, "token was issued for another audience")
+	ErrAccountGone         = errs.New(errs.Unauthenticated, "service account of this token no longer exists")
+	ErrUserGone            = errs.New(errs.Unauthenticated, "user of this token no longer exists")
+	ErrSessionEnded        = errs.New(errs.Unauthenticated, "session of this token has ended; sign in again")
+	ErrCredentialsReplaced = errs.New(errs.Unauthenticated,
 		"credentials of this token have been replaced; request a token with the new credentials")
 	ErrKeyUnknown = errs.New(errs.Unauthenticated,
 		"API key is unknown: it was deleted, or issued by another server")

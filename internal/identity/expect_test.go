@@ -15,7 +15,7 @@ func key(id, instance string) identity.Key {
 	}
 }
 
-func TestKeysOfAnInstanceDieWithIt(t *testing.T) {
+func TestDeleteInstanceDeletesItsKeys(t *testing.T) {
 	t.Parallel()
 	d := identity.NewDirectory()
 	d.PutKey(key("a", "prod"))
@@ -48,7 +48,7 @@ func TestKeysOfAnInstanceDieWithIt(t *testing.T) {
 	}
 }
 
-func TestExpectedKeysAreStoredOrForgotten(t *testing.T) {
+func TestExpectedKeysAreStoredOrRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := identity.NewDirectory()

@@ -16,7 +16,7 @@ func (d *Directory) PutInstance(i Instance) {
 	defer d.mu.Unlock()
 	at := name{i.Organization, i.Name}
 	d.instances[at] = i
-	d.refuseKeysLocked(at, !i.APIKeys)
+	d.setRejectsKeysLocked(at, !i.APIKeys)
 }
 
 // DeleteInstance deletes an instance and all keys that are only for it. Call it as soon as
@@ -26,7 +26,7 @@ func (d *Directory) DeleteInstance(organization, instance string) {
 	defer d.mu.Unlock()
 	at := name{organization, instance}
 	delete(d.instances, at)
-	d.refuseKeysLocked(at, false)
+	d.setRejectsKeysLocked(at, false)
 	d.dropKeysOfLocked(organization, instance)
 }
 
@@ -38,9 +38,9 @@ func (d *Directory) Instance(organization, instance string) (Instance, bool) {
 	return i, ok
 }
 
-// refuseKeysLocked adds an instance to, or removes it from, the instances that reject API
+// setRejectsKeysLocked adds an instance to, or removes it from, the instances that reject API
 // keys. It replaces the set, because the verifier reads the set without the lock.
-func (d *Directory) refuseKeysLocked(at name, refuse bool) {
+func (d *Directory) setRejectsKeysLocked(at name, refuse bool) {
 	old := *d.refusing.Load()
 	if _, refused := old[at]; refused == refuse {
 		return
@@ -54,8 +54,8 @@ func (d *Directory) refuseKeysLocked(at name, refuse bool) {
 	d.refusing.Store(&set)
 }
 
-// refusesKeys reports whether an instance rejects API keys.
-func (d *Directory) refusesKeys(at name) bool {
+// rejectsKeys reports whether an instance rejects API keys.
+func (d *Directory) rejectsKeys(at name) bool {
 	_, refused := (*d.refusing.Load())[at]
 	return refused
 }

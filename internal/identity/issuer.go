@@ -179,15 +179,15 @@ type KeyRequest struct {
 	Metadata  map[string]string // extra claims
 }
 
-// signedBy separates the random part of an API key's id from the id of the signing key.
-const signedBy = "."
+// signingKeySeparator separates the random part of an API key's id from the id of the signing key.
+const signingKeySeparator = "."
 
 // Withdrawn reports whether the signing key of an API key was withdrawn, so that its token
 // never verifies again. It returns false for ids of earlier versions, which do not contain
 // the signing key.
 func (i *Issuer) Withdrawn(keyID string) bool {
-	_, kid, told := strings.Cut(keyID, signedBy)
-	return told && !i.keys.Knows(kid)
+	_, kid, hasSigningKey := strings.Cut(keyID, signingKeySeparator)
+	return hasSigningKey && !i.keys.Contains(kid)
 }
 
 // OnWithdrawal registers f, which is called when results of Withdrawn may have changed. f
@@ -207,7 +207,7 @@ func (i *Issuer) APIKey(req KeyRequest) (Key, Secret, error) {
 	}
 	signing := i.keys.current.Load()
 	key := Key{
-		ID:           randomText(16) + signedBy + signing.state.Active,
+		ID:           randomText(16) + signingKeySeparator + signing.state.Active,
 		Name:         req.Name,
 		Organization: req.Account.Organization,
 		Account:      req.Account.Name,

@@ -19,9 +19,9 @@ const (
 	maxSigningKeys = 1000
 	// maxSaveAttempts is more than concurrent rotations of replicas can need.
 	maxSaveAttempts = 100
-	// missReload is the minimum interval between loads that tokens with unknown key ids
+	// missInterval is the minimum interval between loads that tokens with unknown key ids
 	// cause.
-	missReload = time.Second
+	missInterval = time.Second
 	// missTimeout bounds how long such a token waits for the store.
 	missTimeout = 2 * time.Second
 )
@@ -70,7 +70,7 @@ func OpenKeyring(ctx context.Context, store KeyStore, rotation time.Duration) (*
 		if len(state.Keys) > 0 {
 			return nil // another replica created the ring first
 		}
-		return state.begin(time.Now())
+		return state.createFirstKeys(time.Now())
 	})
 	if err != nil {
 		return nil, fmt.Errorf("creating signing keys: %w", err)
@@ -246,7 +246,7 @@ func (k *Keyring) verifyKey(ctx context.Context, kid string) (*ecdsa.PublicKey, 
 		return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
 	}
 	defer k.unlock()
-	if !k.Knows(kid) && time.Since(k.missed) >= missReload {
+	if !k.Contains(kid) && time.Since(k.missed) >= missInterval {
 		k.missed = time.Now()
 		if err := k.refreshLocked(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrKeysUnavailable, err)
@@ -267,8 +267,8 @@ func (k *Keyring) IDs() []string {
 	return ids
 }
 
-// Knows reports whether the ring contains the key kid, so that its tokens verify.
-func (k *Keyring) Knows(kid string) bool {
+// Contains reports whether the ring contains the key kid, so that its tokens verify.
+func (k *Keyring) Contains(kid string) bool {
 	_, ok := k.current.Load().verify[kid]
 	return ok
 }

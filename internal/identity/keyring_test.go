@@ -94,7 +94,7 @@ func oneAccount() *identity.Directory {
 	return dir
 }
 
-func TestReplicasStartedAtOnceShareOneRing(t *testing.T) {
+func TestConcurrentlyStartedReplicasShareOneRing(t *testing.T) {
 	t.Parallel()
 	store, dir := &identitytest.Store{}, oneAccount()
 	replicas := make([]replica, 5)
@@ -113,7 +113,7 @@ func TestReplicasStartedAtOnceShareOneRing(t *testing.T) {
 	}
 }
 
-func TestRotationHasNoMomentOfRefusal(t *testing.T) {
+func TestRotationHasNoDowntime(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	store, dir := &identitytest.Store{}, oneAccount()
@@ -135,7 +135,7 @@ func TestRotationHasNoMomentOfRefusal(t *testing.T) {
 	}
 }
 
-func TestReplicaThatMissedTwoRotationsLooksIntoTheStore(t *testing.T) {
+func TestReplicaThatMissedTwoRotationsLoadsTheStore(t *testing.T) {
 	t.Parallel()
 	store, dir := &identitytest.Store{}, oneAccount()
 	a, b := newReplica(t, store, dir, always), newReplica(t, store, dir, 0)
@@ -194,7 +194,7 @@ func TestReplicasRotateOnceWhenDue(t *testing.T) {
 	})
 }
 
-func TestTokensOfARemovedSigningKeyAreRefusedEvenCachedOnes(t *testing.T) {
+func TestTokensOfARemovedSigningKeyAreRejectedEvenIfCached(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	store, dir := &identitytest.Store{}, oneAccount()
@@ -227,7 +227,7 @@ func TestTokensOfARemovedSigningKeyAreRefusedEvenCachedOnes(t *testing.T) {
 	}
 }
 
-func TestJWKSPublishesPublicHalvesOnly(t *testing.T) {
+func TestJWKSContainsOnlyPublicKeys(t *testing.T) {
 	t.Parallel()
 	store := &identitytest.Store{}
 	r := newReplica(t, store, oneAccount(), always)
@@ -267,7 +267,7 @@ func TestJWKSPublishesPublicHalvesOnly(t *testing.T) {
 	}
 }
 
-func TestStoredKeysAreSealedAndRetiredOnesHaveNoPrivateHalf(t *testing.T) {
+func TestStoredKeysAreEncryptedAndRetiredOnesHaveNoPrivateKey(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	sealer := openSealer(t, filepath.Join(t.TempDir(), "seal.key"))
@@ -302,7 +302,7 @@ func TestStoredKeysAreSealedAndRetiredOnesHaveNoPrivateHalf(t *testing.T) {
 	}
 }
 
-func TestDamagedKeysAreRefused(t *testing.T) {
+func TestDamagedKeysAreRejected(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string]string{
 		"not JSON":   `private!`,
@@ -350,14 +350,14 @@ func TestSigningKeysFollowTheSealingKey(t *testing.T) {
 	}
 }
 
-// stubbornStore rejects every Save as if another replica had changed it.
-type stubbornStore struct{ identitytest.Store }
+// conflictingStore rejects every Save as if another replica had changed it.
+type conflictingStore struct{ identitytest.Store }
 
-func (*stubbornStore) Save(context.Context, []byte, int64) error { return identity.ErrKeysChanged }
+func (*conflictingStore) Save(context.Context, []byte, int64) error { return identity.ErrKeysChanged }
 
 func TestChangingKeysGivesUpInTheEnd(t *testing.T) {
 	t.Parallel()
-	if _, err := identity.OpenKeyring(context.Background(), &stubbornStore{}, 0); !errors.Is(err,
+	if _, err := identity.OpenKeyring(context.Background(), &conflictingStore{}, 0); !errors.Is(err,
 		identity.ErrKeysChanged) {
 		t.Errorf("error = %v, want %v", err, identity.ErrKeysChanged)
 	}

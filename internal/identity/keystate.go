@@ -40,8 +40,8 @@ type storedKey struct {
 func (s keyState) String() string   { return redacted }
 func (s keyState) GoString() string { return redacted }
 
-// begin creates the first two keys.
-func (s *keyState) begin(now time.Time) error {
+// createFirstKeys creates the first two keys.
+func (s *keyState) createFirstKeys(now time.Time) error {
 	for _, id := range []*string{&s.Active, &s.Next} {
 		key, err := newStoredKey(now)
 		if err != nil {

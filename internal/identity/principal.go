@@ -44,7 +44,7 @@ func (p *Principal) Live() bool {
 // admitted returns ErrKeyNotAccepted for an organization's key at an instance that rejects
 // API keys.
 func (p *Principal) admitted() (*Principal, error) {
-	if p.plane.name != "" && p.entry.dir.refusesKeys(p.plane) {
+	if p.plane.name != "" && p.entry.dir.rejectsKeys(p.plane) {
 		return nil, ErrKeyNotAccepted
 	}
 	return p, nil

@@ -66,7 +66,7 @@ func OpenSealer(path string) (*Sealer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.use(ring)
+	s.setRing(ring)
 	return s, nil
 }
 
@@ -184,8 +184,8 @@ func (k *sealKey) sum(secret Secret) []byte {
 	return mac.Sum(nil)
 }
 
-// use makes ring the current ring.
-func (s *Sealer) use(ring *sealRing) {
+// setRing makes ring the current ring.
+func (s *Sealer) setRing(ring *sealRing) {
 	ring.decoy = ring.active.hash(GenerateSecret())
 	s.ring.Store(ring)
 }

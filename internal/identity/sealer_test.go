@@ -32,7 +32,7 @@ func seal(t *testing.T, s *identity.Sealer, text, associated string) []byte {
 	return sealed
 }
 
-func TestSealedDataOpensOnlyUnchangedAndInItsPlace(t *testing.T) {
+func TestOpenRejectsChangedAndMovedData(t *testing.T) {
 	t.Parallel()
 	s := openSealer(t, filepath.Join(t.TempDir(), "seal.key"))
 	sealed := seal(t, s, "the quick brown fox", "place/1")
@@ -62,7 +62,7 @@ func TestSealedDataOpensOnlyUnchangedAndInItsPlace(t *testing.T) {
 	}
 }
 
-func TestKeyFileIsMadeOncePrivateAndKept(t *testing.T) {
+func TestConcurrentOpenCreatesOneKeyFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "seal.key")
 	sealers := make([]*identity.Sealer, 8)
@@ -129,7 +129,7 @@ func TestRotatingTheSealingKey(t *testing.T) {
 	}
 }
 
-func TestReplicasCanLearnAKeyBeforeItSeals(t *testing.T) {
+func TestAddedKeyDoesNotEncryptYet(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "seal.key")
 	s := openSealer(t, path)
@@ -152,7 +152,7 @@ func TestReplicasCanLearnAKeyBeforeItSeals(t *testing.T) {
 	}
 }
 
-func TestSecretHashesSurviveRotationAndTellSecretsApart(t *testing.T) {
+func TestSecretHashesSurviveRotationAndDistinguishSecrets(t *testing.T) {
 	t.Parallel()
 	s := openSealer(t, filepath.Join(t.TempDir(), "seal.key"))
 	secret := identity.GenerateSecret()
@@ -186,7 +186,7 @@ func TestSecretHashesSurviveRotationAndTellSecretsApart(t *testing.T) {
 	}
 }
 
-func TestBadKeyFilesAreRefusedWithoutQuotingThem(t *testing.T) {
+func TestInvalidKeyFilesAreRejectedWithoutQuotingThem(t *testing.T) {
 	t.Parallel()
 	const secret = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 	tests := map[string]struct {

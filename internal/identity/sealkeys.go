@@ -68,7 +68,7 @@ func (s *Sealer) AddKey() (id string, err error) {
 // Activate makes a key of the file the active one, which encrypts.
 func (s *Sealer) Activate(id string) error {
 	return s.change(func(r *sealRing) error {
-		key, err := r.named(id)
+		key, err := r.findOrError(id)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (s *Sealer) Retirable(id string) error {
 }
 
 func (r *sealRing) retirable(id string) (*sealKey, error) {
-	key, err := r.named(id)
+	key, err := r.findOrError(id)
 	if err == nil && key == r.active {
 		err = errs.Newf(errs.Conflict, "key %s is the active one, which encrypts new data; rotate first", id)
 	}
@@ -127,7 +127,7 @@ func (s *Sealer) Reload() error {
 	if err != nil {
 		return err
 	}
-	s.use(ring)
+	s.setRing(ring)
 	return nil
 }
 
@@ -146,13 +146,13 @@ func (s *Sealer) change(edit func(*sealRing) error) error {
 	if err := replaceFile(s.path, ring.encode(), s.path); err != nil {
 		return fmt.Errorf("writing the key file: %w", err)
 	}
-	s.use(ring)
+	s.setRing(ring)
 	return nil
 }
 
-// named is findText with an error that lists the existing keys.
-func (r *sealRing) named(id string) (*sealKey, error) {
-	if key := r.findText(id); key != nil {
+// findOrError is findHex with an error that lists the existing keys.
+func (r *sealRing) findOrError(id string) (*sealKey, error) {
+	if key := r.findHex(id); key != nil {
 		return key, nil
 	}
 	known := make([]string, len(r.keys))
@@ -163,7 +163,7 @@ func (r *sealRing) named(id string) (*sealKey, error) {
 		strings.Join(known, ", "))
 }
 
-func (r *sealRing) findText(id string) *sealKey {
+func (r *sealRing) findHex(id string) *sealKey {
 	raw, err := hex.DecodeString(id)
 	if err != nil {
 		return nil

@@ -33,9 +33,9 @@ type SessionLoader interface {
 	LoadSession(ctx context.Context, id string) (Session, bool, error)
 }
 
-// AskSessions sets the loader for sessions that the directory does not contain. It must be
+// SetSessionLoader sets the loader for sessions that the directory does not contain. It must be
 // called before the directory is used.
-func (d *Directory) AskSessions(loader SessionLoader) { d.loader = loader }
+func (d *Directory) SetSessionLoader(loader SessionLoader) { d.loader = loader }
 
 // PutSession adds a session. A session that has ended does not come back.
 func (d *Directory) PutSession(s Session) {

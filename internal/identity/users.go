@@ -19,8 +19,8 @@ type User struct {
 	Revision     int64  // of the resource; the newest wins (package revision)
 }
 
-// same reports whether sessions that the user had in the state was are still valid.
-func (u *User) same(was *User) bool {
+// sameIdentity reports whether sessions that the user had in the state was are still valid.
+func (u *User) sameIdentity(was *User) bool {
 	return u == was || u.UID == was.UID && SameEmail(u.Email, was.Email) && u.Barred == was.Barred
 }
 
@@ -58,7 +58,7 @@ func (d *Directory) PutUser(u User) {
 		return
 	}
 	if old != nil {
-		d.forgetEmailLocked(old.Email, rec)
+		d.removeEmailLocked(old.Email, rec)
 	}
 	rec.live.Store(&u)
 	key := emailKey(u.Email)
@@ -86,14 +86,14 @@ func (d *Directory) dropUserLocked(at name, rec *userRecord) {
 	if old.UID != "" {
 		d.deletedUID.Add(old.UID, revision.Forever)
 	}
-	d.forgetEmailLocked(old.Email, rec)
+	d.removeEmailLocked(old.Email, rec)
 	rec.live.Store(nil)
 	d.users.Delete(at, 0)
 }
 
-// forgetEmailLocked removes a user from the users of an e-mail address. It replaces the
+// removeEmailLocked removes a user from the users of an e-mail address. It replaces the
 // list, because readers use it after they have released the lock.
-func (d *Directory) forgetEmailLocked(email string, rec *userRecord) {
+func (d *Directory) removeEmailLocked(email string, rec *userRecord) {
 	key := emailKey(email)
 	left := slices.DeleteFunc(slices.Clone(d.emails[key]), func(r *userRecord) bool { return r == rec })
 	if len(left) == 0 {

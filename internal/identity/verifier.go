@@ -130,16 +130,16 @@ func (e *entry) check(now time.Time) error {
 	case account == nil:
 		return ErrAccountGone
 	case e.key == nil && !account.accepts(e.clientID, now):
-		return ErrClientEnded
+		return ErrCredentialsReplaced
 	case e.key != nil && e.key.revoked.Load():
 		return ErrKeyRevoked
-	case !account.same(e.accountWas) || e.keyChanged():
+	case !account.sameIdentity(e.accountWas) || e.keyChanged():
 		return ErrInvalidToken
 	}
 	if err := e.checkToken(now); err != nil {
 		return err
 	}
-	if e.key != nil && e.keyWas.Instance != "" && e.dir.refusesKeys(name{e.keyWas.Organization, e.keyWas.Instance}) {
+	if e.key != nil && e.keyWas.Instance != "" && e.dir.rejectsKeys(name{e.keyWas.Organization, e.keyWas.Instance}) {
 		return ErrKeyNotAccepted
 	}
 	return nil
@@ -151,7 +151,7 @@ func (e *entry) checkUser(now time.Time) error {
 	switch {
 	case !ok:
 		return ErrUserGone
-	case !user.same(e.userWas):
+	case !user.sameIdentity(e.userWas):
 		return ErrSessionEnded
 	}
 	return e.checkToken(now)
@@ -160,7 +160,7 @@ func (e *entry) checkUser(now time.Time) error {
 // checkToken checks the signing key and the times of a token.
 func (e *entry) checkToken(now time.Time) error {
 	switch {
-	case !e.keys.Knows(e.kid):
+	case !e.keys.Contains(e.kid):
 		return ErrInvalidToken
 	case !e.principal.ExpiresAt.IsZero() && !now.Before(e.principal.ExpiresAt):
 		return ErrTokenExpired
@@ -179,33 +179,33 @@ func (e *entry) keyChanged() bool {
 // admit checks the audiences and returns the principal. It is the last check, because all
 // surfaces share the cache entry.
 func (e *entry) admit(audiences []string) (*Principal, error) {
-	for _, wanted := range audiences {
-		if slices.Contains(e.audience, wanted) {
-			return e.at(audiences)
+	for _, requested := range audiences {
+		if slices.Contains(e.audience, requested) {
+			return e.principalAt(audiences)
 		}
-		if e.orgPrefix != "" && (wanted == AnyOrganization || strings.HasPrefix(wanted, e.orgPrefix)) {
-			return e.at(audiences)
+		if e.orgPrefix != "" && (requested == AnyOrganization || strings.HasPrefix(requested, e.orgPrefix)) {
+			return e.principalAt(audiences)
 		}
-		if organization, instance, ok := ParseInstanceAudience(wanted); ok && instance == anyInstance &&
-			e.isFor(organization) {
-			return e.at(audiences)
+		if organization, instance, ok := ParseInstanceAudience(requested); ok && instance == anyInstance &&
+			e.isForOrganization(organization) {
+			return e.principalAt(audiences)
 		}
 	}
 	return nil, ErrWrongAudience
 }
 
-// isFor reports whether a token is for any data plane of an organization.
-func (e *entry) isFor(organization string) bool {
+// isForOrganization reports whether a token is for any data plane of an organization.
+func (e *entry) isForOrganization(organization string) bool {
 	return slices.ContainsFunc(e.audience, func(audience string) bool {
 		of, _, ok := ParseInstanceAudience(audience)
 		return ok && of == organization
 	})
 }
 
-// at returns the principal at a surface with these audiences. An organization's key does
+// principalAt returns the principal at a surface with these audiences. An organization's key does
 // not work at instances that reject API keys, and running calls end when their instance
 // starts to reject them. So the principal of such a key contains the instance.
-func (e *entry) at(audiences []string) (*Principal, error) {
+func (e *entry) principalAt(audiences []string) (*Principal, error) {
 	if e.orgPrefix == "" || e.key == nil {
 		return &e.principal, nil
 	}

@@ -122,7 +122,7 @@ func TestVerifyAPIKey(t *testing.T) {
 	}
 }
 
-func TestRevocationAndDeletionAreInForceAtOnce(t *testing.T) {
+func TestRevocationAndDeletionAreInForceImmediately(t *testing.T) {
 	t.Parallel()
 	type bundle struct {
 		*identitytest.World
@@ -177,7 +177,7 @@ func TestRevocationAndDeletionAreInForceAtOnce(t *testing.T) {
 	}
 }
 
-func TestTokensOfADeletedAccountStayDeadWhenItIsMadeAgain(t *testing.T) {
+func TestTokensOfADeletedAccountAreRejectedAfterItIsRecreated(t *testing.T) {
 	t.Parallel()
 	w := identitytest.New(t)
 	old, _ := w.Account("acme", "ci")

@@ -18,7 +18,8 @@ func (s *server) openAudit(context.Context) (err error) {
 		return nil
 	}
 	s.audit, err = audit.OpenTrail(audit.Options{
-		Path: path, MaxBytes: int64(s.cfg.Audit.MaxSize), Keep: s.cfg.Audit.Keep, Log: s.log, Room: s.room.has,
+		Path: path, MaxBytes: int64(s.cfg.Audit.MaxSize), MaxRotated: s.cfg.Audit.Keep, Log: s.log,
+		HasSpace: s.reserve.hasSpace,
 	})
 	if err != nil {
 		return fmt.Errorf("opening the audit log: %w", err)

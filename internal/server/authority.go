@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	authorityLife = 10 * 365 * 24 * time.Hour
-	// leafLife is the lifetime of a certificate, leafRenewal the maximum age of one that is
+	authorityLifetime = 10 * 365 * 24 * time.Hour
+	// leafLifetime is the lifetime of a certificate, leafRenewal the maximum age of one that is
 	// sent to clients. So it is valid for at least the difference.
-	leafLife    = 7 * 24 * time.Hour
-	leafRenewal = 24 * time.Hour
+	leafLifetime = 7 * 24 * time.Hour
+	leafRenewal  = 24 * time.Hour
 	// leafSkew is how far a client's clock may be behind.
 	leafSkew = time.Hour
 	// maxLeaves bounds the cached certificates. Every client can request any name under the
@@ -48,23 +48,23 @@ type authority struct {
 	log    *slog.Logger
 
 	leafKey *ecdsa.PrivateKey // key of every certificate that this process issues
-	leaves  *lru.Cache[leaf, *tls.Certificate]
+	leaves  *lru.Cache[leafCacheKey, *tls.Certificate]
 	now     func() time.Time
 }
 
-// leaf is the cache key of a certificate: its name, or "" for the server's names, and its
+// leafCacheKey is the cache key of a certificate: its name, or "" for the server's names, and its
 // renewal period.
-type leaf struct {
+type leafCacheKey struct {
 	name   string
 	period int64
 }
 
-// openIssuer returns the authority in dir, and creates one at the first start.
-func openIssuer(dir, domain string, names []string, log *slog.Logger) (*authority, error) {
+// newAuthority returns the authority in dir, and creates one at the first start.
+func newAuthority(dir, domain string, names []string, log *slog.Logger) (*authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the TLS directory: %w", err)
 	}
-	cert, key, err := openAuthority(dir)
+	cert, key, err := readOrCreateAuthority(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -74,16 +74,16 @@ func openIssuer(dir, domain string, names []string, log *slog.Logger) (*authorit
 	}
 	a := &authority{
 		cert: cert, key: key, domain: strings.ToLower(domain), names: names, log: log,
-		leafKey: leafKey, leaves: lru.New[leaf, *tls.Certificate](maxLeaves), now: time.Now,
+		leafKey: leafKey, leaves: lru.New[leafCacheKey, *tls.Certificate](maxLeaves), now: time.Now,
 	}
-	_, err = a.issued("") // reports configuration errors at the start
+	_, err = a.certificateFor("") // reports configuration errors at the start
 	return a, err
 }
 
 // getCertificate implements tls.Config.GetCertificate. A client that requests a name of
 // another server gets the certificate for this server's names, which does not match.
 func (a *authority) getCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	cert, err := a.issued(a.nameFor(hello))
+	cert, err := a.certificateFor(a.nameFor(hello))
 	if err != nil {
 		a.log.Error("HTTPS certificate could not be issued; the handshake fails", slog.Any("error", err))
 	}
@@ -97,7 +97,7 @@ func (a *authority) nameFor(hello *tls.ClientHelloInfo) string {
 	if name == "" { // clients that connect to an IP address send no name
 		return a.addressOf(hello.Conn)
 	}
-	if !strings.HasSuffix(name, "."+a.domain) || !hostName(name) || slices.Contains(a.names, name) {
+	if !strings.HasSuffix(name, "."+a.domain) || !isHostName(name) || slices.Contains(a.names, name) {
 		return ""
 	}
 	return name
@@ -116,8 +116,8 @@ func (a *authority) addressOf(conn net.Conn) string {
 	return tcp.IP.String()
 }
 
-// hostName reports whether a name is a valid host name.
-func hostName(name string) bool {
+// isHostName reports whether a name is a valid host name.
+func isHostName(name string) bool {
 	const maxName, maxLabel = 253, 63
 	if len(name) > maxName {
 		return false
@@ -131,9 +131,9 @@ func hostName(name string) bool {
 	return true
 }
 
-// issued returns the certificate for a name, from the cache if it has one of this period.
-func (a *authority) issued(name string) (*tls.Certificate, error) {
-	key := leaf{name, a.now().UnixNano() / int64(leafRenewal)}
+// certificateFor returns the certificate for a name, from the cache if it has one of this period.
+func (a *authority) certificateFor(name string) (*tls.Certificate, error) {
+	key := leafCacheKey{name, a.now().UnixNano() / int64(leafRenewal)}
 	if cert, ok := a.leaves.Get(key); ok {
 		return cert, nil
 	}
@@ -144,7 +144,7 @@ func (a *authority) issued(name string) (*tls.Certificate, error) {
 	return a.leaves.Add(key, cert, 1), nil
 }
 
-func (a *authority) issue(of leaf) (*tls.Certificate, error) {
+func (a *authority) issue(of leafCacheKey) (*tls.Certificate, error) {
 	names := a.names
 	switch {
 	case net.ParseIP(of.name) != nil:
@@ -159,7 +159,7 @@ func (a *authority) issue(of leaf) (*tls.Certificate, error) {
 		SerialNumber: serialNumber(),
 		Subject:      pkix.Name{Organization: []string{"Freshet"}},
 		NotBefore:    began.Add(-leafSkew),
-		NotAfter:     began.Add(leafLife),
+		NotAfter:     began.Add(leafLifetime),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
@@ -181,9 +181,9 @@ func (a *authority) issue(of leaf) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.leafKey, Leaf: parsed}, nil
 }
 
-// openAuthority reads the certificate and key of the authority, or creates them at the first
+// readOrCreateAuthority reads the certificate and key of the authority, or creates them at the first
 // start.
-func openAuthority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+func readOrCreateAuthority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	certFile, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
 	if pair, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil {
 		key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
@@ -202,7 +202,7 @@ func openAuthority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 		SerialNumber:          serialNumber(),
 		Subject:               pkix.Name{CommonName: "Freshet development CA"},
 		NotBefore:             time.Now().Add(-time.Hour),
-		NotAfter:              time.Now().Add(authorityLife),
+		NotAfter:              time.Now().Add(authorityLifetime),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,

@@ -144,7 +144,7 @@ func TestTheAuthorityStaysAndItsKeyIsPrivate(t *testing.T) {
 
 func TestCertificatesAreShortLivedAndRenewed(t *testing.T) {
 	t.Parallel()
-	a, err := openIssuer(t.TempDir(), "freshet.localhost", []string{"localhost"}, slog.New(slog.DiscardHandler))
+	a, err := newAuthority(t.TempDir(), "freshet.localhost", []string{"localhost"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,43 +153,43 @@ func TestCertificatesAreShortLivedAndRenewed(t *testing.T) {
 	const name = "c.acme.freshet.localhost"
 	var last *tls.Certificate
 	for day := range 40 {
-		cert, err := a.issued(name)
+		cert, err := a.certificateFor(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if cert == last {
 			t.Errorf("day %d: got the certificate of the day before, want a new one", day)
 		}
-		if again, _ := a.issued(name); again != cert {
+		if again, _ := a.certificateFor(name); again != cert {
 			t.Errorf("day %d: got another certificate at the second call, want the same", day)
 		}
-		if left := cert.Leaf.NotAfter.Sub(now); left < leafLife-leafRenewal || left > leafLife ||
+		if left := cert.Leaf.NotAfter.Sub(now); left < leafLifetime-leafRenewal || left > leafLifetime ||
 			now.Before(cert.Leaf.NotBefore) {
 			t.Errorf("day %d: certificate is valid from %v for another %v, want at least %v", day,
-				cert.Leaf.NotBefore, left, leafLife-leafRenewal)
+				cert.Leaf.NotBefore, left, leafLifetime-leafRenewal)
 		}
 		last, now = cert, now.Add(leafRenewal)
 	}
 }
 
-// TestManyNamesAreForgotten checks that the cache is bounded, because every client can
+// TestCertificateCacheIsBounded checks that the cache is bounded, because every client can
 // request any name in the domain.
-func TestManyNamesAreForgotten(t *testing.T) {
+func TestCertificateCacheIsBounded(t *testing.T) {
 	t.Parallel()
-	a, err := openIssuer(t.TempDir(), "freshet.localhost", []string{"localhost"}, slog.New(slog.DiscardHandler))
+	a, err := newAuthority(t.TempDir(), "freshet.localhost", []string{"localhost"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := a.issued("first.freshet.localhost")
+	first, err := a.certificateFor("first.freshet.localhost")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range maxLeaves {
-		if _, err := a.issued(fmt.Sprintf("c%d.freshet.localhost", i)); err != nil {
+		if _, err := a.certificateFor(fmt.Sprintf("c%d.freshet.localhost", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if again, _ := a.issued("first.freshet.localhost"); again == first {
+	if again, _ := a.certificateFor("first.freshet.localhost"); again == first {
 		t.Errorf("certificate is still cached after %d others, want it evicted", maxLeaves)
 	}
 }

@@ -17,9 +17,9 @@ const (
 	keepAll     = 1<<31 - 1
 )
 
-// refuseNew makes the kernel drop the first packet (SYN) of new connections. Clients
+// dropNewConnections makes the kernel drop the first packet (SYN) of new connections. Clients
 // retransmit it after a second, when the port is closed. Other connections are not affected.
-func refuseNew(l *net.TCPListener) error {
+func dropNewConnections(l *net.TCPListener) error {
 	program := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: flagsOffset},
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: synAndAck},

@@ -42,12 +42,12 @@ func (b *backups) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		timer.Reset(b.turn(ctx, time.Now()))
+		timer.Reset(b.takeIfDue(ctx, time.Now()))
 	}
 }
 
-// turn takes a backup if one is due, and returns the time until the next call.
-func (b *backups) turn(ctx context.Context, now time.Time) time.Duration {
+// takeIfDue takes a backup if one is due, and returns the time until the next call.
+func (b *backups) takeIfDue(ctx context.Context, now time.Time) time.Duration {
 	every := b.cfg.Every.Std()
 	newest, err := backup.Newest(b.cfg.Directory)
 	if err == nil {
@@ -89,7 +89,7 @@ func (b *backups) take(ctx context.Context) (err error) {
 		return err
 	}
 	b.last.Store(began.Unix())
-	removed, err := folder.Keep(b.cfg.Keep)
+	removed, err := folder.Prune(b.cfg.Keep)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func TestScheduledBackups(t *testing.T) {
 	}
 	expect := func(what string, wait time.Duration, names int) {
 		t.Helper()
-		if got := b.turn(t.Context(), now); got != wait {
+		if got := b.takeIfDue(t.Context(), now); got != wait {
 			t.Errorf("%s: next call in %s, want %s", what, got, wait)
 		}
 		if got, err := backup.List(b.cfg.Directory); err != nil || len(got) != names {
@@ -74,16 +74,16 @@ func TestOneBackupAtATime(t *testing.T) {
 		if _, _, err := s.stage(t.Context(), func(string) {}); !errors.Is(err, errStaging) {
 			t.Errorf("second backup: got %v, want %v", err, errStaging)
 		}
-		time.AfterFunc(stagingWait/2, s.staging.Unlock)
+		time.AfterFunc(stagingTimeout/2, s.staging.Unlock)
 		if !s.awaitStaging(t.Context()) {
 			t.Error("awaitStaging does not wait until the copy of the last backup is removed")
 		}
 	})
 }
 
-// TestRestoreThatWasCutShort checks that no server starts on an unfinished restore, and that
+// TestInterruptedRestore checks that no server starts on an unfinished restore, and that
 // the next restore starts again.
-func TestRestoreThatWasCutShort(t *testing.T) {
+func TestInterruptedRestore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{restoringDir, "etcd"} {
@@ -91,14 +91,14 @@ func TestRestoreThatWasCutShort(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &server{cfg: &config.Config{DataDir: dir}, room: openRoom(dir)}
+	s := &server{cfg: &config.Config{DataDir: dir}, reserve: openDiskReserve(dir)}
 	if err := s.openDirectory(t.Context()); err == nil {
 		t.Error("server starts on an unfinished restore, want an error")
 	}
-	if err := errors.Join(s.room.close(), s.lock.release()); err != nil {
+	if err := errors.Join(s.reserve.close(), s.lock.release()); err != nil {
 		t.Fatal(err)
 	}
-	r := &restoring{backup.RestoreOptions{DataDir: dir}}
+	r := &restoration{backup.RestoreOptions{DataDir: dir}}
 	if err := errors.Join(r.checkEmpty(), r.clear()); err != nil {
 		t.Fatal(err)
 	}

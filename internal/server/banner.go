@@ -19,7 +19,7 @@ import (
 func (s *server) announce(out io.Writer, exports []string, took time.Duration, lacks error) {
 	cfg := s.cfg
 	if cfg.Log.Format != "json" {
-		printBanner(out, screen{cfg, s.stream.taken, s.link, called(os.Args[0]), exports}, took, lacks)
+		printBanner(out, banner{cfg, s.kafka.portsInUse, s.link, commandName(os.Args[0]), exports}, took, lacks)
 		return
 	}
 	attrs := []slog.Attr{
@@ -37,33 +37,33 @@ func (s *server) announce(out io.Writer, exports []string, took time.Duration, l
 
 // printBanner writes the banner: that the server is ready or what does not work yet, the
 // addresses, and commands to try.
-func printBanner(out io.Writer, s screen, took time.Duration, lacks error) {
+func printBanner(out io.Writer, s banner, took time.Duration, lacks error) {
 	var b strings.Builder
 	if lacks == nil {
 		fmt.Fprintf(&b, "\nFreshet is ready (%.1fs).\n\n", took.Seconds())
 	} else {
 		fmt.Fprintf(&b, "\nFreshet is running, but not all of it works; it keeps trying:\n  %v\n\n", lacks)
 	}
-	s.places(&b)
+	s.writeAddresses(&b)
 	fmt.Fprintf(&b, "\nTry it, in another terminal, in this folder:\n\n")
-	s.commands(&b)
+	s.writeCommands(&b)
 	fmt.Fprintf(&b, "\nStop it with Ctrl-C.\n")
 	_, _ = io.WriteString(out, b.String()) // an error does not matter
 }
 
-// screen contains the data of the banner.
-type screen struct {
-	cfg   *config.Config
-	taken []string // why the Kafka protocol is off
-	link  string   // one-time sign-in link of the administrator, or ""
+// banner contains the data of the banner.
+type banner struct {
+	cfg        *config.Config
+	portsInUse []string // why the Kafka protocol is off
+	link       string   // one-time sign-in link of the administrator, or ""
 	// program is how the user started the program. exports are environment variables that
 	// commands need to find this server.
 	program string
 	exports []string
 }
 
-// places writes the addresses and files.
-func (s screen) places(b *strings.Builder) {
+// writeAddresses writes the addresses and files.
+func (s banner) writeAddresses(b *strings.Builder) {
 	cfg := s.cfg
 	if s.link != "" {
 		fmt.Fprintf(b, "  Console      %s\n               (this link signs you in, once, within an hour)\n", s.link)
@@ -80,12 +80,12 @@ func (s screen) places(b *strings.Builder) {
 		}
 		b.WriteByte('\n')
 	}
-	for _, l := range []struct{ name, address string }{{"Kafka", cfg.Stream.Plain}, {"Kafka, TLS", cfg.Stream.TLS}} {
+	for _, l := range []struct{ name, address string }{{"Kafka", cfg.Kafka.Plain}, {"Kafka, TLS", cfg.Kafka.TLS}} {
 		if l.address != config.Off {
 			fmt.Fprintf(b, "  %-12s %s\n", l.name, l.address)
 		}
 	}
-	for _, why := range s.taken {
+	for _, why := range s.portsInUse {
 		fmt.Fprintf(b, "  Kafka        off: %s\n", why)
 	}
 	if cfg.Ops != config.Off {
@@ -94,41 +94,41 @@ func (s screen) places(b *strings.Builder) {
 	fmt.Fprintf(b, "  Credentials  admin.json, admin.token and kubeconfig in %s\n", cfg.DataDir)
 }
 
-// commands writes commands to copy.
-func (s screen) commands(b *strings.Builder) {
+// writeCommands writes commands to copy.
+func (s banner) writeCommands(b *strings.Builder) {
 	for _, line := range s.exports {
 		fmt.Fprintf(b, "  export %s\n", line)
 	}
 	if s.cfg.DataDir != config.Default().DataDir {
-		fmt.Fprintf(b, "  export FRESHET_DATA_DIR=%s\n", quoted(s.cfg.DataDir))
+		fmt.Fprintf(b, "  export FRESHET_DATA_DIR=%s\n", shellQuote(s.cfg.DataDir))
 	}
-	program := quoted(s.program)
+	program := shellQuote(s.program)
 	fmt.Fprintf(b, "  %s topic create hello --if-not-exists\n", program)
 	fmt.Fprintf(b, "  %s produce hello 'hello, stream'\n", program)
 	fmt.Fprintf(b, "  %s consume hello --subscription me --create-from earliest\n", program)
 	fmt.Fprintf(b, "  %s admin link     # a link that signs you in to the console\n", program)
 	fmt.Fprintf(b, "  %s --help\n\n", program)
 	if s.cfg.HTTPS != config.Off {
-		fmt.Fprintf(b, "  kubectl --kubeconfig %s get all\n", quoted(path(s.cfg, "kubeconfig")))
+		fmt.Fprintf(b, "  kubectl --kubeconfig %s get all\n", shellQuote(path(s.cfg, "kubeconfig")))
 	}
-	if address := s.cfg.Stream.Plain; address != config.Off {
+	if address := s.cfg.Kafka.Plain; address != config.Off {
 		fmt.Fprintf(b, "  kcat -b %s -L -X security.protocol=SASL_PLAINTEXT \\\n", address)
 		fmt.Fprintf(b, "    -X sasl.mechanism=PLAIN -X sasl.username=user \\\n")
-		fmt.Fprintf(b, "    -X sasl.password=token:$(cat %s)\n", quoted(path(s.cfg, "admin.token")))
+		fmt.Fprintf(b, "    -X sasl.password=token:$(cat %s)\n", shellQuote(path(s.cfg, "admin.token")))
 	}
 }
 
-// quoted returns a word quoted for a shell.
-func quoted(word string) string {
+// shellQuote returns a word quoted for a shell.
+func shellQuote(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") == "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// called returns the command with which users can run the program again: its path if it was
+// commandName returns the command with which users can run the program again: its path if it was
 // started with one, otherwise its name.
-func called(arg string) string {
+func commandName(arg string) string {
 	if strings.ContainsRune(arg, filepath.Separator) {
 		return arg
 	}

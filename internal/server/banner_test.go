@@ -10,14 +10,14 @@ import (
 	"freshet/internal/config"
 )
 
-// TestFirstScreen checks the banner, and that its lines have at most 80 columns. test/e2e/howto
+// TestBanner checks the banner, and that its lines have at most 80 columns. test/e2e/howto
 // runs its commands.
-func TestFirstScreen(t *testing.T) {
+func TestBanner(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
-	cfg.Stream.Plain, cfg.Stream.TLS = "127.0.0.1:9092", "127.0.0.1:9093"
+	cfg.Kafka.Plain, cfg.Kafka.TLS = "127.0.0.1:9092", "127.0.0.1:9093"
 	var out strings.Builder
-	printBanner(&out, screen{cfg: cfg, program: "bin/freshet"}, 1200*time.Millisecond, nil)
+	printBanner(&out, banner{cfg: cfg, program: "bin/freshet"}, 1200*time.Millisecond, nil)
 	const want = `
 Freshet is ready (1.2s).
 
@@ -54,16 +54,16 @@ Stop it with Ctrl-C.
 	}
 }
 
-// TestFirstScreenSaysWhatDiffers checks the banner with another data directory and context, a
+// TestBannerVariants checks the banner with another data directory and context, a
 // sign-in link, and errors.
-func TestFirstScreenSaysWhatDiffers(t *testing.T) {
+func TestBannerVariants(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
-	cfg.DataDir, cfg.HTTPS, cfg.Stream.Plain, cfg.Stream.TLS = "/srv/it's ours", config.Off, config.Off, config.Off
+	cfg.DataDir, cfg.HTTPS, cfg.Kafka.Plain, cfg.Kafka.TLS = "/srv/it's ours", config.Off, config.Off, config.Off
 	var out strings.Builder
-	printBanner(&out, screen{
-		cfg: cfg, taken: []string{"127.0.0.1:9092 is taken"}, link: "http://127.0.0.1:8080/oauth/link?token=x",
-		program: called("freshet"), exports: []string{"FRESHET_CONTEXT=local"},
+	printBanner(&out, banner{
+		cfg: cfg, portsInUse: []string{"127.0.0.1:9092 is taken"}, link: "http://127.0.0.1:8080/oauth/link?token=x",
+		program: commandName("freshet"), exports: []string{"FRESHET_CONTEXT=local"},
 	}, time.Second, errors.New("cluster a is damaged"))
 	for _, want := range []string{
 		"not all of it works; it keeps trying:\n  cluster a is damaged\n",

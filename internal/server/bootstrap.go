@@ -52,7 +52,7 @@ func bootstrap(ctx context.Context, cfg *config.Config, client versioned.Interfa
 	}
 	err = writeAdminFiles(ctx, cfg, client, issuer)
 	if _, older := os.Stat(cfg.Path("admin.json")); errors.Is(err, syscall.ENOSPC) && older == nil {
-		return first, nil // the files of an earlier start exist; diskRoom logs that the disk is full
+		return first, nil // the files of an earlier start exist; diskReserve logs that the disk is full
 	}
 	return first, err
 }
@@ -120,7 +120,7 @@ func writeAdminFiles(ctx context.Context, cfg *config.Config, client versioned.I
 	if err != nil {
 		return fmt.Errorf("reading the administrator's credentials: %w", err)
 	}
-	credentials = issuer.Readdress(credentials, cfg.Admin.Organization, cfg.Admin.ServiceAccount)
+	credentials = issuer.WithCurrentURL(credentials, cfg.Admin.Organization, cfg.Admin.ServiceAccount)
 	if err := writeChanged(cfg.Path("admin.json"), credentials.File()); err != nil {
 		return err
 	}

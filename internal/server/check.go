@@ -100,7 +100,7 @@ func (c directoryCheck) etcd() {
 		c.report.Part("etcd", "external")
 		return
 	}
-	if err := resourcesMissing(c.cfg); err != nil {
+	if err := checkResourceStore(c.cfg); err != nil {
 		c.report.Damaged("etcd", err.Error())
 		return
 	}

@@ -40,7 +40,7 @@ func (p clusterPath) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func findCluster(plane *dataplane.Plane, r *http.Request) (*dataplane.Cluster, error) {
 	if name, ok := r.Context().Value(clusterNameKey{}).(clusterName); ok {
 		c, err := plane.FindNamed(name.organization, name.cluster)
-		return c, undisclosed(name.organization, err)
+		return c, undisclosedError(name.organization, err)
 	}
 	return findAtHost(plane, r.Host)
 }
@@ -48,16 +48,16 @@ func findCluster(plane *dataplane.Plane, r *http.Request) (*dataplane.Cluster, e
 // findAtHost returns the cluster of a host.
 func findAtHost(plane *dataplane.Plane, host string) (*dataplane.Cluster, error) {
 	c, err := plane.Find(host)
-	return c, undisclosed(plane.OrganizationAt(host), err)
+	return c, undisclosedError(plane.OrganizationAt(host), err)
 }
 
-// undisclosed wraps an error so that only callers of the organization see it. Without an
+// undisclosedError wraps an error so that only callers of the organization see it. Without an
 // organization it returns the error unchanged.
-func undisclosed(organization string, err error) error {
+func undisclosedError(organization string, err error) error {
 	if err == nil || organization == "" {
 		return err
 	}
-	return &pipeline.Undisclosed{Organization: organization, Err: err}
+	return &pipeline.UndisclosedError{Organization: organization, Err: err}
 }
 
 // stripSegments returns a handler that removes the first n segments of the path. It counts

@@ -48,13 +48,14 @@ func TestClusterPath(t *testing.T) {
 		})
 	}
 	surfaces := []web.Route[mount]{
-		at("/admin/rest/...", "messages", echo("messages")),
-		at("/stream/...", "registry", stripSegments(1, echo("stream"))),
-		at("/...", "registry", echo("root")),
+		mountAt("/admin/rest/...", "messages", echo("messages")),
+		mountAt("/stream/...", "registry", stripSegments(1, echo("stream"))),
+		mountAt("/...", "registry", echo("root")),
 	}
 	outer := newRouter(append(surfaces,
-		at(clusterPattern, "clusters", clusterPath{newRouter(slices.Clone(surfaces), web.CORS{})}),
-		at("/apis/...", "resources", echo("resources")), at("/oauth/...", "token", echo("token"))), web.CORS{})
+		mountAt(clusterPattern, "clusters", clusterPath{newRouter(slices.Clone(surfaces), web.CORS{})}),
+		mountAt("/apis/...", "resources", echo("resources")), mountAt("/oauth/...", "token", echo("token"))),
+		web.CORS{})
 	tests := map[string]struct{ host, path, want string }{
 		"messages": {"127.0.0.1", "/clusters/acme/prod/admin/rest/x", "messages acme/prod /admin/rest/x?"},
 		"another organization's": {

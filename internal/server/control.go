@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	controlCallers  = 8
-	controlPatience = 10 * time.Second
+	controlCallers = 8
+	controlTimeout = 10 * time.Second
 )
 
 // openControl opens the admin socket for commands on this machine, and starts scheduled
@@ -27,7 +27,7 @@ func (s *server) openControl(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	if s.group == nil {
+	if s.ensemble == nil {
 		running.Go(func() { s.backups.run(ctx) }) // in an ensemble the elected member takes them
 	}
 	listener, err := adminsocket.Listen(s.cfg.DataDir)
@@ -81,7 +81,7 @@ func (s *server) acceptControl(ctx context.Context, listener *adminsocket.Listen
 }
 
 func (s *server) serveControl(ctx context.Context, caller *adminsocket.Conn) {
-	if err := caller.SetReadDeadline(time.Now().Add(controlPatience)); err != nil {
+	if err := caller.SetReadDeadline(time.Now().Add(controlTimeout)); err != nil {
 		return
 	}
 	request, err := caller.Request()
@@ -95,35 +95,35 @@ func (s *server) serveControl(ctx context.Context, caller *adminsocket.Conn) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = caller.Close() })() // so that HungUp returns
 	go func() {
-		caller.HungUp()
+		caller.WaitClosed()
 		cancel()
 	}()
-	switch request.Do {
-	case adminsocket.DoBackup:
+	switch request.Command {
+	case adminsocket.CommandBackup:
 		err = s.serveBackup(ctx, caller)
-	case adminsocket.DoLink:
+	case adminsocket.CommandLink:
 		err = s.serveLink(ctx, caller)
 	default:
 		err = errs.Newf(errs.Invalid, "request %q is unknown to the server; use the program of the server's version",
-			request.Do)
+			request.Command)
 	}
 	if err != nil {
 		// fails only if the caller disconnected
-		_ = caller.Reply(adminsocket.Reply{Error: err.Error(), Kind: errs.KindOf(err)})
+		_ = caller.Respond(adminsocket.Response{Error: err.Error(), Kind: errs.KindOf(err)})
 	}
 }
 
 // serveBackup stages a copy, and removes it when the caller disconnects.
 func (s *server) serveBackup(ctx context.Context, caller *adminsocket.Conn) error {
 	dir, remove, err := s.stage(ctx, func(what string) {
-		_ = caller.Reply(adminsocket.Reply{Progress: what}) // a caller that disconnects cancels ctx
+		_ = caller.Respond(adminsocket.Response{Progress: what}) // a caller that disconnects cancels ctx
 	})
 	if err != nil {
 		return err
 	}
 	name, err := filepath.Rel(s.cfg.DataDir, dir)
 	if err == nil {
-		err = caller.Reply(adminsocket.Reply{Staged: name})
+		err = caller.Respond(adminsocket.Response{Staged: name})
 	}
 	if err == nil {
 		<-ctx.Done()

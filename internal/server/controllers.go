@@ -25,15 +25,15 @@ import (
 
 // openResources creates the kinds, the resource API and its controllers.
 func (s *server) openResources(context.Context) (err error) {
-	s.identity.policy.AskClusters(clusterGrants{s})
+	s.identity.policy.SetClusterGrants(clusterGrants{s})
 	s.kinds = kinds.New(kinds.Options{
 		Plan: s.plan, Plane: s.clusterPlane(), Quotas: s.quotas,
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
-		Policy: s.identity.policy, SignIns: s.people,
+		Policy: s.identity.policy, SignIns: s.signIn,
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
-		Stored: s.stored(), Log: s.log,
+		OnStored: s.notifyStored(), Log: s.log,
 	})
-	s.read()
+	s.startReceivingChanges()
 	s.api, err = apiserver.New(apiserver.Config{
 		Etcd:          s.endpoints(),
 		Prefix:        s.cfg.Etcd.Prefix,
@@ -71,7 +71,7 @@ func (s *server) openResources(context.Context) (err error) {
 		},
 
 		Invite: &invite.Options{
-			Authorizer: s.identity.policy, Inviter: s.people,
+			Authorizer: s.identity.policy, Inviter: s.signIn,
 			URL: func(token string) string { return signinapi.InviteURL(s.cfg.PublicURL(), token) },
 		},
 
@@ -82,7 +82,7 @@ func (s *server) openResources(context.Context) (err error) {
 	}
 	s.api.Start()
 	recorder := reconcile.Recorder(s.api.Recorder())
-	if s.group != nil {
+	if s.ensemble != nil {
 		recorder = nil // the elected member has controllers of its own, see control
 	}
 	s.loops, err = s.kinds.Controllers(s.api.Loopback(), recorder)
@@ -98,13 +98,13 @@ func (s *server) openControllers(ctx context.Context) error {
 	s.background = cancel
 	err := s.loops.Load(background)
 	if err == nil {
-		err = s.people.Load(background)
+		err = s.signIn.Load(background)
 	}
 	if err == nil {
-		err = s.loaded(background)
+		err = s.finishLoading(background)
 	}
 	if err != nil {
-		close(s.ended)
+		close(s.controllersEnded)
 		return err
 	}
 	go s.identity.keys.Run(background, keyRotationCheck, s.log)
@@ -112,18 +112,18 @@ func (s *server) openControllers(ctx context.Context) error {
 	go telemetry.ReturnMemory(background)
 	var others sync.WaitGroup
 	others.Go(func() { s.resealer().run(background) })
-	others.Go(func() { s.people.Run(background) })
-	if s.group != nil {
+	others.Go(func() { s.signIn.Run(background) })
+	if s.ensemble != nil {
 		s.lead(background)
 		go func() {
-			defer close(s.ended)
+			defer close(s.controllersEnded)
 			defer others.Wait()
 			s.loops.Follow(background)
 		}()
 		return nil
 	}
 	go func() {
-		defer close(s.ended)
+		defer close(s.controllersEnded)
 		defer others.Wait()
 		if err := s.loops.Run(background); err != nil && background.Err() == nil {
 			s.failed <- fmt.Errorf("running the controllers: %w", err)
@@ -135,7 +135,7 @@ func (s *server) openControllers(ctx context.Context) error {
 // firstStart does the first start if needed, and waits until every stored cluster is open.
 // A server is ready only when clients need not wait for a cluster.
 func (s *server) firstStart(ctx context.Context) error {
-	if s.group != nil {
+	if s.ensemble != nil {
 		return s.awaitFirstStart(ctx)
 	}
 	client := s.loops.Client()

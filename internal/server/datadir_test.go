@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestSecondProcessIsKeptOffTheDataDirectory(t *testing.T) {
+func TestDataDirectoryIsLocked(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	first, err := lockDir(dir)

@@ -20,13 +20,13 @@ import (
 //  3. When these are closed or idle, too, the server closes the listeners.
 
 const (
-	// quiet is how long a connection must be idle before it can be closed. An active client
+	// idleTimeout is how long a connection must be idle before it can be closed. An active client
 	// would have sent a request by then, whose response closes the connection.
-	quiet = time.Second
-	// unused is how long a new connection may take to send its first request.
-	unused = 2 * time.Second
-	// handshakes is how long TCP handshakes that have started may take.
-	handshakes = 200 * time.Millisecond
+	idleTimeout = time.Second
+	// firstRequestTimeout is how long a new connection may take to send its first request.
+	firstRequestTimeout = 2 * time.Second
+	// handshakeTime is how long TCP handshakes that have started may take.
+	handshakeTime = 200 * time.Millisecond
 	// backlogTimeout is the timeout for accepting the connections in the backlog.
 	backlogTimeout = 3 * time.Second
 	drainPoll      = 10 * time.Millisecond
@@ -43,18 +43,18 @@ type connection struct {
 	idle   atomic.Int64 // idle since this Unix time in nanoseconds; 0 while it is active
 }
 
-// follow tracks the connections of a server. It calls the previous ConnState hook.
-func (c *connections) follow(server *http.Server) {
+// track tracks the connections of a server. It calls the previous ConnState hook.
+func (c *connections) track(server *http.Server) {
 	next := server.ConnState
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
-		c.note(conn, state)
+		c.update(conn, state)
 		if next != nil {
 			next(conn, state)
 		}
 	}
 }
 
-func (c *connections) note(conn net.Conn, state http.ConnState) {
+func (c *connections) update(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		c.open.Store(conn, &connection{opened: time.Now()})
@@ -81,17 +81,17 @@ func (c *connections) settled(at time.Time) bool {
 		switch idle := known.idle.Load(); {
 		case known.opened.After(at):
 		case !known.used.Load():
-			settled = now.Sub(known.opened) > unused
+			settled = now.Sub(known.opened) > firstRequestTimeout
 		default:
-			settled = idle != 0 && now.Sub(time.Unix(0, idle)) > quiet
+			settled = idle != 0 && now.Sub(time.Unix(0, idle)) > idleTimeout
 		}
 		return settled
 	})
 	return settled
 }
 
-// await polls yes until it returns true or ctx is canceled.
-func await(ctx context.Context, yes func() bool) {
+// poll polls yes until it returns true or ctx is canceled.
+func poll(ctx context.Context, yes func() bool) {
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
 	for !yes() {
@@ -106,10 +106,10 @@ func await(ctx context.Context, yes func() bool) {
 // shutdown closes the ports after all responses are sent. server.ending must be set.
 func (l *listeners) shutdown(ctx context.Context) error {
 	began := time.Now()
-	await(ctx, func() bool { return l.connections.settled(began) })
-	l.acceptLast(ctx)
+	poll(ctx, func() bool { return l.connections.settled(began) })
+	l.acceptBacklog(ctx)
 	began = time.Now()
-	await(ctx, func() bool { return l.connections.settled(began) })
+	poll(ctx, func() bool { return l.connections.settled(began) })
 	problems := make([]error, len(l.servers))
 	var ended sync.WaitGroup
 	for i, server := range l.servers {
@@ -123,22 +123,22 @@ func (l *listeners) shutdown(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// acceptLast drops new connections, and waits until the connections in the backlog are
+// acceptBacklog drops new connections, and waits until the connections in the backlog are
 // accepted.
-func (l *listeners) acceptLast(ctx context.Context) {
+func (l *listeners) acceptBacklog(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
 	var waiting []*net.TCPListener
 	for _, listener := range l.raw {
-		if refuseNew(listener) == nil { // fails if the listener is closed, or on other systems than Linux
+		if dropNewConnections(listener) == nil { // fails if the listener is closed, or on other systems than Linux
 			waiting = append(waiting, listener)
 		}
 	}
 	if len(waiting) == 0 {
 		return
 	}
-	made := time.Now().Add(handshakes)
-	await(ctx, func() bool {
+	made := time.Now().Add(handshakeTime)
+	poll(ctx, func() bool {
 		if time.Now().Before(made) || l.secured != nil && l.secured.handshaking.Load() > 0 {
 			return false
 		}

@@ -8,10 +8,10 @@ import (
 	"freshet/internal/ensemble/natsserver"
 )
 
-// external returns the addresses and credentials of the external NATS servers.
-func external(cfg *config.Config) natsserver.External {
+// externalNATS returns the addresses and credentials of the external NATS servers.
+func externalNATS(cfg *config.Config) natsserver.ExternalOptions {
 	c := &cfg.NATS
-	return natsserver.External{
+	return natsserver.ExternalOptions{
 		URLs: c.URLs, Credentials: c.Credentials, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
 		Monitoring: c.Monitoring, Replicas: len(cfg.Members.List),
 	}
@@ -20,12 +20,12 @@ func external(cfg *config.Config) natsserver.External {
 // logSynced returns a function that reports whether the external NATS servers sync every
 // write, or nil if the members run the NATS servers.
 func (s *server) logSynced() func() (synced, known bool, reason, message string) {
-	remote, ok := s.group.log.(*natsserver.Remote)
+	remote, ok := s.ensemble.log.(*natsserver.Remote)
 	if !ok {
 		return nil
 	}
 	return func() (synced, known bool, reason, message string) {
-		problems := remote.Synced()
+		problems := remote.SyncProblems()
 		if len(problems) == 0 {
 			return true, true, "SyncAlways", "every NATS server syncs every write"
 		}
@@ -44,15 +44,15 @@ func (s *server) logSynced() func() (synced, known bool, reason, message string)
 	}
 }
 
-// LookAtLog checks the external NATS servers of a configuration without changing them. It
+// CheckMessageLog checks the external NATS servers of a configuration without changing them. It
 // returns a description, the problems that prevent their use, and warnings.
-func LookAtLog(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error) {
-	remote, err := natsserver.Dial(external(cfg))
+func CheckMessageLog(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error) {
+	remote, err := natsserver.Dial(externalNATS(cfg))
 	if err != nil {
 		return "", nil, nil, err
 	}
 	defer remote.Close()
-	is, problems := remote.Look(ctx)
+	is, problems := remote.Inspect(ctx)
 	for _, p := range problems {
 		if p.Fatal {
 			wrong = append(wrong, p.Message)

@@ -44,7 +44,7 @@ var errNotServed = errors.New("member is starting")
 // ownerOf returns a function that returns the Sender to the owner of a topic, or nil if this
 // server serves the request. It returns nil for a single server.
 func (s *server) ownerOf(c *dataplane.Cluster) func(*http.Request, names.Topic) brokerhttp.Sender {
-	if s.group == nil {
+	if s.ensemble == nil {
 		return nil
 	}
 	return func(r *http.Request, topic names.Topic) brokerhttp.Sender {
@@ -62,7 +62,7 @@ func (s *server) ownerOf(c *dataplane.Cluster) func(*http.Request, names.Topic) 
 
 // coordinatorOf is ownerOf for consumer groups.
 func (s *server) coordinatorOf(c *dataplane.Cluster) func(*http.Request, groups.Key) brokerhttp.Sender {
-	if s.group == nil {
+	if s.ensemble == nil {
 		return nil
 	}
 	return func(r *http.Request, group groups.Key) brokerhttp.Sender {
@@ -77,7 +77,7 @@ func (s *server) coordinatorOf(c *dataplane.Cluster) func(*http.Request, groups.
 // coordinate consumer groups. sentOn reports whether the request was already forwarded.
 func (s *server) coordinatorsOf(c *dataplane.Cluster) func(*http.Request) (others []brokerhttp.Sender,
 	sentOn bool, err error) {
-	if s.group == nil {
+	if s.ensemble == nil {
 		return nil
 	}
 	return func(r *http.Request) (others []brokerhttp.Sender, sentOn bool, err error) {
@@ -113,7 +113,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 	if err != nil {
 		return err
 	}
-	again, err := replayable(r)
+	again, err := bufferBody(r)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 	}
 	var unreached error
 	via, pool := client.Transport, false
-	if small, ok := s.group.network.Pool(member); ok && again() && r.Header.Get("Upgrade") == "" {
+	if small, ok := s.ensemble.network.Pool(member); ok && again() && r.Header.Get("Upgrade") == "" {
 		via, pool = small, true
 	}
 	proxy := httputil.ReverseProxy{
@@ -175,11 +175,11 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 // replayBytes is the maximum size of bodies that forward reads before it sends them.
 const replayBytes = 64 << 10
 
-// replayable reads a small body, so that it can be sent again: a member that is stopping
+// bufferBody reads a small body, so that it can be sent again: a member that is stopping
 // rejects new requests, and the next owner or this server serves them. again resets the body
 // to its start and reports whether it could. If reading the body fails, replayable returns
 // the error and a body that fails in the same way, so that this server can report it.
-func replayable(r *http.Request) (again func() bool, err error) {
+func bufferBody(r *http.Request) (again func() bool, err error) {
 	if r.ContentLength == 0 {
 		return func() bool { return true }, nil
 	}
@@ -188,7 +188,7 @@ func replayable(r *http.Request) (again func() bool, err error) {
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failing{err}))
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failingReader{err}))
 		return nil, err
 	}
 	again = func() bool {
@@ -200,18 +200,19 @@ func replayable(r *http.Request) (again func() bool, err error) {
 	return again, nil
 }
 
-// failing is a body that returns an error.
-type failing struct{ err error }
+// failingReader is a body that returns an error.
+type failingReader struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
 
 type forwardedKey struct{}
 
 // forwarded returns the handler for requests that other members forward. Only members can
 // call it, so it trusts the headers.
 func (s *server) forwarded() http.Handler {
-	bounded := web.BoundHeaders(web.BoundBodies(&s.front, s.cfg.Timeouts.ReadBody.Std()), int(s.cfg.Limits.HeaderSize))
-	served := web.MiddlewareUntil(bounded, s.access, nil, &s.ending)
+	bounded := web.LimitHeaders(web.LimitBodyTime(&s.front, s.cfg.Timeouts.ReadBody.Std()),
+		int(s.cfg.Limits.HeaderSize))
+	served := web.MiddlewareWithShutdown(bounded, s.access, nil, &s.ending)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked, err := url.ParseRequestURI(r.Header.Get(headerURI))
 		if err != nil {

@@ -23,9 +23,9 @@ import (
 	"freshet/test/tally"
 )
 
-// pairOfMembers returns two members. b has its internal port open and serves forwarded
+// newMemberPair returns two members. b has its internal port open and serves forwarded
 // requests with the handler serves instead of its surfaces.
-func pairOfMembers(t *testing.T, serves http.Handler) (a, b *server) {
+func newMemberPair(t *testing.T, serves http.Handler) (a, b *server) {
 	t.Helper()
 	var list []bundle.Member
 	var listed []config.Member
@@ -46,8 +46,8 @@ func pairOfMembers(t *testing.T, serves http.Handler) (a, b *server) {
 		dir := t.TempDir()
 		part, err := made.Bundle(name, false)
 		if err == nil {
-			err = part.Install(bundle.Places{
-				DataDir: dir, Bundle: filepath.Join(dir, "members"),
+			err = part.Install(bundle.Paths{
+				DataDir: dir, CertDir: filepath.Join(dir, "members"),
 				EncryptionKeys: filepath.Join(dir, "encryption.key"),
 			})
 		}
@@ -60,7 +60,7 @@ func pairOfMembers(t *testing.T, serves http.Handler) (a, b *server) {
 			cfg: cfg, log: slog.New(slog.DiscardHandler), failed: make(chan error, 1),
 			access: web.NewAccessLog(slog.New(slog.DiscardHandler), web.AccessAll, 0),
 		}
-		if err := s.openGroup(t.Context()); err != nil {
+		if err := s.openEnsemble(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
@@ -75,13 +75,13 @@ func pairOfMembers(t *testing.T, serves http.Handler) (a, b *server) {
 		t.Fatal(err)
 	}
 	b.front.serve(serves)
-	b.group.internal.handle(forwardPath, b.forwarded())
+	b.ensemble.internal.handle(forwardPath, b.forwarded())
 	return a, b
 }
 
-// public returns the URL of a client port of member a that forwards every request to member
+// publicURL returns the URL of a client port of member a that forwards every request to member
 // to.
-func public(t *testing.T, a *server, to string) string {
+func publicURL(t *testing.T, a *server, to string) string {
 	t.Helper()
 	server := httptest.NewServer(web.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := a.forward(w, r, to); err != nil {
@@ -92,7 +92,7 @@ func public(t *testing.T, a *server, to string) string {
 	return server.URL
 }
 
-func ask(t *testing.T, method, url string, body io.Reader, headers map[string]string) *http.Response {
+func sendRequest(t *testing.T, method, url string, body io.Reader, headers map[string]string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
 	if err != nil {
@@ -114,12 +114,12 @@ func ask(t *testing.T, method, url string, body io.Reader, headers map[string]st
 func TestForward(t *testing.T) {
 	t.Parallel()
 	var b *server
-	a, b := pairOfMembers(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a, b := newMemberPair(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer good" { // like every surface
 			http.Error(w, "wrong token", http.StatusUnauthorized)
 			return
 		}
-		sentOn := b.ownerOf(nil)(r, topicOf(t)) != nil || b.coordinatorOf(nil)(r, groupOf()) != nil
+		sentOn := b.ownerOf(nil)(r, topicOf(t)) != nil || b.coordinatorOf(nil)(r, consumerGroup()) != nil
 		others, known, err := b.coordinatorsOf(nil)(r)
 		if sentOn || !known || len(others) > 0 || err != nil {
 			t.Errorf("forwarded request would be forwarded again: %t, %d, %v", sentOn, len(others), err)
@@ -130,12 +130,12 @@ func TestForward(t *testing.T) {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = w.Write(text)
 	}))
-	url := public(t, a, "b")
+	url := publicURL(t, a, "b")
 	for token, want := range map[string]int{
 		"good": http.StatusCreated, "bad": http.StatusUnauthorized,
 		"": http.StatusUnauthorized,
 	} {
-		answer := ask(t, http.MethodPost, url+"/topics/a%2Fb/messages?x=1&y=%20", strings.NewReader("hello"),
+		answer := sendRequest(t, http.MethodPost, url+"/topics/a%2Fb/messages?x=1&y=%20", strings.NewReader("hello"),
 			map[string]string{"Authorization": "Bearer " + token, "X-Own": "kept"})
 		if answer.StatusCode != want {
 			t.Errorf("token %q: got %d, want %d", token, answer.StatusCode, want)
@@ -160,7 +160,7 @@ func TestForward(t *testing.T) {
 func TestForwardSmall(t *testing.T) {
 	t.Parallel()
 	more := make(chan struct{})
-	a, _ := pairOfMembers(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a, _ := newMemberPair(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
 		if err != nil {
 			t.Errorf("reading the body: got error %v, want none", err)
@@ -169,12 +169,12 @@ func TestForwardSmall(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-more
 	}))
-	url := public(t, a, "b")
+	url := publicURL(t, a, "b")
 	for size, want := range map[int]string{
 		0: "HTTP/1.1 0", 5: "HTTP/1.1 5", replayBytes: "HTTP/1.1 65536",
 		replayBytes + 1: "HTTP/2.0 65537",
 	} {
-		answer := ask(t, http.MethodPost, url+"/x", strings.NewReader(strings.Repeat("x", size)),
+		answer := sendRequest(t, http.MethodPost, url+"/x", strings.NewReader(strings.Repeat("x", size)),
 			map[string]string{"Expect": "100-continue"})
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(answer.Body, got); err != nil || string(got) != want {
@@ -188,7 +188,7 @@ func TestForwardSmall(t *testing.T) {
 // and the client a response that the owner is still writing.
 func TestForwardStreams(t *testing.T) {
 	t.Parallel()
-	a, _ := pairOfMembers(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a, _ := newMemberPair(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		part := make([]byte, 3)
 		for range 2 {
@@ -225,24 +225,24 @@ func TestForwardStreams(t *testing.T) {
 // firstWrite closes first when the first bytes of a response are written.
 type firstWrite struct {
 	*httptest.ResponseRecorder
-	first chan struct{}
-	told  bool
+	first  chan struct{}
+	closed bool
 }
 
 func (w *firstWrite) Write(b []byte) (int, error) {
 	n, err := w.ResponseRecorder.Write(b)
-	if !w.told && n > 0 {
-		w.told = true
+	if !w.closed && n > 0 {
+		w.closed = true
 		close(w.first)
 	}
 	return n, err
 }
 
-// TestForwardToNobody checks that a request without another owner is not forwarded, and that a
+// TestForwardWithoutOwner checks that a request without another owner is not forwarded, and that a
 // member that was not reached is distinguished from one that may have handled the request.
-func TestForwardToNobody(t *testing.T) {
+func TestForwardWithoutOwner(t *testing.T) {
 	t.Parallel()
-	a, b := pairOfMembers(t, http.NotFoundHandler())
+	a, b := newMemberPair(t, http.NotFoundHandler())
 	for _, owner := range []engine.Owner{{}, {Member: "a", Epoch: 1}} {
 		if a.sender(owner) != nil {
 			t.Errorf("owner %+v: got a sender, want nil", owner)
@@ -259,13 +259,13 @@ func TestForwardToNobody(t *testing.T) {
 			t.Errorf("%v: got %d with Retry-After %q, want 503 with one", err, w.Code, w.Header().Get("Retry-After"))
 		}
 	}
-	if answer := ask(t, http.MethodGet, public(t, a, "c")+"/x", http.NoBody,
+	if answer := sendRequest(t, http.MethodGet, publicURL(t, a, "c")+"/x", http.NoBody,
 		nil); answer.StatusCode != http.StatusTeapot {
 		t.Errorf("member that does not listen: got %d, want an error of forward", answer.StatusCode)
 	}
 	// A member that aborts the connection may have handled the request.
 	b.front.serve(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
-	answer := ask(t, http.MethodPost, public(t, a, "b")+"/x", strings.NewReader("m"), nil)
+	answer := sendRequest(t, http.MethodPost, publicURL(t, a, "b")+"/x", strings.NewReader("m"), nil)
 	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusServiceUnavailable ||
 		answer.Header.Get("Retry-After") == "" || !strings.Contains(string(text), "member b") {
 		t.Errorf("aborted connection: got %d with Retry-After %q: %s; want 503 with the member", answer.StatusCode,
@@ -277,7 +277,7 @@ func TestForwardToNobody(t *testing.T) {
 // public port or at the internal one.
 func TestAttackForward(t *testing.T) {
 	t.Parallel()
-	a, b := pairOfMembers(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a, b := newMemberPair(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Seen", r.RequestURI+" "+r.RemoteAddr)
 		for _, name := range []string{headerURI, headerClient, headerRequest} {
 			if r.Header.Get(name) != "" {
@@ -286,7 +286,7 @@ func TestAttackForward(t *testing.T) {
 		}
 	}))
 	attempts, successes := 0, 0
-	url := public(t, a, "b")
+	url := publicURL(t, a, "b")
 	for _, forged := range []map[string]string{
 		{headerURI: "/admin"},
 		{headerClient: "10.9.8.7:1"},
@@ -297,7 +297,7 @@ func TestAttackForward(t *testing.T) {
 		{"X-Forwarded-For": "10.9.8.7", "Forwarded": "for=10.9.8.7"},
 	} {
 		attempts++
-		answer := ask(t, http.MethodGet, url+"/mine", http.NoBody, forged)
+		answer := sendRequest(t, http.MethodGet, url+"/mine", http.NoBody, forged)
 		if seen := answer.Header.Get("X-Seen"); !strings.HasPrefix(seen, "/mine 127.0.0.1:") ||
 			answer.Header.Get("X-Hop") != "" {
 			successes++
@@ -308,7 +308,7 @@ func TestAttackForward(t *testing.T) {
 	own, _ := b.cfg.Members.Own()
 	for name, certificates := range map[string][]tls.Certificate{
 		"no certificate":    nil,
-		"another authority": {stranger(t)},
+		"another authority": {foreignCertificate(t)},
 	} {
 		//nolint:gosec // an attacker does not verify the server
 		config := &tls.Config{InsecureSkipVerify: true, Certificates: certificates}
@@ -332,8 +332,8 @@ func TestAttackForward(t *testing.T) {
 	tally.Attack(t, "forged headers between members", attempts, successes)
 }
 
-// stranger returns a certificate of another authority.
-func stranger(t *testing.T) tls.Certificate {
+// foreignCertificate returns a certificate of another authority.
+func foreignCertificate(t *testing.T) tls.Certificate {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	server.StartTLS()
@@ -350,4 +350,4 @@ func topicOf(t *testing.T) names.Topic {
 	return topic
 }
 
-func groupOf() groups.Key { return groups.Key{Tenant: "public", Group: "g"} }
+func consumerGroup() groups.Key { return groups.Key{Tenant: "public", Group: "g"} }

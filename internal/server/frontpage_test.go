@@ -40,10 +40,10 @@ func TestFrontPageIsForBrowsersOnly(t *testing.T) {
 	}
 }
 
-// TestConsoleIsThereFromTheStart checks that the console is served while the server starts.
+// TestConsoleIsServedDuringStart checks that the console is served while the server starts.
 // The console itself shows that the server is starting and retries, while a browser would stay
 // on an error page.
-func TestConsoleIsThereFromTheStart(t *testing.T) {
+func TestConsoleIsServedDuringStart(t *testing.T) {
 	t.Parallel()
 	router := newRouter(mounts(refusingHandlers(web.ErrStarting, http.NotFoundHandler()), web.CORS{}), web.CORS{})
 	for _, path := range []string{"/console/", "/console/acme/clusters/prod", "/console/a%2Fb"} {

@@ -21,5 +21,5 @@ func (g clusterGrants) GrantsOf(organization, account string) ([]access.ClusterG
 	if g.server.readiness.check() != nil {
 		return nil, errStarting
 	}
-	return g.server.plane.GrantsOf(organization, messaging.RoleOf(account, organization))
+	return g.server.plane.GrantsOf(organization, messaging.FormatRole(account, organization))
 }

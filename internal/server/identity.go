@@ -13,8 +13,8 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// identities contains the parts of identity and access that the surfaces share.
-type identities struct {
+// identitySet contains the parts of identity and access that the surfaces share.
+type identitySet struct {
 	sealer    *identity.Sealer
 	keys      *identity.Keyring
 	issuer    *identity.Issuer
@@ -29,7 +29,7 @@ type identities struct {
 }
 
 // openIdentities reads or creates the keys, and returns the parts over them.
-func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) (*identities, error) {
+func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) (*identitySet, error) {
 	sealer, err := identity.OpenSealer(cfg.EncryptionKeyFile())
 	if err != nil {
 		return nil, fmt.Errorf("opening the encryption key: %w", err)
@@ -44,7 +44,7 @@ func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Clie
 		return nil, fmt.Errorf("creating the issuer: %w", err)
 	}
 	directory := identity.NewDirectory()
-	p := &identities{
+	p := &identitySet{
 		sealer: sealer, keys: keys, issuer: issuer, directory: directory,
 		verifier:  identity.NewVerifier(issuer, directory, identity.VerifierOptions{}),
 		policy:    access.NewPolicy(),
@@ -56,7 +56,7 @@ func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Clie
 
 // openOperator reads the operator's token. It works independently of the accounts: a user who
 // can read the data directory is the system administrator.
-func (p *identities) openOperator(cfg *config.Config) error {
+func (p *identitySet) openOperator(cfg *config.Config) error {
 	token, err := secretFile(cfg.Path("admin.token"))
 	if err != nil {
 		return err
@@ -89,7 +89,9 @@ func addresses(cfg *config.Config) []string {
 
 // Authenticate implements pipeline.Authenticator. It accepts the operator's token on every
 // surface, and other tokens for their audiences.
-func (p *identities) Authenticate(ctx context.Context, token string, audiences ...string) (*identity.Principal, error) {
+func (p *identitySet) Authenticate(ctx context.Context, token string,
+	audiences ...string,
+) (*identity.Principal, error) {
 	if hash := sha256.Sum256([]byte(token)); subtle.ConstantTimeCompare(hash[:], p.operatorHash[:]) == 1 {
 		return p.operator, nil
 	}

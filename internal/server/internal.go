@@ -22,19 +22,19 @@ const (
 	internalIdle        = time.Minute // the minimum; callers close idle connections earlier
 )
 
-// internal is the port for calls between members: mutual TLS, with HTTP/2, or HTTP/1.1 for
+// internalPort is the port for calls between members: mutual TLS, with HTTP/2, or HTTP/1.1 for
 // small forwarded requests. Its handlers trust their callers completely, because these are
 // members.
-type internal struct {
+type internalPort struct {
 	mux    *http.ServeMux
 	server *http.Server
 }
 
 // handle mounts a handler. Before that, callers get 404 and retry.
-func (i *internal) handle(pattern string, handler http.Handler) { i.mux.Handle(pattern, handler) }
+func (i *internalPort) handle(pattern string, handler http.Handler) { i.mux.Handle(pattern, handler) }
 
 // shutdown closes the port and waits for running calls.
-func (i *internal) shutdown(ctx context.Context) error {
+func (i *internalPort) shutdown(ctx context.Context) error {
 	if err := i.server.Shutdown(ctx); err != nil {
 		return fmt.Errorf("waiting for calls of other members: %w", err)
 	}
@@ -43,7 +43,7 @@ func (i *internal) shutdown(ctx context.Context) error {
 
 // openInternal opens the port and serves the handlers that are or will be mounted.
 func (s *server) openInternal(ctx context.Context) error {
-	if s.group == nil {
+	if s.ensemble == nil {
 		return nil
 	}
 	own, _ := s.cfg.Members.Own()
@@ -56,19 +56,19 @@ func (s *server) openInternal(ctx context.Context) error {
 		return fmt.Errorf("opening the internal port of members.list: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+changesPath, s.hearChanges)
-	mux.HandleFunc("POST "+aboutPath, s.tellAbout)
-	mux.HandleFunc("POST "+stepDownPath, s.hearStepDown)
+	mux.HandleFunc("POST "+changesPath, s.serveChanges)
+	mux.HandleFunc("POST "+aboutPath, s.serveAbout)
+	mux.HandleFunc("POST "+stepDownPath, s.serveStepDown)
 	server := &http.Server{
-		Handler: asMember(mux), ReadHeaderTimeout: internalHeader,
+		Handler: requireMember(mux), ReadHeaderTimeout: internalHeader,
 		IdleTimeout: max(s.cfg.Timeouts.Idle.Std(), internalIdle),
-		TLSConfig:   membership.ServerTLS(s.group.credentials, s.memberNames()),
+		TLSConfig:   membership.ServerTLS(s.ensemble.credentials, s.memberNames()),
 		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		Protocols:   new(http.Protocols),
 	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)
-	s.group.internal = &internal{mux: mux, server: server}
+	s.ensemble.internal = &internalPort{mux: mux, server: server}
 	bounded := make(connectionLimit, internalConnections).apply(listener)
 	go func() {
 		if err := server.ServeTLS(bounded, "", ""); err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -81,9 +81,9 @@ func (s *server) openInternal(ctx context.Context) error {
 
 type callerKey struct{}
 
-// asMember rejects callers that are not members, and adds the name of the calling member to
+// requireMember rejects callers that are not members, and adds the name of the calling member to
 // the context. The TLS handshake has already verified the certificate; this is a second check.
-func asMember(next http.Handler) http.Handler {
+func requireMember(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := callerOf(r.TLS)
 		if name == "" {
@@ -98,5 +98,5 @@ func callerOf(state *tls.ConnectionState) string {
 	if state == nil || len(state.VerifiedChains) == 0 {
 		return ""
 	}
-	return bundle.MemberOf(state)
+	return bundle.PeerMember(state)
 }

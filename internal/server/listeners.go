@@ -30,7 +30,7 @@ const opsConnections = 64
 func listen(ctx context.Context, cfg *config.Config, room connectionLimit) (*listeners, error) {
 	l := &listeners{}
 	var plain net.ListenConfig
-	plain.SetMultipathTCP(false) // its sockets ignore the filter of refuseNew
+	plain.SetMultipathTCP(false) // its sockets ignore the filter of dropNewConnections
 	for _, port := range []struct {
 		name    string
 		address *string
@@ -114,7 +114,7 @@ func (l *listeners) serveMain(cfg *config.Config, main http.Handler, refused *re
 
 func (l *listeners) start(server *http.Server, listener net.Listener, failed chan<- error) {
 	l.servers = append(l.servers, server)
-	l.connections.follow(server)
+	l.connections.track(server)
 	go func() {
 		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			failed <- fmt.Errorf("serving on %s: %w", listener.Addr(), err)

@@ -110,19 +110,19 @@ func (m *messagingMetrics) collect(ch chan<- prometheus.Metric, cluster *datapla
 		if f.Name.Name != "" {
 			name = f.Name.String()
 		}
-		m.byNamespace.collect(ch, &f.Counts, &f.Holdings, now, cluster.Organization, cluster.Name, name)
+		m.byNamespace.collect(ch, &f.Counters, &f.Gauges, now, cluster.Organization, cluster.Name, name)
 	}
 	for i := range usage.ByTopic {
 		f := &usage.ByTopic[i]
-		m.byTopic.collect(ch, &f.Counts, &f.Holdings, now, cluster.Organization, cluster.Name,
+		m.byTopic.collect(ch, &f.Counters, &f.Gauges, now, cluster.Organization, cluster.Name,
 			f.Name.Namespace.String(), f.Name.Local)
 	}
 	if byTopic {
-		gauge(m.leftOut, float64(usage.LeftOut))
+		gauge(m.leftOut, float64(usage.OmittedTopics))
 	}
 }
 
-func (m *flowMetrics) collect(ch chan<- prometheus.Metric, c *messaging.Counts, h *messaging.Holdings, now time.Time,
+func (m *flowMetrics) collect(ch chan<- prometheus.Metric, c *messaging.Counters, h *messaging.Gauges, now time.Time,
 	labels ...string,
 ) {
 	counter := func(desc *prometheus.Desc, value int64) {

@@ -24,7 +24,7 @@ type collector struct {
 	messages *messagingMetrics
 	quotas   quotaMetrics
 	store    storeMetrics
-	stream   streamMetrics
+	kafka    kafkaMetrics
 	signIns  signInMetrics
 }
 
@@ -51,7 +51,7 @@ func newCollector(s *server) *collector {
 		messages: newMessagingMetrics(),
 		quotas:   newQuotaMetrics(),
 		store:    newStoreMetrics(),
-		stream:   newStreamMetrics(),
+		kafka:    newKafkaMetrics(),
 		signIns:  newSignInMetrics(),
 	}
 }
@@ -74,9 +74,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		c.collectRegistry(cluster, gauge)
 		c.messages.collect(ch, cluster, c.server.settings().Metrics.Topics)
-		c.stream.collectGroups(ch, cluster, c.server.settings().Metrics.Topics)
+		c.kafka.collectGroups(ch, cluster, c.server.settings().Metrics.Topics)
 	}
-	c.stream.collect(ch, c.server.stream.server)
+	c.kafka.collect(ch, c.server.kafka.server)
 	gauge(c.clusters, float64(healthy), "true")
 	gauge(c.clusters, float64(failing), "false")
 	c.quotas.collect(ch, c.server.quotas)
@@ -91,7 +91,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(c.backups, prometheus.CounterValue, float64(n), outcome)
 		}
 	}
-	c.store.collect(ch, c.server.store.Room(), c.server.api.Usage())
+	c.store.collect(ch, c.server.store.Space(), c.server.api.Usage())
 	if c.server.audit != nil {
 		stats := c.server.audit.Stats()
 		for outcome, n := range map[string]int64{

@@ -33,7 +33,7 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 	if info, err := os.Stat(from); err != nil || !info.IsDir() {
 		return errs.Newf(errs.NotFound, "%s is not a data directory; pass that of the server to migrate", from)
 	}
-	if same(from, cfg.DataDir) {
+	if sameDirectory(from, cfg.DataDir) {
 		return errs.New(errs.Invalid, "data directory of the member is that of the server to migrate; pass another "+
 			"one with --to, and check that FRESHET_DATA_DIR is not set to the directory of the server")
 	}
@@ -45,7 +45,7 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 	if _, err := readFormats(from); err != nil {
 		return err
 	}
-	if !cfg.Members.On() {
+	if !cfg.Members.Enabled() {
 		return errs.New(errs.Invalid,
 			"configuration has no members; pass the one that freshet ensemble join wrote with --config")
 	}
@@ -76,16 +76,16 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 	return nil
 }
 
-// same reports whether two paths are the same directory.
-func same(a, b string) bool {
+// sameDirectory reports whether two paths are the same directory.
+func sameDirectory(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// seedIsThere returns an error if the first member of an ensemble starts before the data of
+// checkSeed returns an error if the first member of an ensemble starts before the data of
 // the migrated server is in its data directory. It would start an empty ensemble.
-func (s *server) seedIsThere(joining bundle.Joining) error {
+func (s *server) checkSeed(joining bundle.JoinConfig) error {
 	if !joining.Seed {
 		return nil
 	}

@@ -11,33 +11,33 @@ import (
 	"freshet/internal/config"
 )
 
-// files divides the limit of open files of the process, so that connections cannot prevent
+// fileBudget divides the limit of open files of the process, so that connections cannot prevent
 // the stores from opening files. etcd exits if it cannot open a file.
-type files struct {
+type fileBudget struct {
 	connections int // of all listeners together
 	tables      int // of all clusters together
 }
 
 const (
-	// manyTables is enough for the clusters of one machine. The stores close and reopen
+	// maxOpenTables is enough for the clusters of one machine. The stores close and reopen
 	// further tables as needed.
-	manyTables = 1000
-	// manyOthers is for the logs of the stores, connections to etcd, and others.
-	manyOthers = 1000
-	// fileShare bounds the shares of tables and of others to this fraction of the limit.
-	fileShare = 4
+	maxOpenTables = 1000
+	// maxOtherFiles is for the logs of the stores, connections to etcd, and others.
+	maxOtherFiles = 1000
+	// fileDivisor bounds the shares of tables and of others to this fraction of the limit.
+	fileDivisor = 4
 )
 
-func divideFiles(limit uint64) files {
+func divideFiles(limit uint64) fileBudget {
 	total := int(min(limit, 1<<30))
-	share := max(1, total/fileShare)
-	tables, others := min(manyTables, share), min(manyOthers, share)
-	return files{connections: max(1, total-tables-others), tables: tables}
+	share := max(1, total/fileDivisor)
+	tables, others := min(maxOpenTables, share), min(maxOtherFiles, share)
+	return fileBudget{connections: max(1, total-tables-others), tables: tables}
 }
 
 // divideOpenFiles reads the limit of open files. It logs if the limit allows fewer
 // connections than the configuration, as a warning if it allows less than half of them.
-func divideOpenFiles(cfg *config.Config, log *slog.Logger) files {
+func divideOpenFiles(cfg *config.Config, log *slog.Logger) fileBudget {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		log.Warn("limit of open files cannot be read; assuming no limit", slog.Any("error", err))

@@ -12,13 +12,13 @@ func TestFilesAreDivided(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		limit uint64
-		want  files
+		want  fileBudget
 	}{
-		"hardly any": {300, files{150, 75}},
-		"few":        {1024, files{512, 256}},
-		"some":       {20_000, files{18_000, 1000}},
-		"many":       {1 << 20, files{1<<20 - 2000, 1000}},
-		"no limit":   {1<<64 - 1, files{1<<30 - 2000, 1000}},
+		"hardly any": {300, fileBudget{150, 75}},
+		"few":        {1024, fileBudget{512, 256}},
+		"some":       {20_000, fileBudget{18_000, 1000}},
+		"many":       {1 << 20, fileBudget{1<<20 - 2000, 1000}},
+		"no limit":   {1<<64 - 1, fileBudget{1<<30 - 2000, 1000}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -30,11 +30,11 @@ func TestFilesAreDivided(t *testing.T) {
 	}
 }
 
-func TestStreamLeavesFilesToHTTP(t *testing.T) {
+func TestKafkaLeavesFilesToHTTP(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
 	for limit, want := range map[uint64]int{300: 100, 1024: 341, 20_000: 10_000} {
-		if got := streamConnections(cfg, divideFiles(limit)); got != want {
+		if got := kafkaConnections(cfg, divideFiles(limit)); got != want {
 			t.Errorf("Kafka connections of a listener with %d open files: got %d, want %d", limit, got, want)
 		}
 	}

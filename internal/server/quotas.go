@@ -11,7 +11,7 @@ import (
 )
 
 // openQuotas returns the configured quotas of organizations.
-func openQuotas(cfg *config.Config) (*quota.Book, error) {
+func openQuotas(cfg *config.Config) (*quota.Organizations, error) {
 	defaults, own, err := quotasOf(cfg)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func quotasOf(cfg *config.Config) (defaults quota.Limits, own map[string]quota.L
 		quota.RequestsPerSecond: int64(q.RequestsPerSecond), quota.BytesPerSecond: int64(q.BytesPerSecond),
 	}
 	if q.StoredBytes == 0 {
-		if defaults[quota.StoredBytes], err = shareOfDisk(cfg.DataDir); err != nil {
+		if defaults[quota.StoredBytes], err = defaultStoredBytes(cfg.DataDir); err != nil {
 			return defaults, nil, err
 		}
 	}
@@ -46,9 +46,9 @@ func quotasOf(cfg *config.Config) (defaults quota.Limits, own map[string]quota.L
 	return defaults, own, nil
 }
 
-// shareOfDisk returns the default of quotas.storedBytes: 75 % of the disk, so that one
+// defaultStoredBytes returns the default of quotas.storedBytes: 75 % of the disk, so that one
 // organization cannot fill it.
-func shareOfDisk(dir string) (int64, error) {
+func defaultStoredBytes(dir string) (int64, error) {
 	total, _, err := diskBytes(dir)
 	return total / 4 * 3, err
 }
@@ -77,9 +77,9 @@ func newQuotaMetrics() quotaMetrics {
 	}
 }
 
-func (m *quotaMetrics) collect(ch chan<- prometheus.Metric, book *quota.Book) {
+func (m *quotaMetrics) collect(ch chan<- prometheus.Metric, book *quota.Organizations) {
 	book.Each(func(o *quota.Organization) {
-		limits, refused := o.Limits(), o.Refusals()
+		limits, refused := o.Limits(), o.Rejections()
 		for r := range quota.Count {
 			labels := []string{o.Name(), r.String()}
 			if r != quota.Instances { // the resource API counts instances

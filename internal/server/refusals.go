@@ -79,23 +79,23 @@ func (l watchedListener) Accept() (net.Conn, error) {
 // write it concurrently while no handler uses it, so beginning needs no lock.
 type watchedConn struct {
 	net.Conn
-	refusals  *refusals
-	handled   atomic.Bool // a handler uses the connection
-	http2     atomic.Bool // the connection uses HTTP/2, for which nothing is replaced
-	beginning []byte      // start of the next request
+	refusals     *refusals
+	handled      atomic.Bool // a handler uses the connection
+	http2        atomic.Bool // the connection uses HTTP/2, for which nothing is replaced
+	requestStart []byte      // start of the next request
 }
 
 func (c *watchedConn) watched() *watchedConn { return c }
 
-// maxBeginning is how many bytes of a request are kept to find its path.
-const maxBeginning = 1 << 10
+// maxRequestStart is how many bytes of a request are kept to find its path.
+const maxRequestStart = 1 << 10
 
 // awaitRequest is called when a response is finished.
 func (c *watchedConn) awaitRequest() {
 	if c.http2.Load() {
 		return
 	}
-	c.beginning = c.beginning[:0]
+	c.requestStart = c.requestStart[:0]
 	c.handled.Store(false)
 }
 
@@ -105,9 +105,9 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	if n <= 0 || c.handled.Load() || c.http2.Load() {
 		return n, err
 	}
-	if room := maxBeginning - len(c.beginning); room > 0 {
-		c.beginning = append(c.beginning, p[:min(n, room)]...)
-		if bytes.HasPrefix(c.beginning, []byte("PRI * HTTP/2.0")) {
+	if room := maxRequestStart - len(c.requestStart); room > 0 {
+		c.requestStart = append(c.requestStart, p[:min(n, room)]...)
+		if bytes.HasPrefix(c.requestStart, []byte("PRI * HTTP/2.0")) {
 			c.http2.Store(true)
 		}
 	}
@@ -119,12 +119,12 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	if c.handled.Load() || c.http2.Load() {
 		return c.Conn.Write(p)
 	}
-	refusal := refusalIn(p)
+	refusal := parseRefusal(p)
 	if refusal == nil {
 		return c.Conn.Write(p)
 	}
 	c.handled.Store(true) // net/http closes the connection afterwards
-	if _, err := c.Conn.Write(c.refusals.answer(refusal, c.beginning, c.RemoteAddr())); err != nil {
+	if _, err := c.Conn.Write(c.refusals.render(refusal, c.requestStart, c.RemoteAddr())); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -147,8 +147,8 @@ type watchedTLSConn struct {
 // ConnectionState returns the TLS state, which net/http copies into Request.TLS.
 func (c *watchedTLSConn) ConnectionState() tls.ConnectionState { return c.secured.ConnectionState() }
 
-// refusalIn parses an error response of net/http. It returns nil for anything else.
-func refusalIn(response []byte) *web.Refusal {
+// parseRefusal parses an error response of net/http. It returns nil for anything else.
+func parseRefusal(response []byte) *web.Refusal {
 	const fields = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 	rest, ok := bytes.CutPrefix(response, []byte("HTTP/1.1 "))
 	if !ok || len(rest) < 3 {
@@ -175,8 +175,8 @@ func refusalIn(response []byte) *web.Refusal {
 	return &web.Refusal{Status: status, Text: detail}
 }
 
-// answer returns the response of the surface of the request's path.
-func (r *refusals) answer(refusal *web.Refusal, beginning []byte, from net.Addr) []byte {
+// render returns the response of the surface of the request's path.
+func (r *refusals) render(refusal *web.Refusal, beginning []byte, from net.Addr) []byte {
 	method, path := requestLine(beginning)
 	request := (&http.Request{
 		Method: method, URL: &url.URL{Path: path}, RequestURI: path, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

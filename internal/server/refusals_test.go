@@ -19,9 +19,9 @@ import (
 	"freshet/internal/config"
 )
 
-// refusing serves HTTP and HTTPS like the server. Its only surface responds to refusals with a
+// startRefusing serves HTTP and HTTPS like the server. Its only surface responds to refusals with a
 // line of its own, and echoes the body of other requests.
-func refusing(t *testing.T) (plain, secured string, tlsConfig *tls.Config) {
+func startRefusing(t *testing.T) (plain, secured string, tlsConfig *tls.Config) {
 	t.Helper()
 	surface := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refusal := web.Refused(r); refusal != nil {
@@ -47,7 +47,7 @@ func refusing(t *testing.T) (plain, secured string, tlsConfig *tls.Config) {
 		Certificates: source.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"},
 		MinVersion: tls.VersionTLS12,
 	}
-	main := web.Middleware(web.BoundHeaders(surface, int(cfg.Limits.HeaderSize)), quiet, nil)
+	main := web.Middleware(web.LimitHeaders(surface, int(cfg.Limits.HeaderSize)), quiet, nil)
 	failed := make(chan error, 4)
 	l.serveMain(cfg, main, &refusals{routes: surface, log: quiet}, certificate, quiet, failed)
 	t.Cleanup(func() {
@@ -84,9 +84,9 @@ func exchangeRaw(t *testing.T, c net.Conn, in *bufio.Reader, request string) (st
 	return response.StatusCode, string(text)
 }
 
-func TestRefusalsInTheSurfacesForm(t *testing.T) {
+func TestRefusalsHaveTheSurfaceFormat(t *testing.T) {
 	t.Parallel()
-	plain, secured, config := refusing(t)
+	plain, secured, config := startRefusing(t)
 	big := strings.Repeat("x", 9<<10)
 	huge := strings.Repeat("x", 40<<10)
 	tests := map[string]struct {
@@ -138,7 +138,7 @@ func TestRefusalsInTheSurfacesForm(t *testing.T) {
 // is not changed, and that a later refusal on the same connection is replaced.
 func TestRefusalsAfterGoodRequests(t *testing.T) {
 	t.Parallel()
-	plain, _, _ := refusing(t)
+	plain, _, _ := startRefusing(t)
 	c, err := net.Dial("tcp", plain)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestRefusalsAfterGoodRequests(t *testing.T) {
 // header that is too large.
 func TestProtocols(t *testing.T) {
 	t.Parallel()
-	plain, secured, config := refusing(t)
+	plain, secured, config := startRefusing(t)
 	for name, tc := range map[string]struct {
 		url, want     string
 		secure, clear bool

@@ -18,14 +18,14 @@ import (
 // Writes use the active key anyway; the resealer rewrites the other records, so that the old
 // key can be retired.
 type resealer struct {
-	etcd   *clientv3.Client
-	places []string // key prefixes of encrypted data: resources, sign-ins
-	signer string   // key of the signing keys in etcd
-	sealer *identity.Sealer
-	keys   *identity.Keyring
-	file   string // the key file
-	record string // path of the sealRecord
-	log    *slog.Logger
+	etcd           *clientv3.Client
+	prefixes       []string // key prefixes of encrypted data: resources, sign-ins
+	signingKeysKey string   // key of the signing keys in etcd
+	sealer         *identity.Sealer
+	keys           *identity.Keyring
+	file           string // the key file
+	record         string // path of the sealRecord
+	log            *slog.Logger
 }
 
 const (
@@ -35,9 +35,9 @@ const (
 
 func (s *server) resealer() *resealer {
 	return &resealer{
-		etcd: s.etcd, places: []string{s.cfg.Etcd.Prefix + "/resources/", signInPrefix(s.cfg)},
-		signer: s.cfg.Etcd.Prefix + "/signing-keys",
-		sealer: s.identity.sealer, keys: s.identity.keys, file: s.cfg.EncryptionKeyFile(),
+		etcd: s.etcd, prefixes: []string{s.cfg.Etcd.Prefix + "/resources/", signInPrefix(s.cfg)},
+		signingKeysKey: s.cfg.Etcd.Prefix + "/signing-keys",
+		sealer:         s.identity.sealer, keys: s.identity.keys, file: s.cfg.EncryptionKeyFile(),
 		record: sealRecordFile(s.cfg), log: s.log,
 	}
 }
@@ -49,7 +49,7 @@ func (r *resealer) run(ctx context.Context) {
 	defer tick.Stop()
 	seen := modified(r.file)
 	done := ""
-	r.forget() // the record of an earlier process may be outdated
+	r.removeRecord() // the record of an earlier process may be outdated
 	for {
 		if changed := modified(r.file); changed.After(seen) {
 			if err := r.sealer.Reload(); err != nil {
@@ -60,7 +60,7 @@ func (r *resealer) run(ctx context.Context) {
 			}
 		}
 		if active := r.sealer.KeyIDs()[0]; active != done {
-			r.forget()
+			r.removeRecord()
 			n, err := r.pass(ctx)
 			switch {
 			case err == nil:
@@ -80,8 +80,8 @@ func (r *resealer) run(ctx context.Context) {
 	}
 }
 
-// forget removes the record of the last pass.
-func (r *resealer) forget() {
+// removeRecord removes the record of the last pass.
+func (r *resealer) removeRecord() {
 	if err := os.Remove(r.record); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.log.Warn("record of sealed secrets cannot be removed", slog.Any("error", err))
 	}
@@ -105,7 +105,7 @@ func (r *resealer) pass(ctx context.Context) (resealed int, err error) {
 			resealed++
 		}
 	}
-	for _, place := range r.places {
+	for _, place := range r.prefixes {
 		if err := eachStored(ctx, r.etcd, place, visit); err != nil {
 			return resealed, err
 		}
@@ -140,7 +140,7 @@ func (r *resealer) reseal(ctx context.Context, key string, sealed []byte, revisi
 }
 
 func (r *resealer) resealSigningKeys(ctx context.Context) (resealed int, err error) {
-	stored, err := r.etcd.Get(ctx, r.signer)
+	stored, err := r.etcd.Get(ctx, r.signingKeysKey)
 	if err != nil {
 		return 0, fmt.Errorf("reading the signing keys: %w", err)
 	}

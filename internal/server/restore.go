@@ -19,13 +19,13 @@ import (
 // does not start on such a directory, so it never uses an incomplete restore.
 const restoringDir = ".restoring"
 
-// restoring is one call of Restore.
-type restoring struct{ backup.RestoreOptions }
+// restoration is one call of Restore.
+type restoration struct{ backup.RestoreOptions }
 
 // Restore creates a data directory from a backup. It rejects a directory that is not empty,
 // unless an earlier restore did not finish there: then it starts again from the beginning.
 func Restore(ctx context.Context, opts backup.RestoreOptions) (_ *backup.Manifest, err error) {
-	r := &restoring{opts}
+	r := &restoration{opts}
 	if err := r.checkEmpty(); err != nil {
 		return nil, err
 	}
@@ -41,17 +41,17 @@ func Restore(ctx context.Context, opts backup.RestoreOptions) (_ *backup.Manifes
 	if err := errors.Join(r.clear(), os.Mkdir(into, 0o700), syncDir(r.DataDir)); err != nil {
 		return nil, fmt.Errorf("preparing the data directory: %w", err)
 	}
-	m, err := r.fill(ctx, into)
+	m, err := r.extract(ctx, into)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(into))
 	}
 	return m, r.publish(into)
 }
 
-// ours are the names that an empty data directory may contain.
-var ours = map[string]bool{"LOCK": true, "lost+found": true}
+// ignoredNames are the names that an empty data directory may contain.
+var ignoredNames = map[string]bool{"LOCK": true, "lost+found": true}
 
-func (r *restoring) checkEmpty() error {
+func (r *restoration) checkEmpty() error {
 	entries, err := os.ReadDir(r.DataDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -64,7 +64,7 @@ func (r *restoring) checkEmpty() error {
 		if e.Name() == restoringDir {
 			return nil
 		}
-		if !ours[e.Name()] {
+		if !ignoredNames[e.Name()] {
 			used = e.Name()
 		}
 	}
@@ -77,13 +77,13 @@ func (r *restoring) checkEmpty() error {
 }
 
 // clear removes the files of an earlier restore that did not finish.
-func (r *restoring) clear() error {
+func (r *restoration) clear() error {
 	entries, err := os.ReadDir(r.DataDir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if !ours[e.Name()] && e.Name() != restoringDir {
+		if !ignoredNames[e.Name()] && e.Name() != restoringDir {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(r.DataDir, e.Name())))
 		}
 	}
@@ -94,13 +94,13 @@ func (r *restoring) clear() error {
 	return os.RemoveAll(filepath.Join(r.DataDir, restoringDir))
 }
 
-// fill restores the backup into a folder that servers ignore.
-func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, error) {
+// extract restores the backup into a folder that servers ignore.
+func (r *restoration) extract(ctx context.Context, into string) (*backup.Manifest, error) {
 	m, err := backup.Extract(ctx, r.From, r.Stdin, into, r.Progress)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.placeKeys(into, m), writeRestored(into)); err != nil {
+	if err := errors.Join(r.restoreKeys(into, m), writeRestored(into)); err != nil {
 		return nil, err
 	}
 	for i, c := range m.Clusters { // a backup of an ensemble is restored as a single server
@@ -108,7 +108,7 @@ func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, er
 			r.Steps,
 			fmt.Sprintf("cluster %s/%s (%d of %d): ", c.Organization, c.Name, i+1, len(m.Clusters)),
 		}
-		if err := migrate.Unite(ctx, filepath.Join(into, backup.ClustersDir, filepath.Base(c.UID)), steps); err != nil {
+		if err := migrate.Merge(ctx, filepath.Join(into, backup.ClustersDir, filepath.Base(c.UID)), steps); err != nil {
 			return nil, fmt.Errorf("cluster %s/%s: %w", c.Organization, c.Name, err)
 		}
 	}
@@ -124,26 +124,26 @@ func (r *restoring) fill(ctx context.Context, into string) (*backup.Manifest, er
 
 // clusterSteps reports the steps of one cluster, with a prefix. to may be nil.
 type clusterSteps struct {
-	to     backup.Steps
+	report backup.Steps
 	prefix string
 }
 
 // Step implements migrate.Report.
 func (c *clusterSteps) Step(text string) {
-	if c.to != nil {
-		c.to.Step(c.prefix + text)
+	if c.report != nil {
+		c.report.Step(c.prefix + text)
 	}
 }
 
 // Progress implements migrate.Report.
 func (c *clusterSteps) Progress(done, total int64) {
-	if c.to != nil {
-		c.to.Progress(done, total)
+	if c.report != nil {
+		c.report.Progress(done, total)
 	}
 }
 
-// placeKeys writes the encryption keys, and checks that all keys of the backup are there.
-func (r *restoring) placeKeys(into string, m *backup.Manifest) error {
+// restoreKeys writes the encryption keys, and checks that all keys of the backup are there.
+func (r *restoration) restoreKeys(into string, m *backup.Manifest) error {
 	file := filepath.Join(into, backup.EncryptionKeyFile)
 	if r.EncryptionKey != "" {
 		text, err := os.ReadFile(r.EncryptionKey)
@@ -175,7 +175,7 @@ func (r *restoring) placeKeys(into string, m *backup.Manifest) error {
 }
 
 // publish moves the restored files into the data directory and syncs them to disk.
-func (r *restoring) publish(from string) error {
+func (r *restoration) publish(from string) error {
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err

@@ -43,9 +43,9 @@ func writeRestored(into string) error {
 // restored reports which clusters may have no store: until the end of the first start after
 // a restore, those that were not in the backup.
 type restored struct {
-	file string
-	had  map[string]bool // clusters in the backup; nil if the directory was not restored
-	done atomic.Bool
+	file     string
+	inBackup map[string]bool // clusters in the backup; nil if the directory was not restored
+	done     atomic.Bool
 }
 
 func openRestored(cfg *config.Config) (*restored, error) {
@@ -61,21 +61,21 @@ func openRestored(cfg *config.Config) (*restored, error) {
 	if err := json.Unmarshal(text, &list); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", r.file, err)
 	}
-	r.had = make(map[string]bool, len(list.Clusters))
+	r.inBackup = make(map[string]bool, len(list.Clusters))
 	for _, uid := range list.Clusters {
-		r.had[uid] = true
+		r.inBackup[uid] = true
 	}
 	return r, nil
 }
 
-// mayLack reports whether a cluster may have no store.
-func (r *restored) mayLack(uid string) bool {
-	return r.had != nil && !r.had[uid] && !r.done.Load()
+// mayHaveNoStore reports whether a cluster may have no store.
+func (r *restored) mayHaveNoStore(uid string) bool {
+	return r.inBackup != nil && !r.inBackup[uid] && !r.done.Load()
 }
 
 // finish ends the first start. It is called when every cluster is open.
 func (r *restored) finish() error {
-	if r.had == nil {
+	if r.inBackup == nil {
 		return nil
 	}
 	r.done.Store(true)

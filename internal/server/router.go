@@ -16,7 +16,7 @@ import (
 // all requests while the server starts, the other set serves them.
 type handlers struct {
 	// surfaces of a cluster; the registry at the root and under /stream
-	messages, admin, registry, streamRegistry http.Handler
+	messages, admin, registry, prefixedRegistry http.Handler
 	// surfaces of the server; root is the registry, and redirects browsers to the console
 	root, audit, system, tokens, pages, resources, health http.Handler
 	// static files of the console, which are also served while the server starts
@@ -27,22 +27,22 @@ type handlers struct {
 // below its own. The registry is at the root, because its clients expect it there.
 func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
 	list := append(clusterMounts(h, h.root),
-		at(clusterPattern, "clusters", clusterPath{newRouter(clusterMounts(h, h.registry), cors)}),
-		at(auditapi.Root+"/...", "audit", h.audit),
-		at(systemapi.Root+"/...", "system", h.system),
-		at(console.Root+"/...", "console", h.console),
+		mountAt(clusterPattern, "clusters", clusterPath{newRouter(clusterMounts(h, h.registry), cors)}),
+		mountAt(auditapi.Root+"/...", "audit", h.audit),
+		mountAt(systemapi.Root+"/...", "system", h.system),
+		mountAt(console.Root+"/...", "console", h.console),
 	)
 	for _, pattern := range tokenapi.Patterns() {
-		list = append(list, at(pattern, "token", h.tokens))
+		list = append(list, mountAt(pattern, "token", h.tokens))
 	}
 	for _, pattern := range signinapi.Patterns() {
-		list = append(list, at(pattern, surfacePages, h.pages))
+		list = append(list, mountAt(pattern, surfacePages, h.pages))
 	}
 	for _, path := range []string{"/apis", "/api", "/openapi"} {
-		list = append(list, at(path+"/...", "resources", h.resources))
+		list = append(list, mountAt(path+"/...", "resources", h.resources))
 	}
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/version"} {
-		list = append(list, at(path+"/...", "resources", h.health))
+		list = append(list, mountAt(path+"/...", "resources", h.health))
 	}
 	return list
 }
@@ -51,20 +51,20 @@ func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
 // cluster that is addressed by host and one that is addressed by path.
 func clusterMounts(h *handlers, root http.Handler) []web.Route[mount] {
 	return []web.Route[mount]{
-		at("/admin/rest/...", "messages", h.messages),
-		at("/admin/...", "messages", h.admin),
-		at("/rest-stream/...", "messages", h.admin),
-		at("/stream/...", "registry", h.streamRegistry),
-		at("/...", "registry", root),
+		mountAt("/admin/rest/...", "messages", h.messages),
+		mountAt("/admin/...", "messages", h.admin),
+		mountAt("/rest-stream/...", "messages", h.admin),
+		mountAt("/stream/...", "registry", h.prefixedRegistry),
+		mountAt("/...", "registry", root),
 	}
 }
 
 // surfacePages is the surface of the sign-in pages.
 const surfacePages = "signin"
 
-// exposed are the response headers of a surface that pages of other origins may read (CORS),
+// exposedHeaders are the response headers of a surface that pages of other origins may read (CORS),
 // in addition to those of every surface.
-var exposed = map[string][]string{
+var exposedHeaders = map[string][]string{
 	"messages": messageapi.ExposedHeaders(),
 	"registry": {"ETag"},
 }
@@ -75,7 +75,7 @@ type mount struct {
 	handler http.Handler
 }
 
-func at(pattern, surface string, handler http.Handler) web.Route[mount] {
+func mountAt(pattern, surface string, handler http.Handler) web.Route[mount] {
 	return web.Route[mount]{Pattern: pattern, Value: mount{surface, handler}}
 }
 
@@ -93,7 +93,7 @@ func newRouter(mounts []web.Route[mount], cors web.CORS) router {
 		if _, nested := m.handler.(clusterPath); nested || m.surface == surfacePages {
 			continue // the nested router handles CORS; other origins must not read sign-in pages
 		}
-		m.handler = cors.Handle(m.handler, exposed[m.surface]...)
+		m.handler = cors.Handle(m.handler, exposedHeaders[m.surface]...)
 	}
 	return router{web.NewRouter(mounts, nil)}
 }

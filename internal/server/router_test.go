@@ -10,7 +10,7 @@ import (
 	"freshet/internal/base/web"
 )
 
-func TestRouterLeavesPathsAlone(t *testing.T) {
+func TestRouterDoesNotChangePaths(t *testing.T) {
 	t.Parallel()
 	answer := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -19,8 +19,8 @@ func TestRouterLeavesPathsAlone(t *testing.T) {
 		})
 	}
 	r := newRouter([]web.Route[mount]{
-		at("/apis/...", "resources", answer("resources")), at("/stream/...", "stream", answer("stream")),
-		at("/...", "registry", answer("registry")),
+		mountAt("/apis/...", "resources", answer("resources")), mountAt("/stream/...", "stream", answer("stream")),
+		mountAt("/...", "registry", answer("registry")),
 	}, web.CORS{})
 	tests := map[string]struct{ path, surface string }{
 		"the mount itself":        {"/apis", "resources"},

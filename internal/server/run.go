@@ -9,7 +9,7 @@
 //
 //	lock                     protects
 //	server.staging           the staged copy of a backup; held while the copy exists
-//	diskRoom.mu              the reserve file and its size
+//	diskReserve.mu              the reserve file and its size
 //	certificates.mu          the loaded HTTPS certificate and when its files were checked
 //	signInCounts.mu          the counts of sign-ins
 //	connectionLimit          semaphore: open connections of one listener, or of all
@@ -66,44 +66,44 @@ type server struct {
 	metrics *telemetry.Metrics
 	plan    *pools.Plan
 
-	lock      *lock
-	room      *diskRoom
-	restored  *restored
-	group     *group                 // nil for a single server
-	waits     atomic.Pointer[string] // what a starting server waits for, for the health pages
-	files     files
-	sockets   connectionLimit // for the connections of all listeners
-	ports     *listeners
-	member    *etcd.Member // nil if etcd is external
-	store     etcd.Store   // reports how full etcd is
-	limiter   *web.Limiter
-	etcd      *clientv3.Client
-	identity  *identities
-	people    *signin.Service
-	provider  *openid.Provider // nil without an OpenID provider
-	signIns   signInCounts
-	link      string       // sign-in link of the first start; "" at later starts
-	audit     *audit.Trail // nil if the audit log is off
-	quotas    *quota.Book
-	plane     *dataplane.Plane
-	stream    stream
-	tlsConfig *tls.Config // of HTTPS, and of the Kafka protocol
-	api       *apiserver.Server
-	kinds     *kinds.Set
-	loops     *kinds.Controllers
-	readiness readiness
-	certs     *certificates
-	front     frontHandler // handler of the ports
-	ending    atomic.Bool  // responses close their connections
-	routes    http.Handler // handler that front serves after the last phase
-	staging   sync.Mutex   // held while the staged copy of a backup exists
-	backups   *backups
+	lock       *lock
+	reserve    *diskReserve
+	restored   *restored
+	ensemble   *ensemble              // nil for a single server
+	waitsFor   atomic.Pointer[string] // what a starting server waits for, for the health pages
+	fileBudget fileBudget
+	sockets    connectionLimit // for the connections of all listeners
+	ports      *listeners
+	member     *etcd.Member // nil if etcd is external
+	store      etcd.Store   // reports how full etcd is
+	limiter    *web.Limiter
+	etcd       *clientv3.Client
+	identity   *identitySet
+	signIn     *signin.Service
+	provider   *openid.Provider // nil without an OpenID provider
+	signIns    signInCounts
+	link       string       // sign-in link of the first start; "" at later starts
+	audit      *audit.Trail // nil if the audit log is off
+	quotas     *quota.Organizations
+	plane      *dataplane.Plane
+	kafka      kafkaServer
+	tlsConfig  *tls.Config // of HTTPS, and of the Kafka protocol
+	api        *apiserver.Server
+	kinds      *kinds.Set
+	loops      *kinds.Controllers
+	readiness  readiness
+	certs      *reloadingCertificate
+	front      frontHandler // handler of the ports
+	ending     atomic.Bool  // responses close their connections
+	routes     http.Handler // handler that front serves after the last phase
+	staging    sync.Mutex   // held while the staged copy of a backup exists
+	backups    *backups
 
-	background context.CancelFunc
-	ended      chan struct{} // closed when the controllers have stopped
-	failed     chan error
-	abort      context.CancelCauseFunc // cancels the phases that are being opened
-	closers    []func() error          // in the order of opening
+	background       context.CancelFunc
+	controllersEnded chan struct{} // closed when the controllers have stopped
+	failed           chan error
+	abort            context.CancelCauseFunc // cancels the phases that are being opened
+	closers          []func() error          // in the order of opening
 }
 
 // Run serves until the context is canceled, then shuts down. read reads the configuration
@@ -117,9 +117,9 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP) // before the server reports that it is ready
 	defer signal.Stop(hangUps)
-	room := openRoom(cfg.DataDir)
+	room := openDiskReserve(cfg.DataDir)
 	logger, err := telemetry.OpenLog(telemetry.LogOptions{
-		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, Room: room.has,
+		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, HasSpace: room.hasSpace,
 	})
 	if err != nil {
 		return err
@@ -129,13 +129,13 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	telemetry.BridgeKlog(logger.Logger)
 	s := &server{
 		cfg: cfg, logger: logger, log: logger.Logger, plan: planOf(cfg),
-		access:  web.NewAccessLog(logger.Logger, accessMode(cfg), cfg.Log.AccessRate),
-		metrics: telemetry.NewMetrics(version.Get()),
-		limiter: web.NewLimiter(cfg.Limits.RequestsInFlight, int64(cfg.Limits.BodyMemory)),
-		failed:  make(chan error, 4),
-		ended:   make(chan struct{}),
-		closers: []func() error{logger.Close},
-		room:    room,
+		access:           web.NewAccessLog(logger.Logger, accessMode(cfg), cfg.Log.AccessRate),
+		metrics:          telemetry.NewMetrics(version.Get()),
+		limiter:          web.NewLimiter(cfg.Limits.RequestsInFlight, int64(cfg.Limits.BodyMemory)),
+		failed:           make(chan error, 4),
+		controllersEnded: make(chan struct{}),
+		closers:          []func() error{logger.Close},
+		reserve:          room,
 	}
 	s.backups = s.newBackups()
 	loaded := *cfg // a copy from before the addresses of open ports are written into cfg
@@ -181,11 +181,11 @@ func (s *server) open(ctx context.Context) error {
 		open func(context.Context) error
 	}{
 		{"data directory", s.openDirectory},
-		{"ensemble", s.openGroup},
+		{"ensemble", s.openEnsemble},
 		{"ports", s.openPorts},
 		{"members' port", s.openInternal},
-		{"Kafka ports", s.openStreamPorts},
-		{"responses during the start", s.answer},
+		{"Kafka ports", s.openKafkaPorts},
+		{"responses during the start", s.serveStarting},
 		{"etcd", s.openEtcd},
 		{"log", s.openLog},
 		{"members", s.openMembers},
@@ -196,7 +196,7 @@ func (s *server) open(ctx context.Context) error {
 		{"surfaces", s.openSurfaces},
 		{"controllers", s.openControllers},
 		{"first start", s.firstStart},
-		{"Kafka protocol", s.openStream},
+		{"Kafka protocol", s.openKafka},
 		{"control socket", s.openControl},
 	} {
 		began := time.Now()
@@ -207,9 +207,9 @@ func (s *server) open(ctx context.Context) error {
 	}
 	s.metrics.Registry().MustRegister(newCollector(s))
 	s.front.serve(s.routes)
-	s.room.started.Store(true)
+	s.reserve.started.Store(true)
 	s.readiness.set()
-	s.tellReady(ctx, true)
+	s.publishReady(ctx, true)
 	return nil
 }
 
@@ -217,8 +217,8 @@ func (s *server) openDirectory(context.Context) (err error) {
 	if s.lock, err = lockDir(s.cfg.DataDir); err != nil {
 		return err
 	}
-	s.closers = append(s.closers, s.lock.release, s.room.close)
-	if err := s.room.own(); err != nil {
+	s.closers = append(s.closers, s.lock.release, s.reserve.close)
+	if err := s.reserve.maintain(); err != nil {
 		return err
 	}
 	if _, err := os.Stat(s.cfg.Path(restoringDir)); err == nil {
@@ -229,19 +229,19 @@ func (s *server) openDirectory(context.Context) (err error) {
 		return fmt.Errorf("data directory %s is not complete, because a migration into it did not finish; run freshet "+
 			"migrate again", s.cfg.DataDir)
 	}
-	if err := s.notAMembers(); err != nil {
+	if err := s.checkNotMemberDirectory(); err != nil {
 		return err
 	}
 	return openFormats(s.cfg.DataDir, s.log)
 }
 
-// notAMembers returns an error if a single server is started on the data directory of a
+// checkNotMemberDirectory returns an error if a single server is started on the data directory of a
 // member, because the ensemble would not have the data that it stores there.
-func (s *server) notAMembers() error {
-	if s.cfg.Members.On() {
+func (s *server) checkNotMemberDirectory() error {
+	if s.cfg.Members.Enabled() {
 		return nil
 	}
-	if name := bundle.MemberIn(s.cfg.BundleDir()); name != "" {
+	if name := bundle.InstalledMember(s.cfg.BundleDir()); name != "" {
 		return errs.Newf(errs.Precondition,
 			"%s is the data directory of member %s of an ensemble, but the configuration has no members; "+
 				"start it with the configuration that freshet ensemble join wrote (--config), or choose another "+
@@ -251,8 +251,8 @@ func (s *server) notAMembers() error {
 }
 
 func (s *server) openPorts(ctx context.Context) (err error) {
-	s.files = divideOpenFiles(s.cfg, s.log)
-	s.sockets = make(connectionLimit, s.files.connections)
+	s.fileBudget = divideOpenFiles(s.cfg, s.log)
+	s.sockets = make(connectionLimit, s.fileBudget.connections)
 	if s.ports, err = listen(ctx, s.cfg, s.sockets); err != nil {
 		return err
 	}
@@ -266,15 +266,15 @@ func (s *server) openPorts(ctx context.Context) (err error) {
 func (s *server) openEtcd(ctx context.Context) error {
 	zap := telemetry.ZapLogger(telemetry.Library(s.log, "etcd"))
 	if !s.cfg.Etcd.External() {
-		if err := resourcesMissing(s.cfg); err != nil {
+		if err := checkResourceStore(s.cfg); err != nil {
 			return err
 		}
-		peers, err := s.etcdGroup(ctx)
+		peers, err := s.etcdEnsemble(ctx)
 		if err != nil {
 			return err
 		}
 		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{
-			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota), Group: peers,
+			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota), Ensemble: peers,
 		})
 		if err != nil {
 			return err
@@ -303,9 +303,9 @@ func (s *server) openEtcd(ctx context.Context) error {
 	return openEtcdFormat(ctx, client, s.cfg.Etcd.Prefix, s.log)
 }
 
-// resourcesMissing returns an error if the data directory has clusters but no resource store.
+// checkResourceStore returns an error if the data directory has clusters but no resource store.
 // A new store would not contain these clusters, so clients would get 404 for them.
-func resourcesMissing(cfg *config.Config) error {
+func checkResourceStore(cfg *config.Config) error {
 	store := cfg.Path("etcd", "member", "snap", "db")
 	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -321,13 +321,13 @@ func (s *server) openIdentity(ctx context.Context) (err error) {
 	if s.identity, err = openIdentities(ctx, s.cfg, s.etcd); err != nil {
 		return err
 	}
-	if s.group != nil {
-		s.identity.directory.AskCurrent(s.group.members.Alive)
+	if s.ensemble != nil {
+		s.identity.directory.SetCurrentCheck(s.ensemble.members.Alive)
 	}
-	if err := s.withdrawer().obey(ctx); err != nil {
+	if err := s.withdrawer().withdraw(ctx); err != nil {
 		return fmt.Errorf("withdrawing signing keys: %w", err)
 	}
-	return s.openPeople()
+	return s.openSignIn()
 }
 
 func (s *server) openPlane(context.Context) (err error) {
@@ -338,34 +338,34 @@ func (s *server) openPlane(context.Context) (err error) {
 	if s.restored, err = openRestored(s.cfg); err != nil {
 		return err
 	}
-	opts.MayLack = s.restored.mayLack
+	opts.MayBeMissing = s.restored.mayHaveNoStore
 	shared, err := s.openShared()
 	if err != nil {
 		return err
 	}
 	if shared != nil {
-		opts.Group = shared
+		opts.Ensemble = shared
 	}
 	if s.plane, err = dataplane.Open(opts); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.plane.Close)
-	s.sharePlane(shared)
+	s.shareDataPlane(shared)
 	return nil
 }
 
-// stopPatience is the timeout for stopping after the requests have finished.
-const stopPatience = 5 * time.Second
+// stopTimeout is the timeout for stopping after the requests have finished.
+const stopTimeout = 5 * time.Second
 
-// close stops everything within the drain time plus stopPatience; a member of an ensemble
+// close stops everything within the drain time plus stopTimeout; a member of an ensemble
 // also gets the time to hand its shards over. Parts that do not stop in time, for example
 // because a disk hangs, end with the process. Acknowledged data is durable.
 func (s *server) close() error {
-	patience := s.cfg.Timeouts.Drain.Std() + stopPatience
-	if s.group != nil {
-		patience += handOverTime
+	timeout := s.cfg.Timeouts.Drain.Std() + stopTimeout
+	if s.ensemble != nil {
+		timeout += handOverTimeout
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- s.closeAll(ctx) }()
@@ -393,7 +393,7 @@ func (s *server) closeAll(ctx context.Context) error {
 	}
 	if s.ports != nil {
 		drain, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Drain.Std())
-		streamed := s.stopStream(drain)
+		streamed := s.stopKafka(drain)
 		if err := s.ports.shutdown(drain); err != nil {
 			s.log.Warn("requests were aborted at the end of the drain time", slog.Any("error", err))
 		}
@@ -403,10 +403,10 @@ func (s *server) closeAll(ctx context.Context) error {
 	}
 	s.stopConfirming()
 	<-led
-	s.leaveGroup()
+	s.leaveEnsemble()
 	if s.background != nil {
 		s.background()
-		<-s.ended
+		<-s.controllersEnded
 	}
 	if s.api != nil {
 		problems = append(problems, s.api.Stop(ctx))
@@ -424,7 +424,7 @@ func (s *server) checks() []apiserver.Check {
 		{Name: "clusters", Healthy: s.plane.Health},
 		{Name: "etcd-quota", Healthy: s.storeHealth},
 	}
-	return append(list, s.groupChecks()...)
+	return append(list, s.ensembleChecks()...)
 }
 
 // errStoreExhausted means that even the server's own writes fail. Writes of callers are
@@ -433,7 +433,7 @@ var errStoreExhausted = errors.New(
 	"etcd is full and rejects all writes; see docs/howto/operate.md#when-the-resource-store-is-full")
 
 func (s *server) storeHealth() error {
-	if s.store.Room().Exhausted {
+	if s.store.Space().Exhausted {
 		return errStoreExhausted
 	}
 	return nil

@@ -27,7 +27,7 @@ func SealedSecrets(ctx context.Context, cfg *config.Config, active string) (map[
 	if cfg.Etcd.External() {
 		return countSealed(ctx, cfg)
 	}
-	if cfg.Members.On() { // the etcd of one member cannot run without the others
+	if cfg.Members.Enabled() { // the etcd of one member cannot run without the others
 		return readSealRecord(cfg, active)
 	}
 	store := cfg.Path("etcd")

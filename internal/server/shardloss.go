@@ -4,30 +4,32 @@ import (
 	"context"
 	"slices"
 
-	datagroup "freshet/internal/dataplane/group"
+	datagroup "freshet/internal/dataplane/ensemble"
 	"freshet/internal/surfaces/systemapi"
 )
 
-// Loss implements systemapi.Group.
-func (g groupStatus) Loss(ctx context.Context, at systemapi.ShardAt, from string) (*systemapi.Loss, error) {
+// Loss implements systemapi.Ensemble.
+func (g ensembleStatus) Loss(ctx context.Context, at systemapi.ShardID, from string) (*systemapi.Loss, error) {
 	uid, err := g.clusterAt(at)
 	if err != nil {
 		return nil, err
 	}
-	loss, err := g.s.group.plane.Loss(ctx, uid, at.Number, from)
+	loss, err := g.s.ensemble.plane.Loss(ctx, uid, at.Number, from)
 	if err != nil {
 		return nil, err
 	}
 	return lossOf(at, loss), nil
 }
 
-// AcceptLoss implements systemapi.Group.
-func (g groupStatus) AcceptLoss(ctx context.Context, at systemapi.ShardAt, from, mark string) (*systemapi.Loss, error) {
+// AcceptLoss implements systemapi.Ensemble.
+func (g ensembleStatus) AcceptLoss(ctx context.Context, at systemapi.ShardID, from,
+	mark string,
+) (*systemapi.Loss, error) {
 	uid, err := g.clusterAt(at)
 	if err != nil {
 		return nil, err
 	}
-	loss, err := g.s.group.plane.AcceptLoss(ctx, uid, at.Number, from, mark)
+	loss, err := g.s.ensemble.plane.AcceptLoss(ctx, uid, at.Number, from, mark)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +37,8 @@ func (g groupStatus) AcceptLoss(ctx context.Context, at systemapi.ShardAt, from,
 }
 
 // clusterAt returns the UID of a shard's cluster.
-func (g groupStatus) clusterAt(at systemapi.ShardAt) (string, error) {
-	if g.s.group == nil {
+func (g ensembleStatus) clusterAt(at systemapi.ShardID) (string, error) {
+	if g.s.ensemble == nil {
 		return "", errAlone
 	}
 	c, err := g.s.plane.FindNamed(at.Organization, at.Cluster)
@@ -46,13 +48,13 @@ func (g groupStatus) clusterAt(at systemapi.ShardAt) (string, error) {
 	return c.UID, nil
 }
 
-func lossOf(at systemapi.ShardAt, l *datagroup.Loss) *systemapi.Loss {
+func lossOf(at systemapi.ShardID, l *datagroup.Loss) *systemapi.Loss {
 	out := &systemapi.Loss{
 		Organization: at.Organization, Cluster: at.Cluster, Shard: at.Number, Owner: l.Owner,
-		From: l.From, Mark: l.Mark,
+		From: l.From, State: l.Token,
 		LogMessagesLost: l.LogMessages, Copies: []systemapi.LossCopy{}, Absent: l.Absent,
 	}
-	if l.LogThere {
+	if l.LogExists {
 		out.Log = &systemapi.LossLog{First: l.LogFirst, Last: l.LogLast}
 	}
 	for _, c := range l.Copies {

@@ -27,8 +27,8 @@ func signInPrefix(cfg *config.Config) string { return cfg.Etcd.Prefix + "/signin
 // refreshGrace is long enough for a program to repeat a refresh whose response was lost.
 const refreshGrace = time.Minute
 
-// openPeople creates the sign-in service. openControllers loads its records, after the users.
-func (s *server) openPeople() error {
+// openSignIn creates the sign-in service. openControllers loads its records, after the users.
+func (s *server) openSignIn() error {
 	opts := signin.Options{
 		Store:     etcdstore.New(s.etcd, signInPrefix(s.cfg), s.identity.sealer, s.log),
 		Directory: s.identity.directory, Issuer: s.identity.issuer, Audience: s.identity.addresses[0],
@@ -36,7 +36,7 @@ func (s *server) openPeople() error {
 		DeviceLifetime:    s.cfg.SignIn.DeviceLifetime.Std(),
 		RefreshGrace:      refreshGrace,
 		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
-		Ended: s.endedSignIns(), Log: s.log,
+		OnEnd: s.notifyEndedSignIns(), Log: s.log,
 	}
 	if provider := s.cfg.SignIn.OpenID; provider.Issuer != "" {
 		var secret []byte
@@ -53,15 +53,15 @@ func (s *server) openPeople() error {
 		})
 		opts.Trusts = s.provider.Trusts
 	}
-	s.people = signin.New(opts)
-	s.identity.directory.AskSessions(s.people)
+	s.signIn = signin.New(opts)
+	s.identity.directory.SetSessionLoader(s.signIn)
 	return nil
 }
 
 // signInPages returns the surface of the sign-in pages.
 func (s *server) signInPages(options pipeline.Options) (*signinapi.API, error) {
 	opts := signinapi.Options{
-		People: s.people, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(), Origins: origins(s.cfg),
+		SignIn: s.signIn, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(), Origins: origins(s.cfg),
 		Organization: s.cfg.Admin.Organization,
 		ProviderName: s.cfg.SignIn.OpenID.Name, Auditor: options.Auditor, Observe: s.signIns.count,
 	}
@@ -111,7 +111,7 @@ const firstLinkLifetime = time.Hour
 
 // adminLink creates a one-time sign-in link for the operator, with an audit record.
 func (s *server) adminLink(ctx context.Context, lifetime time.Duration) (link string, ends time.Time, err error) {
-	token, ends, err := s.people.AdminLink(ctx, lifetime)
+	token, ends, err := s.signIn.AdminLink(ctx, lifetime)
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -128,5 +128,5 @@ func (s *server) serveLink(ctx context.Context, caller *adminsocket.Conn) error 
 	if err != nil {
 		return err
 	}
-	return caller.Reply(adminsocket.Reply{Link: link, Ends: ends})
+	return caller.Respond(adminsocket.Response{Link: link, Expires: ends})
 }

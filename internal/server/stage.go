@@ -53,12 +53,12 @@ func (s *server) stage(ctx context.Context, progress func(string)) (dir string, 
 	return dir, remove, nil
 }
 
-// stagingWait is the timeout for another copy to be removed: a client may start the next
+// stagingTimeout is the timeout for another copy to be removed: a client may start the next
 // backup before the copy of its last one is removed.
-const stagingWait = 2 * time.Second
+const stagingTimeout = 2 * time.Second
 
 func (s *server) awaitStaging(ctx context.Context) bool {
-	late := time.After(stagingWait)
+	late := time.After(stagingTimeout)
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for !s.staging.TryLock() {
@@ -103,7 +103,7 @@ func (s *server) fillStage(ctx context.Context, dir string, m *backup.Manifest, 
 	if err := errors.Join(s.stageFiles(dir), m.WriteTo(dir)); err != nil {
 		return err
 	}
-	return closeToOthers(dir)
+	return makePrivate(dir)
 }
 
 func (s *server) clusterNames() map[string]backup.Cluster {
@@ -200,9 +200,9 @@ func copySecret(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// closeToOthers removes the permissions of other users. The store creates tables with more
+// makePrivate removes the permissions of other users. The store creates tables with more
 // permissions, because its folder is private. A backup may be written to another folder.
-func closeToOthers(dir string) error {
+func makePrivate(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -29,9 +29,9 @@ func (f *frontHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	(*f.current.Load()).ServeHTTP(w, r)
 }
 
-// answer starts to serve the ports. Until the last phase is done, every request is rejected
+// serveStarting starts to serve the ports. Until the last phase is done, every request is rejected
 // with web.ErrStarting in the error format of its surface.
-func (s *server) answer(context.Context) error {
+func (s *server) serveStarting(context.Context) error {
 	secure, files, err := tlsConfig(s.cfg, s.log)
 	if err != nil {
 		return err
@@ -39,8 +39,9 @@ func (s *server) answer(context.Context) error {
 	s.certs, s.tlsConfig = files, secure
 	s.front.serve(newRouter(mounts(refusingHandlers(web.ErrStarting, http.HandlerFunc(s.startingHealth)), s.cors()),
 		s.cors()))
-	bounded := web.BoundHeaders(web.BoundBodies(&s.front, s.cfg.Timeouts.ReadBody.Std()), int(s.cfg.Limits.HeaderSize))
-	main := web.MiddlewareUntil(bounded, s.access, s.metrics, &s.ending)
+	bounded := web.LimitHeaders(web.LimitBodyTime(&s.front, s.cfg.Timeouts.ReadBody.Std()),
+		int(s.cfg.Limits.HeaderSize))
+	main := web.MiddlewareWithShutdown(bounded, s.access, s.metrics, &s.ending)
 	refused := &refusals{routes: &s.front, log: s.access, observer: s.metrics}
 	s.ports.serveMain(s.cfg, main, refused, secure, s.log, s.failed)
 	return nil
@@ -55,9 +56,9 @@ func refusingHandlers(why error, health http.Handler) *handlers {
 	registry := refuse(registryapi.Refuse)
 	return &handlers{
 		messages: refuse(brokerhttp.Refuse), admin: refuse(brokerhttp.Refuse), registry: registry,
-		streamRegistry: registry, root: registry,
+		prefixedRegistry: registry, root: registry,
 		audit: refuse(auditapi.Refuse), system: refuse(systemapi.Refuse), tokens: refuse(tokenapi.Refuse),
-		pages: refuse(signinapi.Refuse), resources: refuse(apiserver.Refuse), health: health,
+		pages: refuse(signinapi.Refuse), resources: refuse(apiserver.RespondUnavailable), health: health,
 		console: consolePages(),
 	}
 }
@@ -66,7 +67,7 @@ func refusingHandlers(why error, health http.Handler) *handlers {
 // but not ready.
 func (s *server) startingHealth(w http.ResponseWriter, r *http.Request) {
 	text := web.ErrStarting.Error()
-	if waits := s.waits.Load(); waits != nil {
+	if waits := s.waitsFor.Load(); waits != nil {
 		text = "server is starting and waits for " + *waits
 	}
 	writeHealth(w, r, text)
@@ -74,7 +75,7 @@ func (s *server) startingHealth(w http.ResponseWriter, r *http.Request) {
 
 // writeHealth serves the health pages of a process that is alive but not ready.
 func writeHealth(w http.ResponseWriter, r *http.Request, text string) {
-	web.RecordOf(r.Context()).Expected = true
+	web.RecordOf(r.Context()).LogAtDebug = true
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")

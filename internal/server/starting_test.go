@@ -10,9 +10,9 @@ import (
 	"freshet/internal/base/web"
 )
 
-// TestStartingRefusesInTheSurfacesForm checks that requests to a starting server get 503 with
+// TestStartingRejectsInTheSurfaceFormat checks that requests to a starting server get 503 with
 // Retry-After in the format of each surface, and never 404.
-func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
+func TestStartingRejectsInTheSurfaceFormat(t *testing.T) {
 	t.Parallel()
 	const text = "server is starting; retry in a moment"
 	r := web.Middleware(
@@ -55,9 +55,9 @@ func TestStartingRefusesInTheSurfacesForm(t *testing.T) {
 	}
 }
 
-// TestCORSStandsBeforeEverySurface checks that a preflight request, which has no credentials,
+// TestCORSIsHandledBeforeEverySurface checks that a preflight request, which has no credentials,
 // succeeds even if the surface rejects all requests.
-func TestCORSStandsBeforeEverySurface(t *testing.T) {
+func TestCORSIsHandledBeforeEverySurface(t *testing.T) {
 	t.Parallel()
 	refused := refusingHandlers(web.ErrStarting, http.HandlerFunc((&server{}).startingHealth))
 	cors := web.CORS{Origins: []string{"https://app.example"}}

@@ -9,7 +9,7 @@ import (
 
 // storeMetrics are the size of the resource store and the usage of organizations.
 type storeMetrics struct {
-	size, quota, refusing, objects, bytes *prometheus.Desc
+	size, quota, rejecting, objects, bytes *prometheus.Desc
 }
 
 func newStoreMetrics() storeMetrics {
@@ -19,14 +19,14 @@ func newStoreMetrics() storeMetrics {
 	return storeMetrics{
 		size:  desc("etcd_size_bytes", "Size of the resource store: of its file, and the used part of it.", "of"),
 		quota: desc("etcd_quota_bytes", "Quota of the resource store for callers; 0 if it is unknown."),
-		refusing: desc("etcd_refusing",
+		rejecting: desc("etcd_refusing",
 			"Whether the resource store rejects writes that add data, because it is nearly full."),
 		objects: desc("resource_objects", "Stored objects of an organization.", "organization"),
 		bytes:   desc("resource_bytes", "Size of the stored objects of an organization.", "organization"),
 	}
 }
 
-func (m storeMetrics) collect(ch chan<- prometheus.Metric, room etcd.Room, usage map[string]budget.Usage) {
+func (m storeMetrics) collect(ch chan<- prometheus.Metric, room etcd.Space, usage map[string]budget.Usage) {
 	gauge := func(desc *prometheus.Desc, value int64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
 	}
@@ -34,10 +34,10 @@ func (m storeMetrics) collect(ch chan<- prometheus.Metric, room etcd.Room, usage
 	gauge(m.size, room.Used, "used")
 	gauge(m.quota, room.Quota)
 	refusing := int64(0)
-	if room.Tight() {
+	if room.NearlyFull() {
 		refusing = 1
 	}
-	gauge(m.refusing, refusing)
+	gauge(m.rejecting, refusing)
 	for organization, used := range usage {
 		gauge(m.objects, used.Objects, organization)
 		gauge(m.bytes, used.Bytes, organization)

@@ -57,9 +57,9 @@ func (s *server) surfaces() (*handlers, error) {
 	rootRegistry := registry(true)
 	return &handlers{
 		messages: messages, admin: admin,
-		root: frontPage(rootRegistry), registry: rootRegistry, streamRegistry: stripSegments(1, registry(false)),
+		root: frontPage(rootRegistry), registry: rootRegistry, prefixedRegistry: stripSegments(1, registry(false)),
 		audit: s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
-		resources: s.room.keepRoom(s.api.Handler()), health: s.api.Handler(),
+		resources: s.reserve.rejectWhenFull(s.api.Handler()), health: s.api.Handler(),
 		console: consolePages(),
 	}, nil
 }
@@ -80,7 +80,7 @@ func (s *server) surfaceOptions() pipeline.Options {
 // system returns the system API: metrics, members and configuration of the server.
 func (s *server) system(options pipeline.Options) http.Handler {
 	return systemapi.New(systemapi.Options{
-		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics, Group: groupStatus{s},
+		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics, Ensemble: ensembleStatus{s},
 		Configuration: func() ([]byte, error) {
 			var text bytes.Buffer
 			err := config.Print(&text, s.settings())
@@ -98,7 +98,7 @@ func (s *server) tokens(options pipeline.Options) (*tokenapi.API, error) {
 			Burst:     s.cfg.Limits.TokenBurst,
 		}},
 		Auditor: options.Auditor,
-		People:  s.people, Authenticator: options.Authenticator, Accepted: s.identity.audiences,
+		SignIn:  s.signIn, Authenticator: options.Authenticator, Accepted: s.identity.audiences,
 	})
 }
 
@@ -129,12 +129,12 @@ func (s *server) planeOptions() dataplane.Options {
 	}
 	opts := dataplane.Options{
 		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,
-		DiskReserve: config.ReserveOf(disk, s.cfg.Limits.DiskReserve), OpenTables: s.files.tables,
+		DiskReserve: config.DiskReserve(disk, s.cfg.Limits.DiskReserve), OpenTables: s.fileBudget.tables,
 		Quotas: s.quotas,
 		Limits: messaging.Limits{
 			MessageBytes: int(s.cfg.Limits.MessageBody),
-			Wait:         s.cfg.Timeouts.ConsumeMax.Std(),
-			Waiting:      s.cfg.Limits.WaitingConsumers,
+			MaxWait:      s.cfg.Timeouts.ConsumeMax.Std(),
+			MaxWaiting:   s.cfg.Limits.WaitingConsumers,
 		},
 	}
 	if s.cfg.DefaultCluster != config.Off {
@@ -157,7 +157,7 @@ func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
 		}
 		if withGroups && c.Stream {
 			found.Groups = func(context.Context) (*groups.Coordinator, error) { return s.groupsOf(c) }
-			found.Reading = s.readingOf(c)
+			found.GroupsReading = s.readingOf(c)
 		}
 		return found, nil
 	})
@@ -180,7 +180,7 @@ func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 		return registryapi.Target{}, err
 	}
 	if c.RegistryAtRoot != g.atRoot && !g.plane.IsDefault(c) {
-		return registryapi.Target{}, undisclosed(c.Organization, errNotHere)
+		return registryapi.Target{}, undisclosedError(c.Organization, errNotHere)
 	}
 	return registryapi.Target{
 		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker, Quota: c.Quota,

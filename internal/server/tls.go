@@ -19,7 +19,7 @@ const reloadEvery = 10 * time.Second
 // tlsConfig returns the configuration of the HTTPS listener: TLS 1.2 and above, with HTTP/2.
 // The certificate comes from the configured files, for every name, or from the server's own
 // authority; then files is nil.
-func tlsConfig(cfg *config.Config, log *slog.Logger) (_ *tls.Config, files *certificates, _ error) {
+func tlsConfig(cfg *config.Config, log *slog.Logger) (_ *tls.Config, files *reloadingCertificate, _ error) {
 	out := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if cfg.TLS.CertFile != "" {
 		files, err := openCertificates(cfg.TLS.CertFile, cfg.TLS.KeyFile, log)
@@ -29,7 +29,7 @@ func tlsConfig(cfg *config.Config, log *slog.Logger) (_ *tls.Config, files *cert
 		out.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return files.get(), nil }
 		return out, files, nil
 	}
-	issuer, err := openIssuer(cfg.Path("tls"), cfg.Domain, certificateNames(cfg), log)
+	issuer, err := newAuthority(cfg.Path("tls"), cfg.Domain, certificateNames(cfg), log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,20 +49,20 @@ func certificateNames(cfg *config.Config) []string {
 	return slices.Compact(names)
 }
 
-// certificates returns the configured HTTPS certificate and reloads its files when they
+// reloadingCertificate returns the configured HTTPS certificate and reloads its files when they
 // change.
-type certificates struct {
+type reloadingCertificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
-	mu      sync.Mutex // protects the fields below
-	current *tls.Certificate
-	seen    time.Time // modification time of the loaded files
-	checked time.Time // when the files were last checked for changes
+	mu       sync.Mutex // protects the fields below
+	current  *tls.Certificate
+	modified time.Time // modification time of the loaded files
+	checked  time.Time // when the files were last checked for changes
 }
 
-func openCertificates(certFile, keyFile string, log *slog.Logger) (*certificates, error) {
-	c := &certificates{certFile: certFile, keyFile: keyFile, log: log}
+func openCertificates(certFile, keyFile string, log *slog.Logger) (*reloadingCertificate, error) {
+	c := &reloadingCertificate{certFile: certFile, keyFile: keyFile, log: log}
 	if err := c.load(); err != nil {
 		return nil, err
 	}
@@ -71,12 +71,12 @@ func openCertificates(certFile, keyFile string, log *slog.Logger) (*certificates
 
 // get returns the certificate. It checks for newer files every reloadEvery. If these cannot
 // be used it logs an error and returns the old certificate.
-func (c *certificates) get() *tls.Certificate {
+func (c *reloadingCertificate) get() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.checked) > reloadEvery {
 		c.checked = time.Now()
-		if changed := modified(c.certFile, c.keyFile); changed.After(c.seen) {
+		if changed := modified(c.certFile, c.keyFile); changed.After(c.modified) {
 			if err := c.loadLocked(); err != nil {
 				c.log.Error("new HTTPS certificate cannot be used; continuing with the old one",
 					slog.Any("error", err))
@@ -86,19 +86,19 @@ func (c *certificates) get() *tls.Certificate {
 	return c.current
 }
 
-func (c *certificates) load() error {
+func (c *reloadingCertificate) load() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.loadLocked()
 }
 
-func (c *certificates) loadLocked() error {
+func (c *reloadingCertificate) loadLocked() error {
 	seen := modified(c.certFile, c.keyFile)
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
 		return fmt.Errorf("reading the HTTPS certificate: %w", err)
 	}
-	c.current, c.seen, c.checked = &pair, seen, time.Now()
+	c.current, c.modified, c.checked = &pair, seen, time.Now()
 	return nil
 }
 

@@ -13,11 +13,11 @@ import (
 // certificateFiles writes a certificate for given.example and its key.
 func certificateFiles(t *testing.T, dir string) (certFile, keyFile string) {
 	t.Helper()
-	a, err := openIssuer(t.TempDir(), "freshet.localhost", []string{"given.example"}, slog.New(slog.DiscardHandler))
+	a, err := newAuthority(t.TempDir(), "freshet.localhost", []string{"given.example"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, err := a.issued("")
+	cert, err := a.certificateFor("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func certificateFiles(t *testing.T, dir string) (certFile, keyFile string) {
 	return certFile, keyFile
 }
 
-func TestNewCertificateFilesAreTakenUp(t *testing.T) {
+func TestNewCertificateFilesAreLoaded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	certFile, keyFile := certificateFiles(t, dir)
@@ -58,7 +58,7 @@ func TestNewCertificateFilesAreTakenUp(t *testing.T) {
 	if err := os.WriteFile(certFile, []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.checked, c.seen = time.Time{}, time.Time{}
+	c.checked, c.modified = time.Time{}, time.Time{}
 	if c.get() == nil {
 		t.Error("got no certificate after a broken file, want the old one")
 	}

@@ -16,13 +16,13 @@ import (
 // wrapped for refusals. Handshakes run concurrently; the inner listener limits the number of
 // connections.
 type tlsListener struct {
-	inner  net.Listener
-	config *tls.Config
-	limit  time.Duration // timeout of a handshake
-	once   sync.Once
-	closed chan struct{}
-	err    error // of the inner listener; set before broken is closed
-	broken chan struct{}
+	inner            net.Listener
+	config           *tls.Config
+	handshakeTimeout time.Duration // timeout of a handshake
+	once             sync.Once
+	closed           chan struct{}
+	err              error // of the inner listener; set before broken is closed
+	broken           chan struct{}
 
 	handshaking atomic.Int64 // number of connections in their handshake
 
@@ -32,7 +32,7 @@ type tlsListener struct {
 
 func listenTLS(inner net.Listener, config *tls.Config, limit time.Duration) *tlsListener {
 	l := &tlsListener{
-		inner: inner, config: config, limit: limit, closed: make(chan struct{}),
+		inner: inner, config: config, handshakeTimeout: limit, closed: make(chan struct{}),
 		broken: make(chan struct{}),
 	}
 	l.http1 = &protocolListener{of: l, conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -77,7 +77,7 @@ func (l *tlsListener) run() {
 }
 
 func (l *tlsListener) handshake(c net.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), l.limit)
+	ctx, cancel := context.WithTimeout(context.Background(), l.handshakeTimeout)
 	defer cancel()
 	secured := tls.Server(c, l.config)
 	if err := secured.HandshakeContext(ctx); err != nil {

@@ -24,15 +24,15 @@ type withdrawer struct {
 	keys   *identity.Keyring
 	file   string
 	shared bool   // other replicas share the keys and may withdraw them
-	tell   func() // notifies the other members; nil for a single server
+	notify func() // notifies the other members; nil for a single server
 	log    *slog.Logger
 }
 
 func (s *server) withdrawer() *withdrawer {
 	w := &withdrawer{keys: s.identity.keys, file: s.cfg.WithdrawnKeysFile(), shared: s.cfg.Etcd.External() ||
-		s.group != nil, log: s.log}
-	if s.group != nil {
-		w.tell = func() { s.confirm(change{SigningKeys: true}) }
+		s.ensemble != nil, log: s.log}
+	if s.ensemble != nil {
+		w.notify = func() { s.confirmOnMembers(change{SigningKeys: true}) }
 	}
 	return w
 }
@@ -48,7 +48,7 @@ func (w *withdrawer) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		err := w.obey(ctx)
+		err := w.withdraw(ctx)
 		if err == nil && w.shared {
 			err = w.keys.Refresh(ctx)
 		}
@@ -58,9 +58,9 @@ func (w *withdrawer) run(ctx context.Context) {
 	}
 }
 
-// obey withdraws the keys in the file and removes the file. It ignores keys that do not
+// withdraw withdraws the keys in the file and removes the file. It ignores keys that do not
 // exist any more.
-func (w *withdrawer) obey(ctx context.Context) error {
+func (w *withdrawer) withdraw(ctx context.Context) error {
 	info, err := os.Stat(w.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -81,7 +81,7 @@ func (w *withdrawer) obey(ctx context.Context) error {
 		switch {
 		case id == withdrawAll:
 			known = append(known, w.keys.IDs()...)
-		case w.keys.Knows(id):
+		case w.keys.Contains(id):
 			known = append(known, id)
 		default:
 			w.log.Warn("signing key to withdraw does not exist", slog.String("key", id))
@@ -91,8 +91,8 @@ func (w *withdrawer) obey(ctx context.Context) error {
 		if err := w.keys.Withdraw(ctx, known...); err != nil && !errors.Is(err, identity.ErrSigningKeyUnknown) {
 			return err
 		}
-		if w.tell != nil {
-			w.tell()
+		if w.notify != nil {
+			w.notify()
 		}
 		w.log.Warn("signing keys were withdrawn; all tokens that they signed are rejected", slog.Any("keys", known))
 	}

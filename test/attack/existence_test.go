@@ -30,29 +30,29 @@ func TestAttackExistence(t *testing.T) {
 		{http.MethodGet, "/subjects"},
 		{http.MethodGet, "/stream/subjects"},
 	}
-	attempts, told := 0, 0
+	attempts, revealed := 0, 0
 	for _, credentials := range []string{"", "Bearer x.y.z", "Basic eDp5", "Basic ?", "Digest x"} {
 		for _, call := range calls {
 			want := ""
 			for _, c := range clusters {
 				attempts++
-				got := answer(t, server, call.method, c.path+call.path, c.host, credentials)
+				got := visibleResponse(t, server, call.method, c.path+call.path, c.host, credentials)
 				if want == "" {
 					want = got
 				}
 				if got != want {
-					told++
+					revealed++
 					t.Errorf("%s %s at %q with %q: got %s, want %s, the response for the existing cluster", call.method,
 						c.path+call.path, c.host, credentials, got, want)
 				}
 			}
 		}
 	}
-	tally.Attack(t, "find out without credentials which clusters exist", attempts, told)
+	tally.Attack(t, "find out without credentials which clusters exist", attempts, revealed)
 }
 
-// answer makes a call and returns the parts of the response that must not differ.
-func answer(t *testing.T, server *testserver.Server, method, path, host, credentials string) string {
+// visibleResponse makes a call and returns the parts of the response that must not differ.
+func visibleResponse(t *testing.T, server *testserver.Server, method, path, host, credentials string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, http.NoBody)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	if probing := os.Getenv(probeVariable); probing != "" {
-		os.Exit(probe(probing))
+	if value := os.Getenv(probeVariable); value != "" {
+		os.Exit(probe(value))
 	}
 	testserver.Main(m, &binary)
 }

@@ -21,17 +21,17 @@ import (
 	"freshet/test/testserver"
 )
 
-// nobody is the user id of the attacker.
-const nobody = 65534
+// nobodyUID is the user id of the attacker.
+const nobodyUID = 65534
 
 // TestAttackListeners compares the addresses that the process listens on with
 // docs/reference/listeners.md.
 func TestAttackListeners(t *testing.T) {
 	t.Parallel()
-	server := start(t, testserver.Options{Stream: true})
+	server := start(t, testserver.Options{Kafka: true})
 	want := map[socket]string{
-		{"tcp", server.Stream}:                                "stream",
-		{"tcp", server.StreamTLS}:                             "streamtls",
+		{"tcp", server.Kafka}:                                 "stream",
+		{"tcp", server.KafkaTLS}:                              "streamtls",
 		{"tcp", strings.TrimPrefix(server.URL, "http://")}:    "http",
 		{"tcp", strings.TrimPrefix(server.HTTPS, "https://")}: "https",
 		{"tcp", strings.TrimPrefix(server.Ops, "http://")}:    "ops",
@@ -103,10 +103,10 @@ func TestAttackAsAnotherUser(t *testing.T) {
 		}
 	}
 	server := start(t, testserver.Options{DataDir: data})
-	attempts, successes := attackAs(t, nobody, server, shared)
+	attempts, successes := attackAs(t, nobodyUID, server, shared)
 	tally.Attack(t, "reach sockets and files as another user", attempts, len(successes))
 	if len(successes) > 0 {
-		t.Errorf("uid %d could:\n%s", nobody, strings.Join(successes, "\n"))
+		t.Errorf("uid %d could:\n%s", nobodyUID, strings.Join(successes, "\n"))
 	}
 }
 
@@ -175,8 +175,8 @@ func probe(string) int {
 	}
 	lines := strings.Split(string(text), "\n")
 	for _, line := range lines {
-		how, what, _ := strings.Cut(line, " ")
-		if try(how, what) {
+		action, path, _ := strings.Cut(line, " ")
+		if attempt(action, path) {
 			fmt.Println(line)
 		}
 	}
@@ -184,18 +184,18 @@ func probe(string) int {
 	return 0
 }
 
-func try(how, what string) bool {
+func attempt(action, path string) bool {
 	var closer io.Closer
 	var err error
-	switch how {
+	switch action {
 	case "connect":
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		closer, err = (&net.Dialer{}).DialContext(ctx, "unix", what)
+		closer, err = (&net.Dialer{}).DialContext(ctx, "unix", path)
 	case "read":
-		closer, err = os.Open(what)
+		closer, err = os.Open(path)
 	case "write":
-		closer, err = os.OpenFile(what, os.O_WRONLY, 0)
+		closer, err = os.OpenFile(path, os.O_WRONLY, 0)
 	default:
 		return true // an unknown action must not count as a failed attack
 	}

@@ -59,7 +59,7 @@ func TestAttackSecretsAtRest(t *testing.T) {
 		server.Token:        {"admin.token", "kubeconfig"},
 		server.ClientSecret: {"admin.json"},
 	} {
-		n, found := look(t, server.DataDir, secret)
+		n, found := filesWith(t, server.DataDir, secret)
 		attempts += n
 		for _, name := range found {
 			if !strings.Contains(strings.Join(allowed, " ")+" ", name+" ") {
@@ -92,9 +92,9 @@ func secretsTable(t *testing.T) map[string]entry {
 	return table
 }
 
-// look reads every file below a directory. It returns their number and the names of
+// filesWith reads every file below a directory. It returns their number and the names of
 // those that contain a text.
-func look(t *testing.T, dir, text string) (files int, found []string) {
+func filesWith(t *testing.T, dir, text string) (files int, found []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

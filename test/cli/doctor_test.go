@@ -18,23 +18,23 @@ import (
 	"freshet/test/freeport"
 )
 
-// patient is a folder in which the tests run commands such as freshet doctor.
-type patient struct {
+// workFolder is a folder in which the tests run commands such as freshet doctor.
+type workFolder struct {
 	*testing.T
 	dir string
 }
 
-func newPatient(t *testing.T) patient {
+func newWorkFolder(t *testing.T) workFolder {
 	t.Helper()
-	p := patient{t, t.TempDir()}
-	if err := stand(p.dir, server); err != nil {
+	p := workFolder{t, t.TempDir()}
+	if err := populate(p.dir, server); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
 // do runs a script that must succeed.
-func (p patient) do(script string) {
+func (p workFolder) do(script string) {
 	p.Helper()
 	if out, err := bash(p.Context(), p.dir, server, script); err != nil {
 		p.Fatalf("%s: %v\n%s", script, err, out)
@@ -42,7 +42,7 @@ func (p patient) do(script string) {
 }
 
 // file writes a file into the folder, and creates its parent folders.
-func (p patient) file(name, text string) {
+func (p workFolder) file(name, text string) {
 	p.Helper()
 	path := filepath.Join(p.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -53,8 +53,8 @@ func (p patient) file(name, text string) {
 	}
 }
 
-// free returns an address with a free port.
-func free(t *testing.T) string {
+// freeAddress returns an address with a free port.
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := freeport.Addresses(t.Context(), 1)
 	if err != nil {
@@ -63,13 +63,13 @@ func free(t *testing.T) string {
 	return addresses[0]
 }
 
-// group creates the configuration of the first of three members; the other two do not run.
-func group() func(patient) string {
-	return func(p patient) string {
+// ensembleMember creates the configuration of the first of three members; the other two do not run.
+func ensembleMember() func(workFolder) string {
+	return func(p workFolder) string {
 		p.Helper()
 		args := ""
 		for _, name := range []string{"a", "b", "c"} {
-			args += fmt.Sprintf(" %s=%s,%s,%s", name, free(p.T), free(p.T), free(p.T))
+			args += fmt.Sprintf(" %s=%s,%s,%s", name, freeAddress(p.T), freeAddress(p.T), freeAddress(p.T))
 		}
 		p.file("a.yaml", "dataDir: a-data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
 		p.do("freshet ensemble init --base-url http://127.0.0.1:8080 --output group" + args +
@@ -84,12 +84,12 @@ func TestDoctor(t *testing.T) {
 	t.Parallel()
 	const as = "--server $SERVER --ca-file freshet-data/tls/ca.crt "
 	for name, c := range map[string]struct {
-		seed func(p patient) (args string)
+		seed func(p workFolder) (args string)
 		want string // a line
 		fine bool   // no check fails
 	}{
-		"nothing": {func(patient) string { return "" }, `^ok    console `, true},
-		"clock skew": {func(p patient) string {
+		"nothing": {func(workFolder) string { return "" }, `^ok    console `, true},
+		"clock skew": {func(p workFolder) string {
 			target, err := url.Parse(server.URL)
 			if err != nil {
 				p.Fatal(err)
@@ -101,11 +101,11 @@ func TestDoctor(t *testing.T) {
 					return nil
 				},
 			}
-			late := httptest.NewServer(proxy)
-			p.Cleanup(late.Close)
-			return "--token-file freshet-data/admin.token --server " + late.URL
+			skewed := httptest.NewServer(proxy)
+			p.Cleanup(skewed.Close)
+			return "--token-file freshet-data/admin.token --server " + skewed.URL
 		}, `^FAIL  clock .*differ by (9m5|10m)\S+\. Set both by NTP`, false},
-		"expired token": {func(p patient) string {
+		"expired token": {func(p workFolder) string {
 			p.do(`freshet org create doctor-expired
 				freshet sa create old -n doctor-expired
 				freshet apikey create old --account old -n doctor-expired --expires 15s --out token
@@ -113,19 +113,19 @@ func TestDoctor(t *testing.T) {
 					grep -q 'token of .* has expired'; do :; done`)
 			return as + "--token-file token"
 		}, `^FAIL  token .* has expired at .*freshet apikey create`, false},
-		"disk limit": {func(p patient) string {
+		"disk limit": {func(p workFolder) string {
 			p.file("disk.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\nlimits: {diskReserve: "+
 				"1048576Gi}\n")
 			return "--config disk.yaml"
 		}, `^FAIL  disk .*1 PiB: the server accepts no messages\. Free some space`, false},
-		"wrong authority": {func(p patient) string {
+		"wrong authority": {func(p workFolder) string {
 			other := httptest.NewTLSServer(nil)
 			p.Cleanup(other.Close)
 			p.file("other.crt", string(
 				pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})))
 			return "--server $SERVER --ca-file other.crt --token-file freshet-data/admin.token"
 		}, `^FAIL  certificate .*not from the certificate authority that you trust\. Set .* --ca-file`, false},
-		"port taken": {func(p patient) string {
+		"port taken": {func(p workFolder) string {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				p.Fatal(err)
@@ -134,61 +134,61 @@ func TestDoctor(t *testing.T) {
 			p.file("port.yaml", fmt.Sprintf("dataDir: data\nhttp: %s\nhttps: off\nops: off\n", listener.Addr()))
 			return "--config port.yaml"
 		}, `^FAIL  port http .* is in use by another program\. Stop that program .* or set http to another`, false},
-		"revoked key": {func(p patient) string {
+		"revoked key": {func(p workFolder) string {
 			p.do(`freshet org create doctor-revoked
 				freshet sa create lost -n doctor-revoked
 				freshet apikey create lost --account lost -n doctor-revoked --out token
 				freshet apikey revoke lost -n doctor-revoked`)
 			return as + "--token-file token -n doctor-revoked"
 		}, `^FAIL  token .*has been revoked\. Create another with 'freshet apikey create`, false},
-		"etcd": {func(p patient) string {
+		"etcd": {func(p workFolder) string {
 			p.file("etcd.yaml", fmt.Sprintf("dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\netcd: "+
-				"{endpoints: ['http://%s'], singleReplica: true}\n", free(p.T)))
+				"{endpoints: ['http://%s'], singleReplica: true}\n", freeAddress(p.T)))
 			return "--config etcd.yaml"
 		}, `^FAIL  etcd .*connection refused\. Start etcd, or correct etcd.endpoints`, false},
 		"NATS": {
-			group(),
+			ensembleMember(),
 			`^FAIL  member b .*\(the message log, NATS\) does not respond: .*connection refused\. ` +
 				`Start the server b, .*members\.list\[1\]\.log`, false,
 		},
-		"NATS of one's own": {func(p patient) string {
-			args := group()(p)
-			p.do(`sed -i 's/, *log: *[^,}]*//; /^ *log:/d' a.yaml; echo "nats: {urls: ['nats://` + free(p.T) +
+		"NATS of one's own": {func(p workFolder) string {
+			args := ensembleMember()(p)
+			p.do(`sed -i 's/, *log: *[^,}]*//; /^ *log:/d' a.yaml; echo "nats: {urls: ['nats://` + freeAddress(p.T) +
 				`']}" >>a.yaml`)
 			return args
 		}, `^FAIL  nats .*connecting to NATS at nats://.*\. Start the NATS servers, or correct nats\.urls`, false},
 		"etcd of a member": {
-			group(),
+			ensembleMember(),
 			`^FAIL  member c .*\(the resource store, etcd\) does not respond: .*connection refused\. ` +
 				`Start the server c, `, false,
 		},
-		"no bundle": {func(p patient) string {
-			args := group()(p)
+		"no bundle": {func(p workFolder) string {
+			args := ensembleMember()(p)
 			p.do("rm -r a-data/members")
 			return args
 		}, `^FAIL  members .*has no certificate of member a\. .*freshet ensemble join BUNDLE`, false},
-		"member alone": {func(p patient) string {
-			group()(p)
+		"member alone": {func(p workFolder) string {
+			ensembleMember()(p)
 			p.file("alone.yaml", "dataDir: a-data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
 			return "--config alone.yaml"
 		}, `^FAIL  members .*data directory of member a of an ensemble, .*\. ` +
 			`Start the server with the configuration .*--config`, false},
-		"missing role": {func(p patient) string {
+		"missing role": {func(p workFolder) string {
 			p.do(`freshet org create doctor-role
 				freshet sa create nobody -n doctor-role --out nobody.json`)
 			return as + "--credentials-file nobody.json"
 		}, `^FAIL  roles .*nobody.* has no role in organization doctor-role.*freshet grant`, false},
-		"newer data": {func(p patient) string {
+		"newer data": {func(p workFolder) string {
 			p.file("data/FORMAT", "freshet data directory\ndirectory 99\n")
 			p.file("new.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
 			return "--config new.yaml"
 		}, `^FAIL  data format .*newer version of the server; start that version`, false},
-		"older data": {func(p patient) string {
+		"older data": {func(p workFolder) string {
 			p.file("data/FORMAT", "freshet data directory\ndirectory 0\n")
 			p.file("old.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
 			return "--config old.yaml"
 		}, `^warn  data format .*older version\. .*take a backup`, true},
-		"open directory": {func(p patient) string {
+		"open directory": {func(p workFolder) string {
 			p.file("data/FORMAT", "freshet data directory\ndirectory 1\nkeys 1\naudit 1\n")
 			p.file("open.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
 			p.do("chmod 755 data")
@@ -197,7 +197,7 @@ func TestDoctor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPatient(t)
+			p := newWorkFolder(t)
 			args := c.seed(p)
 			// With --config, doctor checks this machine only: no context of another server may be used.
 			if strings.HasPrefix(args, "--config") {

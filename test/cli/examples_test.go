@@ -19,8 +19,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// documented is a command as `freshet docs json` lists it.
-type documented struct {
+// commandDoc is a command as `freshet docs json` lists it.
+type commandDoc struct {
 	Path, Examples, Short string
 }
 
@@ -35,7 +35,7 @@ func TestExamples(t *testing.T) {
 	t.Parallel()
 	notRun, alone, endless := table(t, "not-run.txt"), table(t, "own-server.txt"), table(t, "endless.txt")
 	skipped := maps.Clone(notRun) // also in the help of other commands
-	var lonely []documented
+	var ownServer []commandDoc
 	for _, c := range commands(t) {
 		blocks := examples(c.Examples)
 		if len(blocks) < 3 {
@@ -51,7 +51,7 @@ func TestExamples(t *testing.T) {
 			continue
 		}
 		if _, ok := take(alone, c.Path); ok {
-			lonely = append(lonely, c)
+			ownServer = append(ownServer, c)
 			continue
 		}
 		t.Run(c.Path, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestExamples(t *testing.T) {
 	}
 	t.Run("with a separate server", func(t *testing.T) {
 		t.Parallel()
-		s, err := own()
+		s, err := startOwn()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestExamples(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		for _, c := range lonely {
+		for _, c := range ownServer {
 			t.Run(c.Path, func(t *testing.T) { runExamples(t, c, s, endless, skipped) })
 		}
 	})
@@ -82,13 +82,13 @@ func TestExamples(t *testing.T) {
 }
 
 // commands returns all commands of the binary.
-func commands(t *testing.T) []documented {
+func commands(t *testing.T) []commandDoc {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), filepath.Join(programs, "freshet"), "docs", "json").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []documented
+	var list []commandDoc
 	if err := json.Unmarshal(out, &list); err != nil {
 		t.Fatal(err)
 	}
@@ -112,10 +112,10 @@ func examples(text string) []string {
 	return blocks
 }
 
-func runExamples(t *testing.T, c documented, s *testserver.Server, endless, skipped map[string]string) {
+func runExamples(t *testing.T, c commandDoc, s *testserver.Server, endless, skipped map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := stand(dir, s); err != nil {
+	if err := populate(dir, s); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"always", strings.ReplaceAll(c.Path, " ", "-")} {
@@ -131,28 +131,28 @@ func runExamples(t *testing.T, c documented, s *testserver.Server, endless, skip
 		}
 	}
 	for _, block := range examples(c.Examples) {
-		if has(block, skipped) {
+		if anyListed(block, skipped) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		forever := has(block, endless)
-		if forever {
+		isEndless := anyListed(block, endless)
+		if isEndless {
 			cancel()
 			ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
 		}
 		out, err := bash(ctx, dir, s, block)
 		switch {
-		case forever && ctx.Err() == nil:
+		case isEndless && ctx.Err() == nil:
 			t.Errorf("example\n%s\nended (%v), but is listed in endless.txt:\n%s", block, err, out)
-		case !forever && err != nil:
+		case !isEndless && err != nil:
 			t.Errorf("example\n%s\nfailed: %v\n%s", block, err, out)
 		}
 		cancel()
 	}
 }
 
-// has reports whether a line of an example is in a table.
-func has(block string, entries map[string]string) bool {
+// anyListed reports whether a line of an example is in a table.
+func anyListed(block string, entries map[string]string) bool {
 	for line := range strings.Lines(block) {
 		if _, ok := entries[strings.TrimSpace(line)]; ok {
 			return true
@@ -210,7 +210,7 @@ func TestHowTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := stand(dir, server); err != nil {
+	if err := populate(dir, server); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := bash(t.Context(), dir, server, pages.Commands(string(page))); err != nil {

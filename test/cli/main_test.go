@@ -19,8 +19,8 @@ import (
 var (
 	programs string
 	server   *testserver.Server
-	// own starts a server for examples that change what other tests rely on.
-	own func() (*testserver.Server, error)
+	// startOwn starts a server for examples that change what other tests rely on.
+	startOwn func() (*testserver.Server, error)
 )
 
 func TestMain(m *testing.M) {
@@ -64,8 +64,8 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, server.Stop(time.Minute)) }()
-	own = func() (*testserver.Server, error) {
-		return testserver.Start(ctx, binary, dir, testserver.Options{Stream: true})
+	startOwn = func() (*testserver.Server, error) {
+		return testserver.Start(ctx, binary, dir, testserver.Options{Kafka: true})
 	}
 	return m.Run(), nil
 }
@@ -96,8 +96,8 @@ func environment(dir string, s *testserver.Server) []string {
 	}
 }
 
-// stand creates the files in dir that environment refers to.
-func stand(dir string, s *testserver.Server) error {
+// populate creates the files in dir that environment refers to.
+func populate(dir string, s *testserver.Server) error {
 	return errors.Join(os.MkdirAll(filepath.Join(dir, "home"), 0o700),
 		os.Symlink(s.DataDir, filepath.Join(dir, "freshet-data")))
 }

@@ -35,7 +35,7 @@ func TestScripts(t *testing.T) {
 			e.Vars = append(e.Vars, environment(e.WorkDir, server)...)
 			e.Vars = append(e.Vars, "ORG="+strings.TrimPrefix(name, "t-script-"))
 			e.Values[browserKey{}] = newBrowser()
-			return stand(e.WorkDir, server)
+			return populate(e.WorkDir, server)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"mode": checkMode, "code": exitsWith, "save": save, "accept": accept, "decide": decide,

@@ -22,9 +22,9 @@ type screen struct {
 	wraps   bool     // a line did not fit
 }
 
-// on runs a script on a terminal with the given width, and types text when the terminal
+// runOnTerminal runs a script on a terminal with the given width, and types text when the terminal
 // shows prompt.
-func (p patient) on(columns uint16, script, prompt, typed string) screen {
+func (p workFolder) runOnTerminal(columns uint16, script, prompt, typed string) screen {
 	p.Helper()
 	master, slave := pty(p.T, columns)
 	cmd := exec.CommandContext(p.Context(), "bash", "-c", script)
@@ -56,7 +56,7 @@ func (p patient) on(columns uint16, script, prompt, typed string) screen {
 		p.Fatalf("%s: %v\n%q", script, err, raw.String())
 	}
 	s := screen{columns: int(columns), raw: raw.String()}
-	s.show()
+	s.render()
 	return s
 }
 
@@ -88,8 +88,8 @@ func pty(t *testing.T, columns uint16) (master, slave *os.File) {
 
 var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// show interprets the output as a terminal does.
-func (s *screen) show() {
+// render interprets the output as a terminal does.
+func (s *screen) render() {
 	line, at := []rune{}, 0
 	for text := []rune(colour.ReplaceAllString(s.raw, "")); len(text) > 0; text = text[1:] {
 		switch r := text[0]; {
@@ -114,13 +114,13 @@ func (s *screen) show() {
 	}
 }
 
-var live = regexp.MustCompile(`\r\x1b\[K[^\r]*[0-9]+/s`)
+var progressLine = regexp.MustCompile(`\r\x1b\[K[^\r]*[0-9]+/s`)
 
 // TestTerminal checks the progress output of long commands on a terminal, and that pipes
 // get none of it.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newWorkFolder(t)
 	p.do(`freshet org create terminal
 		freshet apply -n terminal -f - <<END
 apiVersion: cloud.vendor.io/v1alpha1
@@ -172,35 +172,36 @@ END
 			want: `(?s)^consume: [0-9]+ in .*\ncalls: p50 `,
 		},
 	} {
-		s := p.on(80, c.script, c.prompt, c.typed)
+		s := p.runOnTerminal(80, c.script, c.prompt, c.typed)
 		if got := strings.Join(s.lines, "\n"); !regexp.MustCompile(c.want).MatchString(got) {
 			t.Errorf("%s: got\n%s\nwant %s\nfrom %q", c.name, got, c.want, s.raw)
 		}
-		if live.MatchString(s.raw) != c.live || s.wraps {
+		if progressLine.MatchString(s.raw) != c.live || s.wraps {
 			t.Errorf("%s: progress line: %t, want %t; a line wraps: %t\n%q", c.name, !c.live, c.live,
 				s.wraps, s.raw)
 		}
 	}
-	if s := p.on(30, "freshet bench produce -n terminal --count 1000000 --for 1s > out", "", ""); s.wraps ||
-		!live.MatchString(s.raw) && !strings.Contains(s.raw, "█") {
+	if s := p.runOnTerminal(30, "freshet bench produce -n terminal --count 1000000 --for 1s > out", "", ""); s.wraps ||
+		!progressLine.MatchString(s.raw) && !strings.Contains(s.raw, "█") {
 		t.Errorf("narrow terminal: a line wraps: %t, %q", s.wraps, s.raw)
 	}
-	if s := p.on(80, "TERM=dumb freshet produce many -n terminal < lines", "", ""); strings.Contains(s.raw, "\x1b") {
+	if s := p.runOnTerminal(80, "TERM=dumb freshet produce many -n terminal < lines", "",
+		""); strings.Contains(s.raw, "\x1b") {
 		t.Errorf("terminal without escape sequences got %q", s.raw)
 	}
 	for script, want := range map[string]bool{
 		"freshet get mc -n terminal":            true,
 		"NO_COLOR=1 freshet get mc -n terminal": false, "TERM=dumb freshet get mc -n terminal": false,
 	} {
-		if s := p.on(80, script, "", ""); colour.MatchString(s.raw) != want {
+		if s := p.runOnTerminal(80, script, "", ""); colour.MatchString(s.raw) != want {
 			t.Errorf("%s: colours: %t, want %t: %q", script, !want, want, s.raw)
 		}
 	}
-	p.silent()
+	p.checkPipes()
 }
 
-// silent checks that commands in pipes print their results and nothing else.
-func (p patient) silent() {
+// checkPipes checks that commands in pipes print their results and nothing else.
+func (p workFolder) checkPipes() {
 	p.Helper()
 	for script, want := range map[string]string{
 		"freshet produce many -n terminal < lines":                               `^$`,

@@ -3,7 +3,7 @@
 // cgo), and two Node clients. Resources: the official Kubernetes clients for Python and
 // JavaScript. Kafka: franz-go, Sarama, segmentio/kafka-go, librdkafka through its Go
 // module, its Python wheel and kcat, kafka-python, aiokafka and KafkaJS, all of them
-// against one real server (TestStreamClients). Each Kafka client also reads many topics
+// against one real server (TestKafkaClients). Each Kafka client also reads many topics
 // with one consumer, and package origins checks that every record belongs to the partition
 // that the client reports.
 //

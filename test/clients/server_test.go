@@ -37,7 +37,7 @@ func target(t *testing.T) (url, token string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard := keyholder{registry: r}
+	guard := allowAll{registry: r}
 	s := httptest.NewServer(
 		registryapi.New(registryapi.Options{
 			Resolver: guard,
@@ -55,23 +55,23 @@ func target(t *testing.T) (url, token string) {
 	return s.URL, localToken
 }
 
-// keyholder accepts localToken and grants its holder all permissions.
-type keyholder struct{ registry *schemas.Registry }
+// allowAll accepts localToken and grants its holder all permissions.
+type allowAll struct{ registry *schemas.Registry }
 
-func (k keyholder) Resolve(*http.Request) (registryapi.Target, error) {
+func (k allowAll) Resolve(*http.Request) (registryapi.Target, error) {
 	return registryapi.Target{Registry: k.registry, Namespaces: k}, nil
 }
 
-func (keyholder) HasNamespace(context.Context, names.Namespace) (bool, error) { return true, nil }
+func (allowAll) HasNamespace(context.Context, names.Namespace) (bool, error) { return true, nil }
 
-func (keyholder) Authenticate(_ context.Context, token string, _ ...string) (*identity.Principal, error) {
+func (allowAll) Authenticate(_ context.Context, token string, _ ...string) (*identity.Principal, error) {
 	if token != localToken {
 		return nil, errs.New(errs.Unauthenticated, "unknown key")
 	}
 	return &identity.Principal{Name: "test"}, nil
 }
 
-func (keyholder) Authorize(context.Context, *identity.Principal, access.Permission,
+func (allowAll) Authorize(context.Context, *identity.Principal, access.Permission,
 	access.Scope,
 ) (access.Decision, error) {
 	return access.Decision{Allowed: true}, nil

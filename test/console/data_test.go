@@ -267,7 +267,7 @@ func TestGroupReset(t *testing.T) {
 	}
 	join := func() *kgo.Client {
 		t.Helper()
-		c, err := kgo.NewClient(kgo.SeedBrokers(server.Stream),
+		c, err := kgo.NewClient(kgo.SeedBrokers(server.Kafka),
 			kgo.SASL(plain.Auth{User: "test@acme/orders", Pass: "token:" + server.Token}.AsMechanism()),
 			kgo.ConsumerGroup("console-readers"), kgo.ConsumeTopics("invoices"),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit())

@@ -51,8 +51,8 @@ func startEnsemble(ctx context.Context, t *testing.T) []*testserver.Server {
 			configuration)
 		starting.Go(func() {
 			servers[i], problems[i] = testserver.Start(ctx, executable, dir, testserver.Options{
-				Stream: true, DataDir: data, Addresses: addresses[i][:5], Args: []string{"--config", configuration},
-				Ready: 2 * time.Minute,
+				Kafka: true, DataDir: data, Addresses: addresses[i][:5], Args: []string{"--config", configuration},
+				ReadyTimeout: 2 * time.Minute,
 			})
 			if problems[i] != nil {
 				problems[i] = fmt.Errorf("member %s: %w", name, problems[i])

@@ -71,7 +71,7 @@ func run(m *testing.M) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
-	options := testserver.Options{Stream: true}
+	options := testserver.Options{Kafka: true}
 	if os.Getenv("FRESHET_CONSOLE_SOURCE") != "" {
 		front := startSourceProxy()
 		defer front.Close()

@@ -25,11 +25,11 @@ type Conversation struct {
 
 // Step is one request and the expected response.
 type Step struct {
-	Name     string
-	Retry    time.Duration
-	Timeout  time.Duration
-	Again    string        // step to repeat from when the response is not as expected
-	Patience time.Duration // how long to repeat from it
+	Name          string
+	Retry         time.Duration
+	Timeout       time.Duration
+	RepeatFrom    string        // step to repeat from when the response is not as expected
+	RepeatTimeout time.Duration // how long to repeat from it
 
 	Method  string
 	Path    string
@@ -85,11 +85,11 @@ func parseStep(name, text string) (Step, error) {
 }
 
 // cutLine splits text at the first line that equals separator.
-func cutLine(text, mark string) (before, after string, ok bool) {
+func cutLine(text, separator string) (before, after string, ok bool) {
 	rest := text
 	for rest != "" {
 		line, next, _ := strings.Cut(rest, "\n")
-		if strings.TrimSpace(line) == mark {
+		if strings.TrimSpace(line) == separator {
 			return text[:len(text)-len(rest)], next, true
 		}
 		rest = next
@@ -106,8 +106,8 @@ func (s *Step) parseRequest(text string) error {
 			s.Timeout, err = time.ParseDuration(arg)
 		case "@again":
 			space := max(strings.LastIndexByte(arg, ' '), 0) // the step's name may contain spaces too
-			s.Again = arg[:space]
-			s.Patience, err = time.ParseDuration(strings.TrimSpace(arg[space:]))
+			s.RepeatFrom = arg[:space]
+			s.RepeatTimeout, err = time.ParseDuration(strings.TrimSpace(arg[space:]))
 		case "@raw":
 			s.Raw = arg
 		default:
@@ -160,10 +160,10 @@ func (w *Want) parse(text string) error {
 	if w.Headers, w.Body, err = headersAndBody(text); err != nil {
 		return err
 	}
-	return w.settleBodyKind()
+	return w.inferBodyKind()
 }
 
-func (w *Want) settleBodyKind() error {
+func (w *Want) inferBodyKind() error {
 	switch w.BodyKind {
 	case "":
 		switch {

@@ -73,7 +73,7 @@ func (m *matcher) object(path string, want map[string]any, got any) {
 			if present {
 				m.failf(at, "must be absent, is %s", brief(value))
 			}
-		case !present && lacking(wanted):
+		case !present && isLacks(wanted):
 		case !present:
 			m.failf(at, "is missing")
 		default:
@@ -95,7 +95,7 @@ func (m *matcher) list(path string, want []any, got any) {
 		m.failf(path, "want a list, got %s", brief(got))
 		return
 	}
-	if lacking(want) {
+	if isLacks(want) {
 		for _, unwanted := range want[1:] {
 			if at := slices.IndexFunc(list, func(candidate any) bool { return m.try(unwanted, candidate) }); at >= 0 {
 				m.failf(fmt.Sprintf("%s[%d]", path, at), "must be absent, is %s", brief(list[at]))
@@ -108,7 +108,7 @@ func (m *matcher) list(path string, want []any, got any) {
 			m.failf(path, "want %d elements, got %d: %s", len(want)-1, len(list), brief(got))
 			return
 		}
-		m.pick(path, want[1:], list)
+		m.matchAnyOrder(path, want[1:], list)
 		return
 	}
 	if len(want) != len(list) {
@@ -120,14 +120,14 @@ func (m *matcher) list(path string, want []any, got any) {
 	}
 }
 
-// lacking reports whether an expected value is a {{lacks}} list.
-func lacking(want any) bool {
+// isLacks reports whether an expected value is a {{lacks}} list.
+func isLacks(want any) bool {
 	list, ok := want.([]any)
 	return ok && len(list) > 0 && list[0] == "{{lacks}}"
 }
 
-// pick finds a different element of list for each expected value.
-func (m *matcher) pick(path string, want, list []any) {
+// matchAnyOrder finds a different element of list for each expected value.
+func (m *matcher) matchAnyOrder(path string, want, list []any) {
 	list = slices.Clone(list)
 	for i, wanted := range want {
 		found := slices.IndexFunc(list, func(candidate any) bool { return m.try(wanted, candidate) })
@@ -167,7 +167,7 @@ func (m *matcher) text(path, want string, got any) {
 
 // placeholder matches a string that consists of one placeholder.
 func (m *matcher) placeholder(path, word string, got any) {
-	if test, ok := tests[word]; ok {
+	if test, ok := typeTests[word]; ok {
 		if !test(got) {
 			m.failf(path, "want %s, got %s", word, brief(got))
 		}
@@ -246,7 +246,7 @@ func (m *matcher) mixed(path, want, got string) {
 	}
 }
 
-var tests = map[string]func(any) bool{
+var typeTests = map[string]func(any) bool{
 	"any":    func(v any) bool { return v != nil },
 	"string": func(v any) bool { s, ok := v.(string); return ok && s != "" },
 	"number": func(v any) bool { _, ok := v.(json.Number); return ok },

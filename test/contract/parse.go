@@ -11,7 +11,7 @@ import (
 )
 
 // Parse parses a conversation; folder holds the files that it may refer to.
-func Parse(text []byte, beside fs.FS) (*Conversation, error) {
+func Parse(text []byte, folder fs.FS) (*Conversation, error) {
 	archive := txtar.Parse(text)
 	c := &Conversation{About: strings.TrimSpace(string(archive.Comment))}
 	if c.About == "" {
@@ -27,7 +27,7 @@ func Parse(text []byte, beside fs.FS) (*Conversation, error) {
 			data := f.Data
 			if file != "" {
 				var err error
-				if data, err = fs.ReadFile(beside, file); err != nil {
+				if data, err = fs.ReadFile(folder, file); err != nil {
 					return nil, fmt.Errorf("cases: %w", err)
 				}
 			}
@@ -39,7 +39,7 @@ func Parse(text []byte, beside fs.FS) (*Conversation, error) {
 			continue
 		}
 		if file, ok := strings.CutPrefix(f.Name, "include "); ok {
-			if err := c.include(file, beside); err != nil {
+			if err := c.include(file, folder); err != nil {
 				return nil, err
 			}
 			continue
@@ -54,8 +54,8 @@ func Parse(text []byte, beside fs.FS) (*Conversation, error) {
 }
 
 // include adds the steps of another file.
-func (c *Conversation) include(file string, beside fs.FS) error {
-	text, err := fs.ReadFile(beside, file)
+func (c *Conversation) include(file string, folder fs.FS) error {
+	text, err := fs.ReadFile(folder, file)
 	if err != nil {
 		return fmt.Errorf("include: %w", err)
 	}
@@ -74,11 +74,11 @@ func (c *Conversation) checkSteps() error {
 		return errors.New("conversation has no steps")
 	}
 	for i, step := range c.Steps {
-		if step.Again != "" && c.find(step.Again) >= i {
-			return fmt.Errorf("step %q repeats from %q, which is not before it", step.Name, step.Again)
+		if step.RepeatFrom != "" && c.find(step.RepeatFrom) >= i {
+			return fmt.Errorf("step %q repeats from %q, which is not before it", step.Name, step.RepeatFrom)
 		}
-		if step.Again != "" && c.find(step.Again) < 0 {
-			return fmt.Errorf("step %q repeats from %q, which does not exist", step.Name, step.Again)
+		if step.RepeatFrom != "" && c.find(step.RepeatFrom) < 0 {
+			return fmt.Errorf("step %q repeats from %q, which does not exist", step.Name, step.RepeatFrom)
 		}
 	}
 	return nil

@@ -102,29 +102,29 @@ func (c *Conversation) run(t *testing.T, target Target, row map[string]any) {
 		}
 		vars[name] = value
 	}
-	if err := c.have(t.Context(), target, vars); err != nil {
+	if err := c.execute(t.Context(), target, vars); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// have runs the steps, and repeats from an earlier step where @again requires it.
-func (c *Conversation) have(ctx context.Context, target Target, vars Vars) error {
+// execute runs the steps, and repeats from an earlier step where @again requires it.
+func (c *Conversation) execute(ctx context.Context, target Target, vars Vars) error {
 	before := make([]Vars, len(c.Steps)) // the variables before each step
 	deadlines := make([]time.Time, len(c.Steps))
 	for i := 0; i < len(c.Steps); i++ {
 		step := &c.Steps[i]
 		before[i] = vars.clone()
 		if deadlines[i].IsZero() {
-			deadlines[i] = time.Now().Add(step.Patience)
+			deadlines[i] = time.Now().Add(step.RepeatTimeout)
 		}
-		err := step.have(ctx, target, vars)
+		err := step.execute(ctx, target, vars)
 		if err == nil {
 			continue
 		}
-		if step.Again == "" || time.Now().After(deadlines[i]) || ctx.Err() != nil {
+		if step.RepeatFrom == "" || time.Now().After(deadlines[i]) || ctx.Err() != nil {
 			return fmt.Errorf("step %q: %w", step.Name, err)
 		}
-		back := c.find(step.Again)
+		back := c.find(step.RepeatFrom)
 		vars = before[back]
 		i = back - 1
 	}
@@ -134,13 +134,13 @@ func (c *Conversation) have(ctx context.Context, target Target, vars Vars) error
 // pause is the interval between attempts of a step with @retry.
 const pause = 50 * time.Millisecond
 
-// have makes one request, repeatedly if the step has @retry. It returns nil only if the
+// execute makes one request, repeatedly if the step has @retry. It returns nil only if the
 // response was as expected, and then adds the captured values to vars.
-func (s *Step) have(ctx context.Context, target Target, vars Vars) error {
+func (s *Step) execute(ctx context.Context, target Target, vars Vars) error {
 	deadline := time.Now().Add(s.Retry)
 	for {
 		trial := vars.clone()
-		err := s.once(ctx, target, trial)
+		err := s.attempt(ctx, target, trial)
 		if err == nil {
 			maps.Copy(vars, trial)
 			return nil
@@ -156,7 +156,7 @@ func (s *Step) have(ctx context.Context, target Target, vars Vars) error {
 	}
 }
 
-func (s *Step) once(ctx context.Context, target Target, vars Vars) error {
+func (s *Step) attempt(ctx context.Context, target Target, vars Vars) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	request, sent, err := s.request(ctx, target, vars)

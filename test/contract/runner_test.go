@@ -39,15 +39,15 @@ func echo(t *testing.T) Target {
 	return Target{BaseURL: server.URL, Token: "s3cret", Client: server.Client()}
 }
 
-// have runs a conversation and returns its first error.
-func have(t *testing.T, target Target, text string) error {
+// execute runs a conversation and returns its first error.
+func execute(t *testing.T, target Target, text string) error {
 	t.Helper()
 	c, err := Parse([]byte(text), fstest.MapFS{})
 	if err != nil {
 		return err
 	}
 	vars := Vars{"token": target.Token, "ns": "org-1", "list": []any{"a"}, "path": Template("/x/{{ns}}")}
-	return c.have(t.Context(), target, vars)
+	return c.execute(t.Context(), target, vars)
 }
 
 func exchange(request, response string) string {
@@ -56,7 +56,7 @@ func exchange(request, response string) string {
 
 func post(body, response string) string { return exchange("POST /echo\n\n"+body, response) }
 
-func TestConversationsThatHold(t *testing.T) {
+func TestPassingConversations(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"subset":              post(`{"a":1,"b":{"c":[1,2]}}`, "201\n\n{\"b\":{\"c\":[1,2]}}"),
@@ -100,14 +100,14 @@ func TestConversationsThatHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := have(t, echo(t), text); err != nil {
+			if err := execute(t, echo(t), text); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-func TestConversationsThatDoNot(t *testing.T) {
+func TestFailingConversations(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"status":            {post(`{}`, "200"), "status: want 200, got 201"},
@@ -139,7 +139,7 @@ func TestConversationsThatDoNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := have(t, echo(t), c.text)
+			err := execute(t, echo(t), c.text)
 			if err == nil {
 				t.Fatal("got no error")
 			}
@@ -150,7 +150,7 @@ func TestConversationsThatDoNot(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"no comment":        {"-- a --\nGET /\n==>\n200\n", "what it is about"},

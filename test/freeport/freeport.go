@@ -1,5 +1,5 @@
 // Package freeport finds free ports for the servers that tests start: test/testserver,
-// test/cluster/chaos and tests that start a server themselves.
+// test/ensemble/chaos and tests that start a server themselves.
 //
 // A server receives its port before it listens on it, and in the meantime another process
 // could take the port. So ports are below the range that the system uses for outgoing
@@ -22,9 +22,9 @@ import (
 // HTTP on port 10,080 and on no higher port of this range.
 const lowest, highest = 10_100, 32_000
 
-// kept holds the reservations of this process. They are never removed: the process's exit
+// reservations holds the reservations of this process. They are never removed: the process's exit
 // releases them. The reference keeps the garbage collector from closing the sockets.
-var kept struct {
+var reservations struct {
 	sync.Mutex
 	locks []net.Listener
 }
@@ -43,23 +43,23 @@ func Addresses(ctx context.Context, n int) ([]string, error) {
 			continue // another process uses the port
 		}
 		_ = listener.Close() // only its address is used
-		if keep(ctx, port) {
+		if reserve(ctx, port) {
 			found = append(found, address)
 		}
 	}
 	return nil, fmt.Errorf("only %d of %d free ports found on loopback", len(found), n)
 }
 
-// keep reserves a port by listening on an abstract unix socket with the port in its name.
+// reserve reserves a port by listening on an abstract unix socket with the port in its name.
 // Only one process can do that, and the kernel removes the socket when the process exits.
 // It returns false if the port is already reserved.
-func keep(ctx context.Context, port string) bool {
+func reserve(ctx context.Context, port string) bool {
 	lock, err := (&net.ListenConfig{}).Listen(ctx, "unix", "@freshet-test-port-"+port)
 	if err != nil {
 		return false
 	}
-	kept.Lock()
-	defer kept.Unlock()
-	kept.locks = append(kept.locks, lock)
+	reservations.Lock()
+	defer reservations.Unlock()
+	reservations.locks = append(reservations.locks, lock)
 	return true
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAddressesAreUnlikeEachOther checks that no port is returned twice and that every port is free.
-func TestAddressesAreUnlikeEachOther(t *testing.T) {
+// TestAddressesAreUnique checks that no port is returned twice and that every port is free.
+func TestAddressesAreUnique(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	var all sync.WaitGroup

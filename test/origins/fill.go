@@ -111,7 +111,7 @@ func (s *Set) write(ctx context.Context, k *kind) error {
 	var failures []error // franz-go calls one promise at a time
 	for p, n := range s.counts[topic] {
 		for offset := range n {
-			at := place{topic, int32(p), offset} //nolint:gosec // few partitions
+			at := position{topic, int32(p), offset} //nolint:gosec // few partitions
 			record := &kgo.Record{Partition: at.partition, Value: value(at, k.sizes[offset%int64(len(k.sizes))])}
 			client.Produce(ctx, record, func(r *kgo.Record, err error) {
 				if err == nil && r.Offset != offset {

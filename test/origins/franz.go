@@ -13,26 +13,29 @@ import (
 // partition may have skipped its own and would wait forever.
 const idle = 15 * time.Second
 
-// ways returns configurations of franz-go consumers, by name. Small fetch limits make the server leave
+// configurations returns configurations of franz-go consumers, by name. Small fetch limits make the server leave
 // partitions out of a response and read them first for the next one.
-func (s *Set) ways() map[string][]kgo.Opt {
-	ways := map[string][]kgo.Opt{
+func (s *Set) configurations() map[string][]kgo.Opt {
+	configurations := map[string][]kgo.Opt{
 		"default": nil,
 		"group":   {kgo.ConsumerGroup(s.prefix + "-franz"), kgo.DisableAutoCommit()},
 	}
 	for _, response := range []int32{200, 300, 600, 1000, 3000} {
 		for _, partition := range []int32{100, 250, 1000} {
 			name := fmt.Sprintf("%d KiB, %d KiB for each partition", response, partition)
-			ways[name] = []kgo.Opt{kgo.FetchMaxBytes(response << 10), kgo.FetchMaxPartitionBytes(partition << 10)}
+			configurations[name] = []kgo.Opt{
+				kgo.FetchMaxBytes(response << 10),
+				kgo.FetchMaxPartitionBytes(partition << 10),
+			}
 		}
 	}
-	return ways
+	return configurations
 }
 
 // Franz reads all topics with franz-go consumers in several configurations, one after the other.
 func (s *Set) Franz(ctx context.Context) error {
 	var failures []error
-	for name, options := range s.ways() {
+	for name, options := range s.configurations() {
 		if err := s.consume(ctx, options); err != nil {
 			failures = append(failures, fmt.Errorf("franz-go, %s: %w", name, err))
 		}

@@ -22,14 +22,14 @@ import (
 	"freshet/test/stamp"
 )
 
-// place identifies a record: its topic, partition and offset.
-type place struct {
+// position identifies a record: its topic, partition and offset.
+type position struct {
 	topic     string
 	partition int32
 	offset    int64
 }
 
-func (p place) String() string { return fmt.Sprintf("%s %d %d", p.topic, p.partition, p.offset) }
+func (p position) String() string { return fmt.Sprintf("%s %d %d", p.topic, p.partition, p.offset) }
 
 const (
 	alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" // 6 bits a character
@@ -38,7 +38,7 @@ const (
 
 // value returns the value of the record at p: a checksum, p, and random characters up to the size. It is
 // printable text without a line break, so that every tool can print it.
-func value(p place, size int) []byte {
+func value(p position, size int) []byte {
 	b := make([]byte, sumSize, max(size, 64))
 	b = append(b, p.String()...)
 	b = append(b, ' ')
@@ -55,7 +55,7 @@ func value(p place, size int) []byte {
 // Check returns an error unless the value is the one that was produced as this record. The error is
 // stamp.ErrForeign if it was produced as another record, and stamp.ErrDamaged if its checksum is wrong.
 func Check(topic string, partition int32, offset int64, value []byte) error {
-	p := place{topic, partition, offset}
+	p := position{topic, partition, offset}
 	sum, body, _ := bytes.Cut(value, []byte(" "))
 	if string(sum) != fmt.Sprintf("%08x", crc32.ChecksumIEEE(body)) {
 		return fmt.Errorf("%w: value of %d bytes at %s has a wrong checksum: %.60q", stamp.ErrDamaged,

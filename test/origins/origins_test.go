@@ -14,7 +14,7 @@ import (
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	at := place{"orders", 3, 12}
+	at := position{"orders", 3, 12}
 	for _, size := range []int{0, 40, 200, 200 << 10} {
 		good := value(at, size)
 		if size >= 40 && len(good) != size {
@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 		if err := Check("orders", 3, 12, good); err != nil {
 			t.Errorf("valid value of %d bytes: got %v", size, err)
 		}
-		for _, other := range []place{{"order", 3, 12}, {"orders", 1, 12}, {"orders", 3, 1}, {"orders", 3, 13}} {
+		for _, other := range []position{{"order", 3, 12}, {"orders", 1, 12}, {"orders", 3, 1}, {"orders", 3, 13}} {
 			if err := Check(other.topic, other.partition, other.offset, good); !errors.Is(err, stamp.ErrForeign) {
 				t.Errorf("value of %s at %s: got %v, want %v", at, other, err, stamp.ErrForeign)
 			}
@@ -48,11 +48,11 @@ func TestCheckFile(t *testing.T) {
 	if got := strings.Join(set.Environment("out"), " "); !strings.HasSuffix(got, want) {
 		t.Errorf("environment: got %q, want %q at the end", got, want)
 	}
-	record := func(shown, is place) string {
+	record := func(shown, is position) string {
 		v := value(is, 100)
 		return fmt.Sprintf("%s %d\n%s\n", shown, len(v), v)
 	}
-	a0, a1, other, b := place{"a", 0, 0}, place{"a", 0, 1}, place{"a", 1, 0}, place{"b", 0, 0}
+	a0, a1, other, b := position{"a", 0, 0}, position{"a", 0, 1}, position{"a", 1, 0}, position{"b", 0, 0}
 	some := record(a0, a0) + record(b, b) + record(a1, a1)
 	good := some + record(other, other)
 	foreign := record(a0, a0) + record(b, other) + record(a1, a1) + record(other, b)
@@ -68,7 +68,7 @@ func TestCheckFile(t *testing.T) {
 		},
 		"damaged":   {strings.Replace(good, " 100\n", " 90\n", 1), "1 damaged"},
 		"cut":       {good[:len(good)-20], "read 3 of 4 records"},
-		"unknown":   {record(place{"c", 0, 0}, a0), `topic "c" partition 0, which does not exist`},
+		"unknown":   {record(position{"c", 0, 0}, a0), `topic "c" partition 0, which does not exist`},
 		"no format": {"Traceback\n", "is not a line with"},
 	} {
 		file := filepath.Join(t.TempDir(), "records")

@@ -15,8 +15,8 @@ type Reading struct {
 	set  *Set
 	next map[string][]int64 // next expected offset of each partition, by topic
 
-	records, foreign, damaged, misplaced int64
-	first                                []error // the first few errors
+	records, foreign, damaged, outOfOrder int64
+	first                                 []error // the first few errors
 }
 
 // maxErrors bounds the number of single errors in a report.
@@ -36,11 +36,11 @@ func (r *Reading) Add(topic string, partition int32, offset int64, value []byte)
 	r.records++
 	next := r.next[topic]
 	if int(partition) >= len(next) || partition < 0 {
-		r.count(&r.misplaced, fmt.Errorf("record of topic %q partition %d, which does not exist", topic, partition))
+		r.count(&r.outOfOrder, fmt.Errorf("record of topic %q partition %d, which does not exist", topic, partition))
 		return
 	}
 	if offset != next[partition] {
-		r.count(&r.misplaced, fmt.Errorf("%s %d: got offset %d, want offset %d", topic, partition, offset,
+		r.count(&r.outOfOrder, fmt.Errorf("%s %d: got offset %d, want offset %d", topic, partition, offset,
 			next[partition]))
 	}
 	next[partition] = offset + 1
@@ -77,7 +77,7 @@ func (r *Reading) Err() error {
 		return nil
 	}
 	summary := fmt.Errorf("read %d of %d records: %d foreign, %d damaged, %d out of order; "+
-		"%d partitions ended early or late", r.records, r.set.Records(), r.foreign, r.damaged, r.misplaced, short)
+		"%d partitions ended early or late", r.records, r.set.Records(), r.foreign, r.damaged, r.outOfOrder, short)
 	return errors.Join(append([]error{summary}, r.first...)...)
 }
 

@@ -10,15 +10,15 @@ func Commands(page string) string { return strings.Join(Blocks(page, "sh"), "") 
 // Blocks returns the code blocks of a page in a language; "" means blocks without one.
 func Blocks(page, language string) []string {
 	var blocks []string
-	inside, wanted := false, false
+	inBlock, matching := false, false
 	for line := range strings.Lines(page) {
 		switch {
 		case strings.HasPrefix(line, "```"):
-			inside = !inside
-			if wanted = inside && strings.TrimSpace(line) == "```"+language; wanted {
+			inBlock = !inBlock
+			if matching = inBlock && strings.TrimSpace(line) == "```"+language; matching {
 				blocks = append(blocks, "")
 			}
-		case wanted:
+		case matching:
 			blocks[len(blocks)-1] += line
 		}
 	}

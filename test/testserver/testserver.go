@@ -26,9 +26,9 @@ import (
 type Server struct {
 	// URL and HTTPS are the base URLs of the API, Ops is that of the metrics and profiles.
 	URL, HTTPS, Ops string
-	// Stream and StreamTLS are the addresses of the Kafka listeners; "" unless
+	// Kafka and KafkaTLS are the addresses of the Kafka listeners; "" unless
 	// Options.Stream is set.
-	Stream, StreamTLS string
+	Kafka, KafkaTLS string
 	// DataDir is the process's data directory.
 	DataDir string
 	// Token is the system administrator's token. ClientID and ClientSecret are the
@@ -45,8 +45,8 @@ type Server struct {
 type Options struct {
 	// DataDir is an existing data directory to use; it outlives the server.
 	DataDir string
-	// Stream enables the Kafka listeners.
-	Stream bool
+	// Kafka enables the Kafka listeners.
+	Kafka bool
 	// Addresses replaces the free addresses: HTTP, HTTPS, metrics, Kafka, and Kafka
 	// with TLS.
 	Addresses []string
@@ -54,12 +54,12 @@ type Options struct {
 	Args []string
 	// Env are additional environment variables.
 	Env []string
-	// Ready is the timeout for becoming ready; zero means one minute.
-	Ready time.Duration
-	// Unready returns the server as soon as it has started, ready or not.
-	Unready bool
-	// Launched, if not nil, is called with the process id before the server is ready.
-	Launched func(pid int)
+	// ReadyTimeout is the timeout for becoming ready; zero means one minute.
+	ReadyTimeout time.Duration
+	// AllowUnready returns the server as soon as it has started, ready or not.
+	AllowUnready bool
+	// OnLaunch, if not nil, is called with the process id before the server is ready.
+	OnLaunch func(pid int)
 }
 
 // kubeVersion repeats a setting of the Makefile: kubectl queries the version of the
@@ -96,8 +96,8 @@ func Start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 }
 
 func start(ctx context.Context, binary, dir string, o Options) (*Server, error) {
-	if o.Ready == 0 {
-		o.Ready = time.Minute
+	if o.ReadyTimeout == 0 {
+		o.ReadyTimeout = time.Minute
 	}
 	if o.DataDir == "" {
 		data, err := os.MkdirTemp(dir, "data-")
@@ -118,9 +118,9 @@ func start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 		DataDir: o.DataDir, log: filepath.Join(dir, filepath.Base(o.DataDir)+".log"), exited: make(chan struct{}),
 	}
 	plain, secured := "off", "off"
-	if o.Stream {
-		s.Stream, s.StreamTLS = addresses[3], addresses[4]
-		plain, secured = s.Stream, s.StreamTLS
+	if o.Kafka {
+		s.Kafka, s.KafkaTLS = addresses[3], addresses[4]
+		plain, secured = s.Kafka, s.KafkaTLS
 	}
 	args := append([]string{
 		"serve", "--data-dir", o.DataDir, "--http", addresses[0], "--https", addresses[1], "--ops", addresses[2],
@@ -132,10 +132,10 @@ func start(ctx context.Context, binary, dir string, o Options) (*Server, error) 
 	if err := s.launch(); err != nil {
 		return nil, err
 	}
-	if o.Launched != nil {
-		o.Launched(s.PID())
+	if o.OnLaunch != nil {
+		o.OnLaunch(s.PID())
 	}
-	if err := s.awaitReady(ctx, o.Ready, o.Unready); err != nil {
+	if err := s.awaitReady(ctx, o.ReadyTimeout, o.AllowUnready); err != nil {
 		s.Kill()
 		return nil, fmt.Errorf("%w\n%s", err, s.Log())
 	}

@@ -2,10 +2,22 @@
 import { html, nothing } from './html.js'
 import { get, resource } from './api.js'
 import { field, input, select, textArea } from './fields.js'
+import { link } from './router.js'
+import { stateBadge } from './status.js'
 
 /** The bindings that name a subject. */
 export const bindingsOf = (bindings, kind, name) =>
   bindings.filter(b => b.spec.subjects?.some(s => s.kind === kind && s.name === name))
+
+/** The bindings of one subject as a list, each with its role. */
+export const bindingList = (org, bindings) => html`
+  <div class="rows-list">${bindings.map(b => html`
+    <div>
+      <a href=${link(org, 'roles', [b.metadata.name])}>${b.spec.roleRef.name}</a>
+      <span class="muted small">by ${b.metadata.name}</span>
+      <span class="spacer"></span>
+      ${stateBadge(b)}
+    </div>`)}</div>`
 
 /** The scope of a binding in words. */
 export function scopeOf(b) {

@@ -52,8 +52,8 @@ export function textArea(values, key, o = {}) {
 }
 
 /** A row of buttons of which one is pressed. */
-export const choice = (chosen, options, choose, label) => html`
-  <div class="seg" role="group" aria-label=${label}>${options.map(([id, text]) => html`
+export const choice = (chosen, options, choose, label, className = '') => html`
+  <div class="seg ${className}" role="group" aria-label=${label}>${options.map(([id, text]) => html`
     <button type="button" aria-pressed=${id === chosen} @click=${() => choose(id)}>${text ?? id}</button>`)}</div>`
 
 /** Parses lines "name=value" into an object. */

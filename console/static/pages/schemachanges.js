@@ -75,7 +75,7 @@ export function verdictView(verdict) {
     </div>`
 }
 
-/** Requests the changes between two schemas. Older servers have the endpoint under another path. */
+/** Requests the changes between two schemas, under the cluster's path or else under the registry's path. */
 export async function compareSchemas({ client, path }, from, to, o) {
   const request = url => client.call('POST', url, { body: { from, to }, ...o }).then(r => r.data)
   try {
@@ -86,8 +86,10 @@ export async function compareSchemas({ client, path }, from, to, o) {
   }
 }
 
-const directionBadge = (name, { compatible, problems }) =>
-  badge(compatible ? 'ok' : 'bad', `${compatible ? '' : 'Not '}${name} compatible`, problems?.join('\n'))
+const directionBadge = (name, { compatible, problems }) => {
+  const text = compatible ? `${name} compatible` : `Not ${name.toLowerCase()} compatible`
+  return badge(compatible ? 'ok' : 'bad', text, problems?.join('\n'))
+}
 
 const changeRow = c => html`
   <tr class=${c.compatible ? '' : 'breaks'}>
@@ -112,8 +114,8 @@ export function changesView({ changes, backward, forward, levels: allowing }) {
     <div class="stack">
       <div class="cluster">
         ${changes.length ? nothing : badge('', 'No change')}
-        ${directionBadge('backward', backward)}
-        ${directionBadge('forward', forward)}
+        ${directionBadge('Backward', backward)}
+        ${directionBadge('Forward', forward)}
       </div>
       ${changes.length ? changeTable(changes) : nothing}
       <p class="muted small">${allowing.length

@@ -27,9 +27,9 @@ const Name = "CLOSED"
 // heading is the first line of a record: its purpose and format version.
 const heading = "files of a store that was closed in good order, format 1"
 
-// maxSummed is the size up to which files are compared by checksum; larger files are compared
+// maxChecksumBytes is the size up to which files are compared by checksum; larger files are compared
 // by size only.
-const maxSummed = 1 << 30
+const maxChecksumBytes = 1 << 30
 
 // ErrChanged means that a file has changed since the store was closed.
 var ErrChanged = errors.New("files are not as they were when the store was closed")
@@ -67,7 +67,7 @@ func Write(folder FS, names []string) error {
 // Verify compares the files with the record and returns the differences as an error. It reports
 // whether there is a valid record; a damaged record counts as none.
 func Verify(folder FS) (known bool, err error) {
-	data, err := whole(folder, Name)
+	data, err := readAll(folder, Name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -95,14 +95,14 @@ func Forget(folder FS) error {
 	return nil
 }
 
-// line is the record of one file.
-type line struct {
+// fileRecord is the record of one file.
+type fileRecord struct {
 	size int64
 	sum  uint32
 	name string
 }
 
-func (l line) verify(folder FS) error {
+func (l fileRecord) verify(folder FS) error {
 	size, sum, err := read(folder, l.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -118,7 +118,7 @@ func (l line) verify(folder FS) error {
 }
 
 // parse decodes a record and reports whether it is valid.
-func parse(data []byte) (lines []line, ok bool) {
+func parse(data []byte) (lines []fileRecord, ok bool) {
 	at := bytes.LastIndex(data, []byte("sum "))
 	if at < 0 {
 		return nil, false
@@ -131,7 +131,7 @@ func parse(data []byte) (lines []line, ok bool) {
 		return nil, false
 	}
 	for _, t := range text[1:] {
-		var l line
+		var l fileRecord
 		fields := strings.SplitN(t, " ", 3)
 		if len(fields) != 3 {
 			return nil, false
@@ -145,7 +145,7 @@ func parse(data []byte) (lines []line, ok bool) {
 	return lines, true
 }
 
-// read returns the size of a file and its checksum, 0 for a file larger than maxSummed.
+// read returns the size of a file and its checksum, 0 for a file larger than maxChecksumBytes.
 func read(folder FS, name string) (size int64, sum uint32, err error) {
 	file, err := folder.Open(name)
 	if err != nil {
@@ -153,14 +153,14 @@ func read(folder FS, name string) (size int64, sum uint32, err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	hash := crc32.New(table)
-	if size, err = io.Copy(hash, io.LimitReader(file, maxSummed)); err != nil || size < maxSummed {
+	if size, err = io.Copy(hash, io.LimitReader(file, maxChecksumBytes)); err != nil || size < maxChecksumBytes {
 		return size, hash.Sum32(), err
 	}
 	rest, err := io.Copy(io.Discard, file)
 	return size + rest, 0, err
 }
 
-func whole(folder FS, name string) ([]byte, error) {
+func readAll(folder FS, name string) ([]byte, error) {
 	file, err := folder.Open(name)
 	if err != nil {
 		return nil, err

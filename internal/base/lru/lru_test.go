@@ -77,7 +77,7 @@ func TestFirstAddStays(t *testing.T) {
 	wantKeys(t, c, "a", "b")
 }
 
-func TestNoRoom(t *testing.T) {
+func TestZeroLimit(t *testing.T) {
 	t.Parallel()
 	c := New[string, int](0)
 	if got := c.Add("a", 1, 1); got != 1 {
@@ -130,12 +130,12 @@ func TestAgainstModel(t *testing.T) {
 		if got := c.Add(key, step, int64(cost)); got != want {
 			t.Fatalf("step %d, Add(%d): got %d, want %d", step, key, got, want)
 		}
-		wanted := make([]int, len(model))
+		wantOrder := make([]int, len(model))
 		for i, k := range model {
-			wanted[i] = k.key
+			wantOrder[i] = k.key
 		}
-		if got := keys(c); !slices.Equal(got, wanted) {
-			t.Fatalf("step %d: got keys %v, want %v", step, got, wanted)
+		if got := keys(c); !slices.Equal(got, wantOrder) {
+			t.Fatalf("step %d: got keys %v, want %v", step, got, wantOrder)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-func TestStreamName(t *testing.T) {
+func TestKafkaName(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"orders":              "orders",
@@ -140,7 +140,7 @@ func TestStreamName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := topic.StreamName(); got != want {
+		if got := topic.KafkaName(); got != want {
 			t.Errorf("KafkaName(%s) = %s, want %s", in, got, want)
 		}
 	}

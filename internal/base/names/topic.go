@@ -97,10 +97,10 @@ func (t Topic) String() string {
 	return string(Persistent) + "://" + t.Namespace.Tenant + "/" + t.Namespace.Name + "/" + t.Local
 }
 
-// StreamName returns the topic's name in the Kafka protocol: the local name for a topic of
+// KafkaName returns the topic's name in the Kafka protocol: the local name for a topic of
 // public/default, otherwise tenant.namespace.topic. It is not unique: topics of several
 // namespaces can share one. See ListName for a unique name.
-func (t Topic) StreamName() string {
+func (t Topic) KafkaName() string {
 	if t.Namespace == PublicDefault {
 		return t.Local
 	}
@@ -111,7 +111,7 @@ func (t Topic) StreamName() string {
 // the shortest of its names that ParseListName parses as this topic.
 func (t Topic) ListName() string {
 	dotted := t.Namespace.Tenant + "." + t.Namespace.Name + "." + t.Local
-	for _, name := range []string{t.StreamName(), dotted} {
+	for _, name := range []string{t.KafkaName(), dotted} {
 		if read, err := ParseListName(name); err == nil && read == t {
 			return name
 		}

@@ -10,18 +10,18 @@ const Forever = math.MaxInt64
 
 // Map holds the newest value of each key. It is not safe for concurrent use.
 type Map[K comparable, V any] struct {
-	live    map[K]held[V]
+	live    map[K]versioned[V]
 	deleted *Tombstones[K]
 }
 
-type held[V any] struct {
+type versioned[V any] struct {
 	value    V
 	revision int64
 }
 
 // NewMap returns an empty map that remembers a number of deletions.
 func NewMap[K comparable, V any](tombstones int) *Map[K, V] {
-	return &Map[K, V]{live: make(map[K]held[V]), deleted: NewTombstones[K](tombstones)}
+	return &Map[K, V]{live: make(map[K]versioned[V]), deleted: NewTombstones[K](tombstones)}
 }
 
 // Accepts reports whether Put would accept a value of this revision.
@@ -34,7 +34,7 @@ func (m *Map[K, V]) Put(key K, revision int64, value V) bool {
 	if !m.Accepts(key, revision) {
 		return false
 	}
-	m.live[key] = held[V]{value, max(revision, m.live[key].revision)}
+	m.live[key] = versioned[V]{value, max(revision, m.live[key].revision)}
 	return true
 }
 

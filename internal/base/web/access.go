@@ -34,8 +34,8 @@ type AccessLog struct {
 	*slog.Logger
 	mode      atomic.Int32
 	rate      atomic.Int64
-	successes allowance
-	failures  allowance
+	successes lineLimiter
+	failures  lineLimiter
 }
 
 // NewAccessLog returns an AccessLog that logs to log, at most rate lines per second; 0
@@ -69,38 +69,38 @@ func (a *AccessLog) Enabled(ctx context.Context, level slog.Level) bool {
 	if mode == AccessOff {
 		return false
 	}
-	ok, leftOut := lines.take(time.Now().Unix(), a.rate.Load())
-	if leftOut > 0 {
+	ok, dropped := lines.take(time.Now().Unix(), a.rate.Load())
+	if dropped > 0 {
 		a.LogAttrs(ctx, slog.LevelInfo,
 			"requests were not logged because they exceeded log.accessRate; raise it to log more",
-			slog.Int64("requests", leftOut), slog.Bool("failures", lines == &a.failures))
+			slog.Int64("requests", dropped), slog.Bool("failures", lines == &a.failures))
 	}
 	return ok
 }
 
-// allowance counts the lines of one second.
-type allowance struct {
+// lineLimiter counts the lines of one second.
+type lineLimiter struct {
 	mu      sync.Mutex // protects the fields below
 	second  int64
 	lines   int64
-	leftOut int64
+	dropped int64
 }
 
 // take reports whether a line may be logged. On the first call of a new second it also
 // returns how many lines were dropped before.
-func (l *allowance) take(second, most int64) (ok bool, leftOut int64) {
-	if most == 0 {
+func (l *lineLimiter) take(second, limit int64) (ok bool, dropped int64) {
+	if limit == 0 {
 		return true, 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if second != l.second {
-		leftOut, l.second, l.lines, l.leftOut = l.leftOut, second, 0, 0
+		dropped, l.second, l.lines, l.dropped = l.dropped, second, 0, 0
 	}
-	if l.lines >= most {
-		l.leftOut++
-		return false, leftOut
+	if l.lines >= limit {
+		l.dropped++
+		return false, dropped
 	}
 	l.lines++
-	return true, leftOut
+	return true, dropped
 }

@@ -94,9 +94,9 @@ func TestAccessRate(t *testing.T) {
 	})
 }
 
-// TestHangingUpIsNoError: a request whose client disconnected is logged, but not as an
+// TestDisconnectIsNoError: a request whose client disconnected is logged, but not as an
 // error of the server.
-func TestHangingUpIsNoError(t *testing.T) {
+func TestDisconnectIsNoError(t *testing.T) {
 	t.Parallel()
 	ctx, hangUp := context.WithCancel(t.Context())
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody)

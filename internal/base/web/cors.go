@@ -42,8 +42,8 @@ func preflight(h http.Header, r *http.Request) {
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
 	// Property headers are dynamic (X-Msg-Property-<key>), and "*" does not include
 	// Authorization, so all requested headers are allowed.
-	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
-		h.Set("Access-Control-Allow-Headers", asked)
+	if requested := r.Header.Get("Access-Control-Request-Headers"); requested != "" {
+		h.Set("Access-Control-Allow-Headers", requested)
 	}
 	h.Set("Access-Control-Max-Age", "600")
 }

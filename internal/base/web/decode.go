@@ -10,9 +10,9 @@ import (
 // this program, which mean nothing to a caller. Other texts are returned unchanged.
 func DecodeText(text string) string {
 	for _, rule := range decodeRules {
-		if strings.Contains(text, rule.sign) {
+		if strings.Contains(text, rule.marker) {
 			text = rule.pattern.ReplaceAllStringFunc(text, func(found string) string {
-				return rule.say(rule.pattern.FindStringSubmatch(found))
+				return rule.rewrite(rule.pattern.FindStringSubmatch(found))
 			})
 		}
 	}
@@ -22,9 +22,9 @@ func DecodeText(text string) string {
 // decodeRule rewrites one form of error. Every text of that form contains sign; checking
 // for it is cheaper than matching the pattern.
 type decodeRule struct {
-	sign    string
+	marker  string
 	pattern *regexp.Regexp
-	say     func(parts []string) string
+	rewrite func(parts []string) string
 }
 
 // goType matches the printed name of a Go type.
@@ -43,12 +43,15 @@ var decodeRules = []decodeRule{
 	{
 		"cannot unmarshal", regexp.MustCompile(
 			unmarshalError + `struct field [^\s.]*\.(\S+) of type ` + goType),
-		func(p []string) string { return p[3] + ": expected " + wanted(p[4]) + ", not " + given(p[1], p[2]) },
+		func(p []string) string {
+			return p[3] + ": expected " +
+				typeInWords(p[4]) + ", not " + valueInWords(p[1], p[2])
+		},
 	},
 	{
 		"cannot unmarshal", regexp.MustCompile(
 			unmarshalError + `value of type ` + goType),
-		func(p []string) string { return "expected " + wanted(p[3]) + ", not " + given(p[1], p[2]) },
+		func(p []string) string { return "expected " + typeInWords(p[3]) + ", not " + valueInWords(p[1], p[2]) },
 	},
 	{
 		"unknown field", regexp.MustCompile(`json: unknown field`),
@@ -67,15 +70,15 @@ var decodeRules = []decodeRule{
 	{
 		", got &", regexp.MustCompile(
 			`(?m)expected (\w+)(?: \([^)]*\))?, got &(?:value\.valueUnstructured\{Value:(.*)\}|\{(.*)\})$`),
-		func(p []string) string { return "expected " + wanted(p[1]) + ", not " + printed(p[2]+p[3]) },
+		func(p []string) string { return "expected " + typeInWords(p[1]) + ", not " + shortValue(p[2]+p[3]) },
 	},
 	{
 		"cannot convert", regexp.MustCompile(`cannot convert (\w+) to (\w+)`),
-		func(p []string) string { return "expected " + wanted(p[2]) + ", not " + wanted(p[1]) },
+		func(p []string) string { return "expected " + typeInWords(p[2]) + ", not " + typeInWords(p[1]) },
 	},
 	{
 		"cannot restore", regexp.MustCompile(`cannot restore (\w+) from: (\w+)`),
-		func(p []string) string { return "expected " + wanted(p[1]) + ", not " + wanted(p[2]) },
+		func(p []string) string { return "expected " + typeInWords(p[1]) + ", not " + typeInWords(p[2]) },
 	},
 	{
 		"strconv.", regexp.MustCompile(
@@ -84,13 +87,13 @@ var decodeRules = []decodeRule{
 			if p[3] != "invalid syntax" {
 				return p[2] + " is out of range"
 			}
-			return p[2] + " is not " + wanted(strings.ToLower(strings.TrimPrefix(p[1], "Parse")))
+			return p[2] + " is not " + typeInWords(strings.ToLower(strings.TrimPrefix(p[1], "Parse")))
 		},
 	},
 }
 
-// wanted returns the JSON values that a type accepts, in words.
-func wanted(typeName string) string {
+// typeInWords returns the JSON values that a type accepts, in words.
+func typeInWords(typeName string) string {
 	name := strings.TrimLeft(typeName, "*")
 	switch name {
 	case "string":
@@ -116,8 +119,8 @@ func wanted(typeName string) string {
 	return "an object"
 }
 
-// given returns the JSON value that was sent, in words.
-func given(kind, value string) string {
+// valueInWords returns the JSON value that was sent, in words.
+func valueInWords(kind, value string) string {
 	switch {
 	case value != "":
 		return value
@@ -129,8 +132,8 @@ func given(kind, value string) string {
 	return "a " + kind
 }
 
-// printed shortens a printed Go value.
-func printed(value string) string {
+// shortValue shortens a printed Go value.
+func shortValue(value string) string {
 	switch {
 	case strings.HasPrefix(value, "map["):
 		return "an object"

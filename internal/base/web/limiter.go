@@ -15,8 +15,8 @@ import (
 // in fair shares. A nil Limiter has no limits. A request enters after its caller was
 // authenticated, so that unauthenticated callers hold nothing.
 type Limiter struct {
-	requests *Shares
-	memory   *Shares
+	requests *FairSemaphore
+	memory   *FairSemaphore
 }
 
 // ErrBusy rejects a request that exceeds the limits; the client may retry.
@@ -35,80 +35,80 @@ const (
 	// Otherwise clients that announce a large body and send nothing could reserve all
 	// memory.
 	smallBody = 64 << 10
-	// roomWait is how long a request waits for the memory of its body. Until then the
+	// memoryTimeout is how long a request waits for the memory of its body. Until then the
 	// server does not read the rest of the body.
-	roomWait = 20 * time.Second
+	memoryTimeout = 20 * time.Second
 )
 
 // NewLimiter returns a limiter for this many concurrent requests and bytes of bodies.
 func NewLimiter(requests int, memory int64) *Limiter {
-	return &Limiter{requests: NewShares(int64(requests)), memory: NewShares(memory)}
+	return &Limiter{requests: NewFairSemaphore(int64(requests)), memory: NewFairSemaphore(memory)}
 }
 
 // Enter admits a request, which must call Leave at its end, or returns ErrBusy.
-func (l *Limiter) Enter(who Caller) error {
+func (l *Limiter) Enter(caller Caller) error {
 	if l == nil {
 		return nil
 	}
-	if _, ok := l.requests.Acquire(context.Background(), who, 1, 0); !ok {
+	if _, ok := l.requests.Acquire(context.Background(), caller, 1, 0); !ok {
 		return ErrBusy
 	}
 	return nil
 }
 
 // Leave ends a request that Enter admitted.
-func (l *Limiter) Leave(who Caller) {
+func (l *Limiter) Leave(caller Caller) {
 	if l != nil {
-		l.requests.Release(who, 1)
+		l.requests.Release(caller, 1)
 	}
 }
 
 // ReadBody reads the whole body once there is memory for it. A body of more than limit
 // bytes is an error. held is the reserved memory: the caller must Release it when it no
 // longer needs the body, also after an error.
-func (l *Limiter) ReadBody(r *http.Request, who Caller, limit int64) (body []byte, held int64, err error) {
+func (l *Limiter) ReadBody(r *http.Request, caller Caller, limit int64) (body []byte, reserved int64, err error) {
 	defer func() { RecordOf(r.Context()).charge(len(body)) }()
 	n := r.ContentLength
 	if n > limit {
 		return nil, 0, errs.Newf(errs.TooLarge, "%w: %d bytes, the limit is %d", ErrBodyTooLarge, n, limit)
 	}
 	if n < 0 {
-		return l.readUnknown(r, who, limit)
+		return l.readUnknown(r, caller, limit)
 	}
 	body, err = readGrowing(r.Body, min(n, smallBody))
 	if err != nil || n <= smallBody {
 		return body, 0, err
 	}
-	if held, err = l.hold(r.Context(), who, n); err != nil {
-		return nil, held, err
+	if reserved, err = l.reserveMemory(r.Context(), caller, n); err != nil {
+		return nil, reserved, err
 	}
 	whole := make([]byte, n)
 	if _, err := io.ReadFull(r.Body, whole[copy(whole, body):]); err != nil {
-		return nil, held, unreadable(err)
+		return nil, reserved, bodyReadError(err)
 	}
-	return whole, held, nil
+	return whole, reserved, nil
 }
 
 // readUnknown reads a body without a Content-Length.
-func (l *Limiter) readUnknown(r *http.Request, who Caller, limit int64) (body []byte, held int64, err error) {
+func (l *Limiter) readUnknown(r *http.Request, caller Caller, limit int64) (body []byte, reserved int64, err error) {
 	known, err := io.ReadAll(io.LimitReader(r.Body, min(limit, smallBody)))
 	if err != nil {
-		return nil, 0, unreadable(err)
+		return nil, 0, bodyReadError(err)
 	}
 	if len(known) == smallBody {
-		if held, err = l.hold(r.Context(), who, limit); err != nil {
-			return nil, held, err
+		if reserved, err = l.reserveMemory(r.Context(), caller, limit); err != nil {
+			return nil, reserved, err
 		}
 	}
-	room := limit - int64(len(known))
-	more, err := io.ReadAll(io.LimitReader(r.Body, room+1))
+	remaining := limit - int64(len(known))
+	more, err := io.ReadAll(io.LimitReader(r.Body, remaining+1))
 	if err != nil {
-		return nil, held, unreadable(err)
+		return nil, reserved, bodyReadError(err)
 	}
-	if int64(len(more)) > room {
-		return nil, held, errs.Newf(errs.TooLarge, "%w: the limit is %d bytes", ErrBodyTooLarge, limit)
+	if int64(len(more)) > remaining {
+		return nil, reserved, errs.Newf(errs.TooLarge, "%w: the limit is %d bytes", ErrBodyTooLarge, limit)
 	}
-	return append(known, more...), held, nil
+	return append(known, more...), reserved, nil
 }
 
 // readGrowing reads n bytes into a buffer that grows with the received data, so that a
@@ -118,7 +118,7 @@ func readGrowing(from io.Reader, n int64) ([]byte, error) {
 	body := make([]byte, min(n, first))
 	for at := 0; ; {
 		if _, err := io.ReadFull(from, body[at:]); err != nil {
-			return nil, unreadable(err)
+			return nil, bodyReadError(err)
 		}
 		if int64(len(body)) == n {
 			return body, nil
@@ -133,7 +133,7 @@ func readGrowing(from io.Reader, n int64) ([]byte, error) {
 // ErrBodyTimeout rejects a body that arrives too slowly or not at all.
 var ErrBodyTimeout = errs.New(errs.Invalid, "request body did not arrive in time")
 
-func unreadable(err error) error {
+func bodyReadError(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -143,21 +143,21 @@ func unreadable(err error) error {
 	return errs.Newf(errs.Invalid, "reading the request body: %w", err)
 }
 
-// hold reserves memory for n bytes, or all memory if that is less.
-func (l *Limiter) hold(ctx context.Context, who Caller, n int64) (int64, error) {
+// reserveMemory reserves memory for n bytes, or all memory if that is less.
+func (l *Limiter) reserveMemory(ctx context.Context, caller Caller, n int64) (int64, error) {
 	if l == nil {
 		return 0, nil
 	}
-	held, ok := l.memory.Acquire(ctx, who, n, roomWait)
+	reserved, ok := l.memory.Acquire(ctx, caller, n, memoryTimeout)
 	if !ok {
 		return 0, ErrBusy
 	}
-	return held, nil
+	return reserved, nil
 }
 
 // Release returns the memory that ReadBody has reserved.
-func (l *Limiter) Release(who Caller, held int64) {
-	if held > 0 {
-		l.memory.Release(who, held)
+func (l *Limiter) Release(caller Caller, reserved int64) {
+	if reserved > 0 {
+		l.memory.Release(caller, reserved)
 	}
 }

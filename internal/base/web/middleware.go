@@ -26,18 +26,18 @@ type Observer interface {
 // Middleware adds an id and a record to every request, recovers from panics of the
 // handler, and at the end logs the request and notifies the observer.
 func Middleware(next http.Handler, log RequestLog, observer Observer) http.Handler {
-	return MiddlewareUntil(next, log, observer, new(atomic.Bool))
+	return MiddlewareWithShutdown(next, log, observer, new(atomic.Bool))
 }
 
-// MiddlewareUntil is Middleware for a server that can shut down. Once ending is true,
+// MiddlewareWithShutdown is Middleware for a server that can shut down. Once ending is true,
 // every response closes its connection, including responses to earlier requests. Over
 // HTTP/2, net/http sends GOAWAY instead.
-func MiddlewareUntil(next http.Handler, log RequestLog, observer Observer, ending *atomic.Bool) http.Handler {
+func MiddlewareWithShutdown(next http.Handler, log RequestLog, observer Observer, ending *atomic.Bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{Context: r.Context(), id: [1]string{requestID(r)}}
 		x.rec = Record{RequestID: x.id[0], Started: time.Now()}
 		w.Header()[RequestIDHeader] = x.id[:]
-		x.out = responseWriter{ResponseWriter: w, rec: &x.rec, ending: ending}
+		x.out = responseWriter{ResponseWriter: w, rec: &x.rec, shuttingDown: ending}
 		defer finish(x, r, log, observer)
 		next.ServeHTTP(&x.out, r.WithContext(x))
 	})
@@ -80,15 +80,15 @@ func finish(x *exchange, r *http.Request, log RequestLog, observer Observer) {
 	if rec.Status == 0 {
 		out.begin(http.StatusOK)
 	}
-	gone := r.Context().Err() != nil && !panicked
-	level := rec.level(gone)
+	disconnected := r.Context().Err() != nil && !panicked
+	level := rec.level(disconnected)
 	took := time.Since(rec.Started)
 	if observer != nil {
 		observer.ObserveRequest(rec.Surface, rec.Route, r.Method, rec.Status, took, rec.Bytes)
 	}
 	if log.Enabled(x, level) {
 		attrs := rec.attrs(r, took)
-		if gone {
+		if disconnected {
 			attrs = append(attrs, slog.Bool("client_gone", true))
 		}
 		log.LogAttrs(context.WithoutCancel(x), level, "request", attrs...)
@@ -121,14 +121,14 @@ func validRequestID(id string) bool {
 // Flush, CloseNotify and Hijack, which the resource API's watches need.
 type responseWriter struct {
 	http.ResponseWriter
-	rec    *Record
-	ending *atomic.Bool
+	rec          *Record
+	shuttingDown *atomic.Bool
 }
 
 // begin is called before the header is written.
 func (w *responseWriter) begin(status int) {
 	w.rec.Status = status
-	if w.ending.Load() {
+	if w.shuttingDown.Load() {
 		w.Header().Set("Connection", "close")
 	}
 }

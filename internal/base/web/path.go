@@ -20,8 +20,8 @@ var ErrPathEncoding = errs.New(errs.Invalid, "path is not properly percent-encod
 type Path struct {
 	rest    string // not split yet
 	escaped bool
-	more    bool // rest has at least one segment
-	bad     bool // a segment cannot be unescaped
+	hasMore bool // rest has at least one segment
+	invalid bool // a segment cannot be unescaped
 	n       int
 	list    [maxSegments]string
 }
@@ -36,21 +36,21 @@ func (p *Path) Parse(u *url.URL) {
 		path = u.Path
 	}
 	p.rest = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
-	p.more, p.bad, p.n = p.rest != "", false, 0
+	p.hasMore, p.invalid, p.n = p.rest != "", false, 0
 }
 
 // at returns a segment. It splits the path as far as needed.
 func (p *Path) at(i int) (string, bool) {
 	for i >= p.n {
-		if !p.more || p.bad || p.n == maxSegments {
+		if !p.hasMore || p.invalid || p.n == maxSegments {
 			return "", false
 		}
 		var piece string
-		piece, p.rest, p.more = strings.Cut(p.rest, "/")
+		piece, p.rest, p.hasMore = strings.Cut(p.rest, "/")
 		if p.escaped && strings.IndexByte(piece, '%') >= 0 {
 			var err error
 			if piece, err = url.PathUnescape(piece); err != nil {
-				p.bad = true
+				p.invalid = true
 				return "", false
 			}
 		}
@@ -60,8 +60,8 @@ func (p *Path) at(i int) (string, bool) {
 	return p.list[i], true
 }
 
-// whole reports whether every segment has been split.
-func (p *Path) whole() bool { return !p.more && !p.bad }
+// complete reports whether every segment has been split.
+func (p *Path) complete() bool { return !p.hasMore && !p.invalid }
 
 // Len returns the number of segments that have been split so far.
 func (p *Path) Len() int { return p.n }
@@ -82,7 +82,7 @@ func (p *Path) Remove(i int) {
 
 // Err returns ErrPathEncoding if a segment could not be unescaped.
 func (p *Path) Err() error {
-	if p.bad {
+	if p.invalid {
 		return ErrPathEncoding
 	}
 	return nil

@@ -14,18 +14,18 @@ import (
 // Record is the log record of a request. Middleware creates it, handlers fill it in, and
 // Middleware logs it once at the end.
 type Record struct {
-	RequestID string
-	Surface   string // resources, messages, registry, token, console
-	Route     string // the pattern, never the raw path
-	Principal string
-	Audience  string
-	Status    int
-	Bytes     int64
-	Started   time.Time
-	Err       error
-	Refusal   *Refusal // why surfaces must reject the request; nil for valid requests
-	Expected  bool     // an error status is a normal result, as for health checks; logged at debug
-	Meter     Meter    // counts the bytes of the request; nil until the caller is known
+	RequestID  string
+	Surface    string // resources, messages, registry, token, console
+	Route      string // the pattern, never the raw path
+	Principal  string
+	Audience   string
+	Status     int
+	Bytes      int64
+	Started    time.Time
+	Err        error
+	Refusal    *Refusal // why surfaces must reject the request; nil for valid requests
+	LogAtDebug bool     // an error status is a normal result, as for health checks; logged at debug
+	Meter      Meter    // counts the bytes of the request; nil until the caller is known
 }
 
 // Meter counts the bytes of requests and responses.
@@ -50,7 +50,7 @@ func (rec *Record) Fail(err error) { rec.Err = err }
 // debug for health checks, otherwise info.
 func (rec *Record) level(clientGone bool) slog.Level {
 	switch {
-	case rec.Expected:
+	case rec.LogAtDebug:
 		return slog.LevelDebug
 	case rec.Status < http.StatusInternalServerError, clientGone, errors.Is(rec.Err, ErrBusy),
 		errors.Is(rec.Err, ErrStarting), errors.Is(rec.Err, ErrNoMajority):
@@ -83,8 +83,8 @@ func loggedError(err error) string {
 	return text
 }
 
-// readable formats a duration with a few significant digits.
-func readable(d time.Duration) string {
+// shortDuration formats a duration with a few significant digits.
+func shortDuration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
 		return d.Round(time.Microsecond).String()
@@ -102,7 +102,7 @@ func (rec *Record) attrs(r *http.Request, took time.Duration) []slog.Attr {
 		slog.String("path", loggedPath(r)),
 		slog.Int("status", rec.Status),
 		slog.Int64("bytes", rec.Bytes),
-		slog.String("duration", readable(took)),
+		slog.String("duration", shortDuration(took)),
 		slog.String("request_id", rec.RequestID),
 		slog.String("remote", r.RemoteAddr),
 	}

@@ -35,9 +35,9 @@ func Refuse(next http.Handler, refusal *Refusal) http.Handler {
 	})
 }
 
-// BoundHeaders rejects requests whose header is larger than limit. net/http has a limit
+// LimitHeaders rejects requests whose header is larger than limit. net/http has a limit
 // too, but with an error in a form of its own, so that limit should be larger.
-func BoundHeaders(next http.Handler, limit int) http.Handler {
+func LimitHeaders(next http.Handler, limit int) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if size := headerSize(r); size > limit {
 			RecordOf(r.Context()).Refusal = &Refusal{

@@ -45,11 +45,11 @@ type Router[T any] struct {
 
 // node is a node of the tree.
 type node[T any] struct {
-	words  []branch[T]
-	given  []branch[T] // parameters with a set of values
-	any    *node[T]    // parameter with any value
-	routes []*Route[T] // routes that end here
-	tails  []*Route[T] // routes that end here with "..."
+	words      []branch[T]
+	restricted []branch[T] // parameters with a set of values
+	any        *node[T]    // parameter with any value
+	routes     []*Route[T] // routes that end here
+	tails      []*Route[T] // routes that end here with "..."
 }
 
 type branch[T any] struct {
@@ -57,7 +57,7 @@ type branch[T any] struct {
 	next   *node[T]
 }
 
-const everything = "..."
+const tailPattern = "..."
 
 // NewRouter returns a router. values restricts parameters, by name, to a set of values.
 // It panics if two routes have the same method and path.
@@ -74,7 +74,7 @@ func (t *Router[T]) add(r *Route[T], values map[string][]string) {
 	segments := strings.Split(strings.TrimPrefix(r.Pattern, "/"), "/")
 	list := &at.routes
 	for i, s := range segments {
-		if s == everything {
+		if s == tailPattern {
 			list = &at.tails
 			break
 		}
@@ -83,7 +83,7 @@ func (t *Router[T]) add(r *Route[T], values map[string][]string) {
 			r.names, r.indices = append(r.names, name), append(r.indices, i)
 			at = at.parameter(values[name])
 		} else if s != "" || i < len(segments)-1 {
-			at = follow(&at.words, []string{s})
+			at = childOf(&at.words, []string{s})
 		}
 		list = &at.routes
 	}
@@ -96,7 +96,7 @@ func (t *Router[T]) add(r *Route[T], values map[string][]string) {
 
 func (n *node[T]) parameter(values []string) *node[T] {
 	if values != nil {
-		return follow(&n.given, values)
+		return childOf(&n.restricted, values)
 	}
 	if n.any == nil {
 		n.any = &node[T]{}
@@ -104,8 +104,8 @@ func (n *node[T]) parameter(values []string) *node[T] {
 	return n.any
 }
 
-// follow returns the node of a branch; it creates both if they do not exist.
-func follow[T any](branches *[]branch[T], values []string) *node[T] {
+// childOf returns the node of a branch; it creates both if they do not exist.
+func childOf[T any](branches *[]branch[T], values []string) *node[T] {
 	for _, b := range *branches {
 		if slices.Equal(b.values, values) {
 			return b.next
@@ -122,7 +122,7 @@ func (t *Router[T]) Find(method string, p *Path) *Route[T] { return t.root.find(
 func (n *node[T]) find(method string, p *Path, depth int) *Route[T] {
 	segment, ok := p.at(depth)
 	if !ok {
-		if p.Len() == depth && p.whole() {
+		if p.Len() == depth && p.complete() {
 			if r := pick(n.routes, method); r != nil {
 				return r
 			}
@@ -137,8 +137,8 @@ func (n *node[T]) find(method string, p *Path, depth int) *Route[T] {
 			break // a word has only one branch
 		}
 	}
-	for i := range n.given {
-		if b := &n.given[i]; slices.Contains(b.values, segment) {
+	for i := range n.restricted {
+		if b := &n.restricted[i]; slices.Contains(b.values, segment) {
 			if r := b.next.find(method, p, depth+1); r != nil {
 				return r
 			}

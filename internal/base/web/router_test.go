@@ -120,7 +120,7 @@ func TestRouterListsAllowedMethods(t *testing.T) {
 	}
 }
 
-func TestRouterRefusesTwoRoutesForOnePlace(t *testing.T) {
+func TestRouterRejectsDuplicateRoutes(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if recover() == nil {

@@ -83,7 +83,7 @@ func TestReadBodyIsBounded(t *testing.T) {
 	}
 }
 
-func TestMarshalJSONKeepsTextAsItIs(t *testing.T) {
+func TestMarshalJSONDoesNotEscapeHTML(t *testing.T) {
 	t.Parallel()
 	got, err := web.MarshalJSON(map[string]string{"schema": `<a & b>`})
 	if err != nil || string(got) != `{"schema":"<a & b>"}` {
@@ -107,27 +107,27 @@ func TestBearerToken(t *testing.T) {
 	}
 }
 
-type observed struct{ status int }
+type observedStatus struct{ status int }
 
-func (o *observed) ObserveRequest(_, _, _ string, status int, _ time.Duration, _ int64) {
+func (o *observedStatus) ObserveRequest(_, _, _ string, status int, _ time.Duration, _ int64) {
 	o.status = status
 }
 
-func serve(h http.HandlerFunc, r *http.Request) (*httptest.ResponseRecorder, *observed, string) {
+func serve(h http.HandlerFunc, r *http.Request) (*httptest.ResponseRecorder, *observedStatus, string) {
 	var log bytes.Buffer
-	seen := &observed{}
+	observer := &observedStatus{}
 	rec := httptest.NewRecorder()
-	web.Middleware(h, slog.New(slog.NewTextHandler(&log, nil)), seen).ServeHTTP(rec, r)
-	return rec, seen, log.String()
+	web.Middleware(h, slog.New(slog.NewTextHandler(&log, nil)), observer).ServeHTTP(rec, r)
+	return rec, observer, log.String()
 }
 
 func TestPanicBecomesA500AndALogRecord(t *testing.T) {
 	t.Parallel()
-	rec, seen, log := serve(func(http.ResponseWriter, *http.Request) { panic("boom") },
+	rec, observer, log := serve(func(http.ResponseWriter, *http.Request) { panic("boom") },
 		httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	id := rec.Header().Get(web.RequestIDHeader)
-	if rec.Code != http.StatusInternalServerError || seen.status != rec.Code {
-		t.Errorf("got status %d, observed %d, want 500 for both", rec.Code, seen.status)
+	if rec.Code != http.StatusInternalServerError || observer.status != rec.Code {
+		t.Errorf("got status %d, observed %d, want 500 for both", rec.Code, observer.status)
 	}
 	if id == "" || !strings.Contains(log, id) || !strings.Contains(log, "boom") {
 		t.Errorf("log does not have the request id and the panic: %s", log)
@@ -137,9 +137,9 @@ func TestPanicBecomesA500AndALogRecord(t *testing.T) {
 	}
 }
 
-func TestAConnectionCanBeTakenOver(t *testing.T) {
+func TestConnectionCanBeHijacked(t *testing.T) {
 	t.Parallel()
-	seen := make(chan int, 1)
+	observer := make(chan int, 1)
 	server := httptest.NewServer(web.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
@@ -148,7 +148,7 @@ func TestAConnectionCanBeTakenOver(t *testing.T) {
 		}
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\nhello")
 		_ = conn.Close()
-	}), slog.New(slog.DiscardHandler), statuses(seen)))
+	}), slog.New(slog.DiscardHandler), statuses(observer)))
 	defer server.Close()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 	if err != nil {
@@ -156,11 +156,11 @@ func TestAConnectionCanBeTakenOver(t *testing.T) {
 	}
 	defer conn.Close()
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	answer, err := io.ReadAll(conn)
-	if err != nil || !strings.HasSuffix(string(answer), "hello") {
-		t.Errorf("got %q, %v from the connection, want hello at the end", answer, err)
+	response, err := io.ReadAll(conn)
+	if err != nil || !strings.HasSuffix(string(response), "hello") {
+		t.Errorf("got %q, %v from the connection, want hello at the end", response, err)
 	}
-	if status := <-seen; status != http.StatusSwitchingProtocols {
+	if status := <-observer; status != http.StatusSwitchingProtocols {
 		t.Errorf("got observed status %d, want 101", status)
 	}
 }
@@ -170,18 +170,18 @@ type statuses chan int
 
 func (s statuses) ObserveRequest(_, _, _ string, status int, _ time.Duration, _ int64) { s <- status }
 
-func TestRequestIDIsTakenOverWhenItIsHarmless(t *testing.T) {
+func TestValidRequestIDIsKept(t *testing.T) {
 	t.Parallel()
-	for given, kept := range map[string]bool{
+	for requestID, accepted := range map[string]bool{
 		"abc-123": true, "": false, "two words": false, strings.Repeat("x", 65): false, "quo\"te": false,
 		"new\x7fline": false,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-		r.Header[web.RequestIDHeader] = []string{given}
+		r.Header[web.RequestIDHeader] = []string{requestID}
 		rec, _, _ := serve(func(http.ResponseWriter, *http.Request) {}, r)
 		got := rec.Header().Get(web.RequestIDHeader)
-		if (got == given) != kept || got == "" {
-			t.Errorf("request id %q: got %q, want the same: %v", given, got, kept)
+		if (got == requestID) != accepted || got == "" {
+			t.Errorf("request id %q: got %q, want the same: %v", requestID, got, accepted)
 		}
 	}
 }

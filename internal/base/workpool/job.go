@@ -28,27 +28,27 @@ var ErrLocked = errors.New("work is too costly while a lock is held")
 type Job struct {
 	pool   *Pool
 	ctx    context.Context //nolint:containedctx // one call's
-	share  Share
+	caller Caller
 	locked bool
 	limit  time.Duration
 
-	lane  Lane
-	steps int           // steps of the job
-	slice int           // steps of the current part
-	ran   time.Duration // time of work in earlier parts
-	since time.Time     // when the current part began, or continued after waiting
+	lane      Lane
+	steps     int           // steps of the job
+	partSteps int           // steps of the current part
+	worked    time.Duration // time of work in earlier parts
+	since     time.Time     // when the current part began, or continued after waiting
 
 	ended atomic.Pointer[error] // set when the call ended while a part was running
 }
 
 // Job begins the work of one call, for the organization and principal of the context
-// (WithShare).
+// (WithCaller).
 func (p *Pool) Job(ctx context.Context) *Job {
-	return &Job{pool: p, ctx: ctx, share: shareOf(ctx), limit: maxTime}
+	return &Job{pool: p, ctx: ctx, caller: callerOf(ctx), limit: maxTime}
 }
 
-// Within sets the time limit of the job; 0 does not change it.
-func (j *Job) Within(limit time.Duration) *Job {
+// WithTimeLimit sets the time limit of the job; 0 does not change it.
+func (j *Job) WithTimeLimit(limit time.Duration) *Job {
 	if limit > 0 {
 		j.limit = limit
 	}
@@ -58,7 +58,7 @@ func (j *Job) Within(limit time.Duration) *Job {
 // Locked returns a job for work while the caller holds a lock: it does not wait for a permit, has
 // a low limit, and fails with ErrLocked above it.
 func (j *Job) Locked() *Job {
-	return &Job{pool: j.pool, ctx: j.ctx, share: j.share, limit: j.limit, locked: true}
+	return &Job{pool: j.pool, ctx: j.ctx, caller: j.caller, limit: j.limit, locked: true}
 }
 
 // Do runs one part of the job with a permit of a lane. The part should call Spend regularly. A
@@ -68,8 +68,8 @@ func (j *Job) Do(at Lane, part func() error) error {
 	if err := j.ended.Load(); err != nil {
 		return *err
 	}
-	if j.ran > j.limit {
-		return j.tooLong()
+	if j.worked > j.limit {
+		return j.timeLimitError()
 	}
 	if j.locked {
 		if at != Small {
@@ -78,32 +78,32 @@ func (j *Job) Do(at Lane, part func() error) error {
 		j.since = time.Now()
 		return part()
 	}
-	if err := j.pool.enter(j.ctx, at, j.share); err != nil {
+	if err := j.pool.acquire(j.ctx, at, j.caller); err != nil {
 		return err
 	}
-	j.lane, j.slice, j.since = at, 0, time.Now()
+	j.lane, j.partSteps, j.since = at, 0, time.Now()
 	if at == Small || at == Payloads { // the number of bytes limits their cost
-		defer j.leave()
+		defer j.release()
 		return part()
 	}
-	return j.leaveBehind(part)
+	return j.runDetached(part)
 }
 
 // noLane is the lane of a job that has released its permit and got no other.
 const noLane = laneCount
 
-func (j *Job) leave() {
+func (j *Job) release() {
 	if j.lane == noLane {
 		return
 	}
-	j.ran += time.Since(j.since)
-	j.pool.leave(j.lane, j.share)
+	j.worked += time.Since(j.since)
+	j.pool.release(j.lane, j.caller)
 }
 
-// leaveBehind runs a part in its own goroutine, so that the call can return before the part ends.
-func (j *Job) leaveBehind(part func() error) error {
+// runDetached runs a part in its own goroutine, so that the call can return before the part ends.
+func (j *Job) runDetached(part func() error) error {
 	done := make(chan error, 1)
-	left := time.NewTimer(j.limit - j.ran)
+	left := time.NewTimer(j.limit - j.worked)
 	defer left.Stop()
 	go func() {
 		var err error
@@ -111,7 +111,7 @@ func (j *Job) leaveBehind(part func() error) error {
 			if fault := recover(); fault != nil {
 				err = fmt.Errorf("costly work failed: %v\n%s", fault, debug.Stack())
 			}
-			j.leave()
+			j.release()
 			done <- err
 		}()
 		err = part()
@@ -121,7 +121,7 @@ func (j *Job) leaveBehind(part func() error) error {
 	case err = <-done:
 		return err
 	case <-left.C:
-		err = j.tooLong()
+		err = j.timeLimitError()
 	case <-j.ctx.Done():
 		err = j.ctx.Err()
 	}
@@ -129,7 +129,7 @@ func (j *Job) leaveBehind(part func() error) error {
 	return err
 }
 
-func (j *Job) tooLong() error {
+func (j *Job) timeLimitError() error {
 	return errs.Newf(errs.Invalid, "%w: it takes more than %s; make the schemas smaller or simpler",
 		ErrTooCostly, j.limit)
 }
@@ -141,29 +141,29 @@ func (j *Job) Spend(steps int) error {
 		return nil
 	}
 	j.steps += steps
-	j.slice += steps
+	j.partSteps += steps
 	switch ended := j.ended.Load(); {
 	case ended != nil:
 		return *ended
 	case j.ctx.Err() != nil:
 		return j.ctx.Err()
-	case j.locked && j.slice > lockSteps:
+	case j.locked && j.partSteps > lockSteps:
 		return ErrLocked
 	case j.steps > maxSteps:
 		return errs.Newf(errs.Invalid, "%w: it takes more than %d steps; make the schemas smaller or simpler",
 			ErrTooCostly, maxSteps)
-	case j.ran+time.Since(j.since) > j.limit:
-		return j.tooLong()
-	case !j.locked && j.lane == Small && j.slice > smallSteps:
-		return j.enlarge()
+	case j.worked+time.Since(j.since) > j.limit:
+		return j.timeLimitError()
+	case !j.locked && j.lane == Small && j.partSteps > smallSteps:
+		return j.moveToLarge()
 	}
 	return nil
 }
 
-// enlarge moves work that exceeds the limit of small work to the lane of large work.
-func (j *Job) enlarge() error {
-	j.leave()
-	if err := j.pool.enter(j.ctx, Large, j.share); err != nil {
+// moveToLarge moves work that exceeds the limit of small work to the lane of large work.
+func (j *Job) moveToLarge() error {
+	j.release()
+	if err := j.pool.acquire(j.ctx, Large, j.caller); err != nil {
 		j.lane = noLane
 		return err
 	}

@@ -51,18 +51,18 @@ func LaneOf(bytes int) Lane {
 	return Large
 }
 
-// Share identifies for whom work is done. The zero value is the server itself.
-type Share struct{ Organization, Principal string }
+// Caller identifies for whom work is done. The zero value is the server itself.
+type Caller struct{ Organization, Principal string }
 
-type shareKey struct{}
+type callerKey struct{}
 
-// WithShare returns a context with which work is done for s.
-func WithShare(ctx context.Context, s Share) context.Context {
-	return context.WithValue(ctx, shareKey{}, s)
+// WithCaller returns a context with which work is done for s.
+func WithCaller(ctx context.Context, s Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, s)
 }
 
-func shareOf(ctx context.Context) Share {
-	s, _ := ctx.Value(shareKey{}).(Share)
+func callerOf(ctx context.Context) Caller {
+	s, _ := ctx.Value(callerKey{}).(Caller)
 	return s
 }
 
@@ -76,52 +76,52 @@ type Pool struct {
 func New() *Pool {
 	cores := runtime.GOMAXPROCS(0)
 	p := &Pool{}
-	p.lanes[Small] = lane{free: 2 * cores, most: 256}
-	p.lanes[Large] = lane{free: max(1, cores/2), most: 32}
-	p.lanes[Huge] = lane{free: 1, most: 8}
-	p.lanes[Payloads] = lane{free: max(1, cores/2), most: 32}
+	p.lanes[Small] = lane{free: 2 * cores, maxWaiting: 256}
+	p.lanes[Large] = lane{free: max(1, cores/2), maxWaiting: 32}
+	p.lanes[Huge] = lane{free: 1, maxWaiting: 8}
+	p.lanes[Payloads] = lane{free: max(1, cores/2), maxWaiting: 32}
 	return p
 }
 
 // lane has the permits of one class of work and the calls that wait for one. Pool.mu protects it,
 // and the callers of its methods and of those of shareNode hold it.
 type lane struct {
-	free  int    // available permits
-	most  int    // maximum number of waiting calls per principal
-	turns uint64 // number of permits granted so far
-	all   party  // the root, whose children are the organizations
+	free       int       // available permits
+	maxWaiting int       // maximum number of waiting calls per principal
+	grants     uint64    // number of permits granted so far
+	root       shareNode // the root, whose children are the organizations
 }
 
-// party is a node of the fair queue: an organization with its principals, or a principal with its
+// shareNode is a node of the fair queue: an organization with its principals, or a principal with its
 // waiting calls.
-type party struct {
+type shareNode struct {
 	running, waiting int
 	served           uint64 // the turn in which it got its last permit
-	parts            map[string]*party
+	children         map[string]*shareNode
 	queue            []*waiter // only of a principal
 }
 
 type waiter struct {
-	share   Share
+	caller  Caller
 	granted chan struct{}
 }
 
-// part returns the child with a name, which it creates if necessary.
-func (p *party) part(name string) *party {
-	if p.parts == nil {
-		p.parts = map[string]*party{}
+// childLocked returns the child with a name, which it creates if necessary.
+func (p *shareNode) childLocked(name string) *shareNode {
+	if p.children == nil {
+		p.children = map[string]*shareNode{}
 	}
-	if p.parts[name] == nil {
-		p.parts[name] = &party{}
+	if p.children[name] == nil {
+		p.children[name] = &shareNode{}
 	}
-	return p.parts[name]
+	return p.children[name]
 }
 
-// next returns the waiting child with the fewest permits; among equals the one whose last permit
+// nextLocked returns the waiting child with the fewest permits; among equals the one whose last permit
 // is the oldest.
-func (p *party) next() *party {
-	var found *party
-	for _, q := range p.parts {
+func (p *shareNode) nextLocked() *shareNode {
+	var found *shareNode
+	for _, q := range p.children {
 		if q.waiting > 0 && (found == nil || q.running < found.running ||
 			q.running == found.running && q.served < found.served) {
 			found = q
@@ -130,102 +130,102 @@ func (p *party) next() *party {
 	return found
 }
 
-// count adds to the running and waiting calls of a caller, and removes nodes without any.
-func (l *lane) count(s Share, running, waiting int) {
-	org := l.all.part(s.Organization)
-	one := org.part(s.Principal)
-	for _, p := range [...]*party{org, one} {
+// countLocked adds to the running and waiting calls of a caller, and removes nodes without any.
+func (l *lane) countLocked(s Caller, running, waiting int) {
+	org := l.root.childLocked(s.Organization)
+	one := org.childLocked(s.Principal)
+	for _, p := range [...]*shareNode{org, one} {
 		p.running += running
 		p.waiting += waiting
 		if running > 0 {
-			p.served = l.turns
+			p.served = l.grants
 		}
 	}
 	if one.running == 0 && one.waiting == 0 {
-		delete(org.parts, s.Principal)
+		delete(org.children, s.Principal)
 	}
 	if org.running == 0 && org.waiting == 0 {
-		delete(l.all.parts, s.Organization)
+		delete(l.root.children, s.Organization)
 	}
 }
 
-// give grants an available permit to the next waiting call.
-func (l *lane) give() {
-	org := l.all.next()
+// grantLocked grants an available permit to the next waiting call.
+func (l *lane) grantLocked() {
+	org := l.root.nextLocked()
 	if org == nil || l.free == 0 {
 		return
 	}
-	one := org.next()
+	one := org.nextLocked()
 	w := one.queue[0]
 	one.queue = one.queue[1:]
-	l.take(w.share, -1)
+	l.takeLocked(w.caller, -1)
 	close(w.granted)
 }
 
-func (l *lane) take(s Share, waiting int) {
+func (l *lane) takeLocked(s Caller, waiting int) {
 	l.free--
-	l.turns++
-	l.count(s, 1, waiting)
+	l.grants++
+	l.countLocked(s, 1, waiting)
 }
 
-// enter waits for a permit of a lane.
-func (p *Pool) enter(ctx context.Context, at Lane, s Share) error {
+// acquire waits for a permit of a lane.
+func (p *Pool) acquire(ctx context.Context, at Lane, s Caller) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	l := &p.lanes[at]
 	if l.free > 0 { // then no call waits: release would have granted it the permit
-		l.take(s, 0)
+		l.takeLocked(s, 0)
 		p.mu.Unlock()
 		return nil
 	}
-	l.count(s, 0, 1)
-	one := l.all.part(s.Organization).part(s.Principal)
-	if one.waiting > l.most {
-		l.count(s, 0, -1)
+	l.countLocked(s, 0, 1)
+	one := l.root.childLocked(s.Organization).childLocked(s.Principal)
+	if one.waiting > l.maxWaiting {
+		l.countLocked(s, 0, -1)
 		p.mu.Unlock()
 		return errs.Newf(errs.Unavailable, "%w: %d of your checks are waiting already; send fewer concurrently, "+
-			"or try again later", ErrBusy, l.most)
+			"or try again later", ErrBusy, l.maxWaiting)
 	}
-	w := &waiter{share: s, granted: make(chan struct{})}
+	w := &waiter{caller: s, granted: make(chan struct{})}
 	one.queue = append(one.queue, w)
 	p.mu.Unlock()
 	select {
 	case <-w.granted:
 		return nil
 	case <-ctx.Done():
-		p.withdraw(at, w)
+		p.cancelWait(at, w)
 		return ctx.Err()
 	}
 }
 
-// withdraw removes a waiter whose call has ended, or releases the permit that it got at the same
+// cancelWait removes a waiter whose call has ended, or releases the permit that it got at the same
 // moment.
-func (p *Pool) withdraw(at Lane, w *waiter) {
+func (p *Pool) cancelWait(at Lane, w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := &p.lanes[at]
-	one := l.all.part(w.share.Organization).part(w.share.Principal)
+	one := l.root.childLocked(w.caller.Organization).childLocked(w.caller.Principal)
 	for i, other := range one.queue {
 		if other == w {
 			one.queue = append(one.queue[:i:i], one.queue[i+1:]...)
-			l.count(w.share, 0, -1)
+			l.countLocked(w.caller, 0, -1)
 			return
 		}
 	}
-	l.leave(w.share)
+	l.releaseLocked(w.caller)
 }
 
-// leave releases a permit.
-func (p *Pool) leave(at Lane, s Share) {
+// release releases a permit.
+func (p *Pool) release(at Lane, s Caller) {
 	p.mu.Lock()
-	p.lanes[at].leave(s)
+	p.lanes[at].releaseLocked(s)
 	p.mu.Unlock()
 }
 
-func (l *lane) leave(s Share) {
+func (l *lane) releaseLocked(s Caller) {
 	l.free++
-	l.count(s, -1, 0)
-	l.give()
+	l.countLocked(s, -1, 0)
+	l.grantLocked()
 }

@@ -14,7 +14,7 @@ import (
 
 func as(t *testing.T, organization, principal string) context.Context {
 	t.Helper()
-	return WithShare(t.Context(), Share{organization, principal})
+	return WithCaller(t.Context(), Caller{organization, principal})
 }
 
 // occupied takes all permits of a lane until release is called.
@@ -41,7 +41,7 @@ func TestSmallWorkNeverWaitsBehindLarge(t *testing.T) {
 		p := New()
 		release := occupied(t, p, Large)
 		defer release()
-		for range p.lanes[Large].most {
+		for range p.lanes[Large].maxWaiting {
 			go func() { _ = p.Job(as(t, "acme", "greedy")).Do(Large, func() error { return nil }) }()
 		}
 		synctest.Wait()
@@ -51,9 +51,9 @@ func TestSmallWorkNeverWaitsBehindLarge(t *testing.T) {
 	})
 }
 
-// TestPlacesGoRound checks that permits are shared between organizations, and within each between
+// TestPermitsAreSharedFairly checks that permits are shared between organizations, and within each between
 // its principals.
-func TestPlacesGoRound(t *testing.T) {
+func TestPermitsAreSharedFairly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := New()
@@ -82,8 +82,9 @@ func TestPlacesGoRound(t *testing.T) {
 		if !slices.Equal(served, want) {
 			t.Errorf("got %q, want %q", served, want)
 		}
-		if len(p.lanes[Huge].all.parts) != 0 || p.lanes[Huge].free != 1 {
-			t.Errorf("got %d organizations and %d available permits, want none and one", len(p.lanes[Huge].all.parts),
+		if len(p.lanes[Huge].root.children) != 0 || p.lanes[Huge].free != 1 {
+			t.Errorf("got %d organizations and %d available permits, want none and one",
+				len(p.lanes[Huge].root.children),
 				p.lanes[Huge].free)
 		}
 	})
@@ -95,17 +96,17 @@ func TestWaitingIsBoundedAndEndsWithTheCall(t *testing.T) {
 		p := New()
 		release := occupied(t, p, Large)
 		ctx, cancel := context.WithCancel(as(t, "acme", "greedy"))
-		failed := make(chan error, p.lanes[Large].most)
-		for range p.lanes[Large].most {
+		failed := make(chan error, p.lanes[Large].maxWaiting)
+		for range p.lanes[Large].maxWaiting {
 			go func() { failed <- p.Job(ctx).Do(Large, func() error { return nil }) }()
 		}
 		synctest.Wait()
 		err := p.Job(ctx).Do(Large, func() error { return nil })
-		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprint(p.lanes[Large].most)) {
+		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprint(p.lanes[Large].maxWaiting)) {
 			t.Errorf("one call over the limit: got error %v, want %v with the limit", err, ErrBusy)
 		}
 		cancel()
-		for range p.lanes[Large].most {
+		for range p.lanes[Large].maxWaiting {
 			if err := <-failed; !errors.Is(err, context.Canceled) {
 				t.Errorf("waiting call that was cancelled: got error %v, want %v", err, context.Canceled)
 			}
@@ -117,9 +118,9 @@ func TestWaitingIsBoundedAndEndsWithTheCall(t *testing.T) {
 	})
 }
 
-// TestLargeWorkIsLeftBehind checks that a call returns before work that cannot be stopped, and
+// TestCallsReturnBeforeDetachedWork checks that a call returns before work that cannot be stopped, and
 // that the work keeps its permit until it ends.
-func TestLargeWorkIsLeftBehind(t *testing.T) {
+func TestCallsReturnBeforeDetachedWork(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(cancel func()){
 		"the call ends":    func(cancel func()) { cancel() },
@@ -178,7 +179,7 @@ func TestSpend(t *testing.T) {
 	if err := locked.Do(Large, func() error { return nil }); !errors.Is(err, ErrLocked) {
 		t.Errorf("large work in a locked job: got error %v, want %v", err, ErrLocked)
 	}
-	slow := p.Job(t.Context()).Within(1)
+	slow := p.Job(t.Context()).WithTimeLimit(1)
 	if err := slow.Do(Small, func() error { return slow.Spend(1) }); !errors.Is(err, ErrTooCostly) {
 		t.Errorf("work over the time limit: got error %v, want %v", err, ErrTooCostly)
 	}
@@ -186,7 +187,7 @@ func TestSpend(t *testing.T) {
 		t.Errorf("nil job: got error %v, want none", err)
 	}
 	for at := range p.lanes {
-		if len(p.lanes[at].all.parts) > 0 {
+		if len(p.lanes[at].root.children) > 0 {
 			t.Errorf("lane %d: got permits that were not released, want none", at)
 		}
 	}

@@ -87,14 +87,14 @@ func (g *group) describeConsumersLocked() Description {
 	cs := g.consumers
 	d := Description{
 		Key: g.key, Type: TypeConsumer, State: g.consumersStateLocked(), ProtocolType: protocolConsumer,
-		Protocol: cs.assignor, Generation: g.number, AssignmentEpoch: cs.assigned,
+		Protocol: cs.assignor, Generation: g.number, AssignmentEpoch: cs.assignmentEpoch,
 	}
 	for _, m := range cs.inOrder() {
 		d.Members = append(d.Members, Member{
 			ID: m.id, InstanceID: m.instance, ClientID: m.client, ClientHost: m.host,
 			Consumer: &ConsumerMember{
 				Rack: m.rack, Epoch: m.epoch, Names: m.names, Pattern: m.pattern, Topics: m.topics,
-				Assigned: sortedPartitions(m.has), Target: slices.Clone(m.target),
+				Assigned: sortedPartitions(m.assigned), Target: slices.Clone(m.target),
 			},
 		})
 	}
@@ -131,7 +131,7 @@ type Summary struct {
 // List returns the groups of a tenant in order.
 func (c *Coordinator) List(tenant string) []Summary {
 	found := make(map[Key]bool)
-	for _, s := range c.held() {
+	for _, s := range c.ownedShards() {
 		s.view().groups.Ascend(Key{Tenant: tenant}.path(), func(_ string, item groupItem) bool {
 			if item.key.Tenant != tenant {
 				return false
@@ -162,8 +162,8 @@ func (c *Coordinator) List(tenant string) []Summary {
 	return all
 }
 
-// Use describes the use of a stored group.
-type Use struct {
+// GroupUsage describes the use of a stored group.
+type GroupUsage struct {
 	Key     Key
 	Type    string // TypeClassic or TypeConsumer
 	Members int
@@ -172,11 +172,14 @@ type Use struct {
 
 // Walk calls visit for the stored groups until visit returns false. It never blocks and sees the
 // last durable state.
-func (c *Coordinator) Walk(visit func(Use) bool) {
+func (c *Coordinator) Walk(visit func(GroupUsage) bool) {
 	more := true
-	for _, s := range c.held() {
+	for _, s := range c.ownedShards() {
 		s.view().groups.Scan(func(_ string, item groupItem) bool {
-			use := Use{Key: item.key, Type: TypeClassic, Members: len(item.stored.members), Offsets: item.offsets}
+			use := GroupUsage{
+				Key: item.key, Type: TypeClassic, Members: len(item.stored.members),
+				Offsets: item.offsets,
+			}
 			if item.stored.consumers != nil {
 				use.Type, use.Members = TypeConsumer, item.consumers
 			}
@@ -207,7 +210,7 @@ func (c *Coordinator) Delete(ctx context.Context, key Key) error {
 	if busy {
 		return ErrNotEmpty
 	}
-	return s.drop(ctx, key, func(item groupItem) error {
+	return s.deleteGroup(ctx, key, func(item groupItem) error {
 		if item.occupied() {
 			return ErrNotEmpty
 		}
@@ -215,9 +218,9 @@ func (c *Coordinator) Delete(ctx context.Context, key Key) error {
 	})
 }
 
-// drop deletes a stored group unless may returns an error.
-func (s *shard) drop(ctx context.Context, key Key, may func(groupItem) error) error {
-	_, err := s.machine.Free(ctx, func(st *state) ([][]byte, error) {
+// deleteGroup deletes a stored group unless may returns an error.
+func (s *shard) deleteGroup(ctx context.Context, key Key, may func(groupItem) error) error {
+	_, err := s.machine.UpdateWhenDiskFull(ctx, func(st *state) ([][]byte, error) {
 		item, ok := st.groups.Get(key.path())
 		if !ok {
 			return nil, ErrNoGroup
@@ -225,7 +228,7 @@ func (s *shard) drop(ctx context.Context, key Key, may func(groupItem) error) er
 		if err := may(item); err != nil {
 			return nil, err
 		}
-		return [][]byte{newRecord(recordDrop, key).b}, nil
+		return [][]byte{newRecord(recordDeleteGroup, key).b}, nil
 	})
 	return err
 }
@@ -234,27 +237,27 @@ var errInUse = errors.New("group is in use")
 
 // sweepLoop deletes groups that were not used for offsetRetention.
 func (c *Coordinator) sweepLoop() {
-	ticker := time.NewTicker(sweep)
+	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-c.ctx.Done():
 			return
 		case <-ticker.C:
-			c.sweep(time.Now())
+			c.deleteExpired(time.Now())
 		}
 	}
 }
 
-func (c *Coordinator) sweep(now time.Time) {
-	before := now.Add(-retention).UnixMilli()
+func (c *Coordinator) deleteExpired(now time.Time) {
+	before := now.Add(-offsetRetention).UnixMilli()
 	expired := func(item groupItem) error {
 		if item.occupied() || item.stored.emptySince > before {
 			return errInUse
 		}
 		return nil
 	}
-	for _, s := range c.held() {
+	for _, s := range c.ownedShards() {
 		var old []Key
 		s.view().groups.Scan(func(_ string, item groupItem) bool {
 			if expired(item) == nil {
@@ -269,7 +272,8 @@ func (c *Coordinator) sweep(now time.Time) {
 			if used {
 				continue
 			}
-			if err := s.drop(c.ctx, key, expired); err != nil && !errors.Is(err, errInUse) && c.ctx.Err() == nil {
+			if err := s.deleteGroup(c.ctx, key, expired); err != nil && !errors.Is(err, errInUse) &&
+				c.ctx.Err() == nil {
 				c.log.LogAttrs(c.ctx, slog.LevelWarn, "deleting an expired consumer group failed; retrying later",
 					slog.String("group", key.Group), slog.Any("error", err))
 			}

@@ -26,7 +26,7 @@ func (cs *consumers) assign(epoch int32, assignor string, counts map[engine.Topi
 	switch {
 	case assignor == assignorRange:
 		targets = assignRange(members, counts)
-	case alike(members):
+	case sameSubscriptions(members):
 		targets = assignEqually(members, counts)
 	default:
 		targets = assignByLoad(members, counts)
@@ -40,12 +40,12 @@ func (cs *consumers) assign(epoch int32, assignor string, counts map[engine.Topi
 			cs.put(&next)
 		}
 	}
-	cs.assigned, cs.assignor, cs.counts = epoch, assignor, counts
-	cs.touch("")
+	cs.assignmentEpoch, cs.assignor, cs.partitionCounts = epoch, assignor, counts
+	cs.markChanged("")
 }
 
-// alike reports whether all members subscribe to the same topics.
-func alike(members []*consumer) bool {
+// sameSubscriptions reports whether all members subscribe to the same topics.
+func sameSubscriptions(members []*consumer) bool {
 	for _, m := range members {
 		if !slices.Equal(m.topics, members[0].topics) {
 			return false
@@ -54,7 +54,7 @@ func alike(members []*consumer) bool {
 	return true
 }
 
-func (m *consumer) subscribes(topic engine.TopicID) bool {
+func (m *consumer) subscribesTo(topic engine.TopicID) bool {
 	_, ok := slices.BinarySearch(m.topics, topic)
 	return ok
 }
@@ -70,7 +70,7 @@ func assignRange(members []*consumer, counts map[engine.TopicID]int32) map[strin
 	for _, topic := range slices.Sorted(maps.Keys(counts)) {
 		var subscribers []*consumer
 		for _, m := range ordered {
-			if m.subscribes(topic) {
+			if m.subscribesTo(topic) {
 				subscribers = append(subscribers, m)
 			}
 		}
@@ -101,7 +101,7 @@ func assignEqually(members []*consumer, counts map[engine.TopicID]int32) map[str
 	targets := make(map[string][]Partition, len(members))
 	taken := make(map[Partition]bool, total)
 	for _, m := range members {
-		kept := m.stillWanted(counts)
+		kept := m.keepablePartitions(counts)
 		switch {
 		case len(kept) > share && larger > 0:
 			larger--
@@ -115,7 +115,7 @@ func assignEqually(members []*consumer, counts map[engine.TopicID]int32) map[str
 		targets[m.id] = kept
 	}
 	var rest []Partition
-	each(counts, func(p Partition) {
+	eachPartition(counts, func(p Partition) {
 		if !taken[p] {
 			rest = append(rest, p)
 		}
@@ -134,20 +134,20 @@ func assignEqually(members []*consumer, counts map[engine.TopicID]int32) map[str
 	return targets
 }
 
-// stillWanted returns the partitions of a member's target that it may keep. The targets of two
+// keepablePartitions returns the partitions of a member's target that it may keep. The targets of two
 // members never overlap.
-func (m *consumer) stillWanted(counts map[engine.TopicID]int32) []Partition {
+func (m *consumer) keepablePartitions(counts map[engine.TopicID]int32) []Partition {
 	var kept []Partition
 	for _, p := range m.target {
-		if p.Partition < counts[p.Topic] && m.subscribes(p.Topic) {
+		if p.Partition < counts[p.Topic] && m.subscribesTo(p.Topic) {
 			kept = append(kept, p)
 		}
 	}
 	return kept
 }
 
-// each calls visit for all partitions in order.
-func each(counts map[engine.TopicID]int32, visit func(Partition)) {
+// eachPartition calls visit for all partitions in order.
+func eachPartition(counts map[engine.TopicID]int32, visit func(Partition)) {
 	for _, topic := range slices.Sorted(maps.Keys(counts)) {
 		for i := range counts[topic] {
 			visit(Partition{topic, i})
@@ -165,7 +165,7 @@ func assignByLoad(members []*consumer, counts map[engine.TopicID]int32) map[stri
 	for _, m := range members {
 		l := &load{id: m.id}
 		loads[m.id] = l
-		for _, p := range m.stillWanted(counts) {
+		for _, p := range m.keepablePartitions(counts) {
 			holders[p] = l
 			l.n++
 		}
@@ -179,7 +179,7 @@ func assignByLoad(members []*consumer, counts map[engine.TopicID]int32) map[stri
 	})
 	for range 2 { // the second round corrects the loads of the first
 		for _, topic := range topics {
-			share(subscribers[topic], topic, counts[topic], holders)
+			balanceTopic(subscribers[topic], topic, counts[topic], holders)
 		}
 	}
 	targets := make(map[string][]Partition, len(members))
@@ -189,8 +189,8 @@ func assignByLoad(members []*consumer, counts map[engine.TopicID]int32) map[stri
 	return targets
 }
 
-// share assigns the partitions of one topic to its subscribers.
-func share(subscribers []*load, topic engine.TopicID, count int32, holders map[Partition]*load) {
+// balanceTopic assigns the partitions of one topic to its subscribers.
+func balanceTopic(subscribers []*load, topic engine.TopicID, count int32, holders map[Partition]*load) {
 	h := loadHeap(slices.Clone(subscribers))
 	for i, l := range h {
 		l.at = i

@@ -27,7 +27,7 @@ func rounds() int {
 // coordinator is restarted.
 type chaos struct {
 	*testing.T
-	w *world
+	w *harness
 
 	mu     sync.RWMutex // held for writing while the coordinator restarts
 	acks   sync.Mutex
@@ -71,10 +71,10 @@ func (c *chaos) run(ctx context.Context, rng *rand.Rand, instance string) {
 	for ctx.Err() == nil {
 		req := request(id)
 		req.InstanceID = instance
-		req.Rebalance = 2 * time.Second // a member that pauses misses a whole generation
+		req.RebalanceTimeout = 2 * time.Second // a member that pauses misses a whole generation
 		joined, err := c.coordinator().Join(ctx, c.w.key, req)
 		if err != nil {
-			if errors.Is(err, groups.ErrUnknownMember) || errors.Is(err, groups.ErrFenced) {
+			if errors.Is(err, groups.ErrUnknownMember) || errors.Is(err, groups.ErrFencedInstance) {
 				id = ""
 			}
 			pause(ctx, 100*time.Millisecond)
@@ -158,7 +158,7 @@ func TestFaultRandomHistories(t *testing.T) {
 
 func chaosRound(t *testing.T, seed uint64) (injected, checked int) {
 	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // reproducible history
-	w := newBubbleWorld(t)
+	w := newBubbleHarness(t)
 	c := &chaos{T: t, w: w, owners: make(map[byte]string)}
 	var running []context.CancelFunc
 	var wg sync.WaitGroup
@@ -189,7 +189,7 @@ func chaosRound(t *testing.T, seed uint64) (injected, checked int) {
 			}
 		case 3: // a member leaves
 			if d, err := w.Describe(w.key); err == nil && len(d.Members) > 1 {
-				_, _ = w.Leave(w.key, []groups.Leaver{{MemberID: d.Members[rng.IntN(len(d.Members))].ID}})
+				_, _ = w.Leave(w.key, []groups.LeavingMember{{MemberID: d.Members[rng.IntN(len(d.Members))].ID}})
 			}
 		case 4:
 			c.mu.Lock()

@@ -16,33 +16,33 @@ const (
 // ConsumerRequest is a heartbeat of the consumer protocol. With it a member joins, stays, reports
 // the partitions that it owns, and leaves.
 type ConsumerRequest struct {
-	MemberID   string
-	InstanceID string // of a static member; "" for none or unchanged
-	Epoch      int32  // member epoch; 0 joins, -1 leaves, -2 leaves temporarily
-	ClientID   string
-	ClientHost string
-	Rack       string        // "" for none or unchanged
-	Rebalance  time.Duration // timeout to revoke partitions; negative for unchanged
-	Names      []string      // subscribed topics; nil for unchanged
-	Pattern    *string       // regular expression of subscribed topics; nil for unchanged, "" for none
-	Assignor   string        // "" for the coordinator's choice or unchanged
-	Owned      []Partition   // partitions that the member owns; nil for unchanged
-	Topics     Topics
+	MemberID         string
+	InstanceID       string // of a static member; "" for none or unchanged
+	Epoch            int32  // member epoch; 0 joins, -1 leaves, -2 leaves temporarily
+	ClientID         string
+	ClientHost       string
+	Rack             string        // "" for none or unchanged
+	RebalanceTimeout time.Duration // timeout to revoke partitions; negative for unchanged
+	Names            []string      // subscribed topics; nil for unchanged
+	Pattern          *string       // regular expression of subscribed topics; nil for unchanged, "" for none
+	Assignor         string        // "" for the coordinator's choice or unchanged
+	Owned            []Partition   // partitions that the member owns; nil for unchanged
+	Topics           Topics
 }
 
 // ConsumerResult is the result of a heartbeat.
 type ConsumerResult struct {
-	MemberID   string
-	Epoch      int32
-	Interval   time.Duration // until the next heartbeat
-	Told       bool          // whether Assignment is set
-	Assignment []Partition   // sorted
+	MemberID          string
+	Epoch             int32
+	HeartbeatInterval time.Duration // until the next heartbeat
+	HasAssignment     bool          // whether Assignment is set
+	Assignment        []Partition   // sorted
 }
 
-// ConsumerTimes returns the heartbeat interval and the session timeout of members with the consumer
+// ConsumerTimeouts returns the heartbeat interval and the session timeout of members with the consumer
 // protocol.
-func (c *Coordinator) ConsumerTimes() (heartbeat, session time.Duration) {
-	return c.opts.Heartbeat, consumerSession
+func (c *Coordinator) ConsumerTimeouts() (heartbeat, session time.Duration) {
+	return c.opts.HeartbeatInterval, consumerSessionTimeout
 }
 
 // ConsumerHeartbeat handles a heartbeat of the consumer protocol. It returns once everything in the
@@ -51,7 +51,7 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, key Key, req *Consu
 	if err := req.check(key); err != nil {
 		return ConsumerResult{}, err
 	}
-	wanted, err := req.subscription()
+	change, err := req.subscription()
 	if err != nil {
 		return ConsumerResult{}, err
 	}
@@ -65,7 +65,7 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, key Key, req *Consu
 			g.unlock()
 			return ConsumerResult{}, err
 		}
-		if of, due := g.consumers.unresolved(req, wanted, found); due {
+		if of, due := g.consumers.unresolved(req, change, found); due {
 			g.unlock() // resolving topics may block
 			if found, err = resolve(req.Topics, of); err != nil {
 				return ConsumerResult{}, err
@@ -75,12 +75,12 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, key Key, req *Consu
 			}
 			continue
 		}
-		return g.answerConsumerLocked(req, wanted, found)
+		return g.handleHeartbeatAndUnlock(req, change, found)
 	}
 }
 
-// answerConsumerLocked handles a heartbeat in a locked group and unlocks the group.
-func (g *group) answerConsumerLocked(req *ConsumerRequest, wanted *subscription,
+// handleHeartbeatAndUnlock handles a heartbeat in a locked group and unlocks the group.
+func (g *group) handleHeartbeatAndUnlock(req *ConsumerRequest, change *subscription,
 	found *resolution,
 ) (ConsumerResult, error) {
 	defer g.unlock()
@@ -89,12 +89,12 @@ func (g *group) answerConsumerLocked(req *ConsumerRequest, wanted *subscription,
 	if req.Epoch < epochJoin {
 		result, err = g.leaveConsumerLocked(req)
 	} else {
-		result, err = g.heartbeatLocked(req, wanted, found)
+		result, err = g.heartbeatLocked(req, change, found)
 	}
 	if err != nil {
 		return ConsumerResult{}, err
 	}
-	if err := g.durableLocked(); err != nil {
+	if err := g.waitDurableLocked(); err != nil {
 		return ConsumerResult{}, err
 	}
 	return result, nil
@@ -107,22 +107,23 @@ func (r *ConsumerRequest) check(key Key) error {
 	}
 	switch {
 	case key.Group == "" || len(key.Group) > maxGroupID:
-		return fmt.Errorf("%w: %w", ErrRequest, ErrGroupID)
+		return fmt.Errorf("%w: %w", ErrInvalidHeartbeat, ErrGroupID)
 	case r.MemberID == "":
-		return fmt.Errorf("%w: member id is empty; generate one and keep it", ErrRequest)
+		return fmt.Errorf("%w: member id is empty; generate one and keep it", ErrInvalidHeartbeat)
 	case r.Epoch < epochLeaveStatic:
-		return fmt.Errorf("%w: member epoch %d is out of range", ErrRequest, r.Epoch)
+		return fmt.Errorf("%w: member epoch %d is out of range", ErrInvalidHeartbeat, r.Epoch)
 	case r.Epoch == epochLeaveStatic && r.InstanceID == "":
-		return fmt.Errorf("%w: only a member with an instance id can leave temporarily", ErrRequest)
-	case r.Epoch == epochJoin && r.Rebalance < 0:
-		return fmt.Errorf("%w: joining member must send its rebalance timeout", ErrRequest)
+		return fmt.Errorf("%w: only a member with an instance id can leave temporarily", ErrInvalidHeartbeat)
+	case r.Epoch == epochJoin && r.RebalanceTimeout < 0:
+		return fmt.Errorf("%w: joining member must send its rebalance timeout", ErrInvalidHeartbeat)
 	case r.Epoch == epochJoin && (r.Owned == nil || len(r.Owned) > 0):
-		return fmt.Errorf("%w: joining member must send an empty list of owned partitions", ErrRequest)
+		return fmt.Errorf("%w: joining member must send an empty list of owned partitions", ErrInvalidHeartbeat)
 	case r.Epoch == epochJoin && r.Names == nil && r.Pattern == nil:
-		return fmt.Errorf("%w: joining member must subscribe to topics by name or regular expression", ErrRequest)
-	case len(r.Names) > maxSubscribed || size > maxMemberBytes:
+		return fmt.Errorf("%w: joining member must subscribe to topics by name or regular expression",
+			ErrInvalidHeartbeat)
+	case len(r.Names) > maxSubscribedTopics || size > maxMemberBytes:
 		return fmt.Errorf("%w: %d topics with %d bytes, at most %d with %d are allowed", ErrTooLarge, len(r.Names),
-			size, maxSubscribed, maxMemberBytes)
+			size, maxSubscribedTopics, maxMemberBytes)
 	case len(r.Owned) > maxGroupPartitions:
 		return fmt.Errorf("%w: %d owned partitions are more than a group can have", ErrTooLarge, len(r.Owned))
 	case r.Assignor != "" && r.Assignor != assignorUniform && r.Assignor != assignorRange:
@@ -149,13 +150,13 @@ func (r *ConsumerRequest) subscription() (*subscription, error) {
 }
 
 // merge returns the subscription of a member after the request.
-func (r *ConsumerRequest) merge(before, wanted *subscription) subscription {
+func (r *ConsumerRequest) merge(before, change *subscription) subscription {
 	after := *before
 	if r.Names != nil {
-		after.names = wanted.names
+		after.names = change.names
 	}
 	if r.Pattern != nil {
-		after.pattern, after.matcher = wanted.pattern, wanted.matcher
+		after.pattern, after.matcher = change.pattern, change.matcher
 	}
 	return after
 }

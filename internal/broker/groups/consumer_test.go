@@ -13,7 +13,7 @@ import (
 )
 
 func TestConsumersShare(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 6, "other": 3})
 		a, b, c := w.consumer(ts, "a", "orders"), w.consumer(ts, "b", "orders"), w.consumer(ts, "c", "orders")
 		a.join()
@@ -54,7 +54,7 @@ func TestConsumersShare(t *testing.T) {
 // TestConsumersLeave checks that the partitions of a member go to the others immediately when it
 // leaves, and after its session when it crashes.
 func TestConsumersLeave(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 6})
 		a, b, c := w.consumer(ts, "a", "orders"), w.consumer(ts, "b", "orders"), w.consumer(ts, "c", "orders")
 		for _, m := range []*consumer{a, b, c} {
@@ -66,7 +66,7 @@ func TestConsumersLeave(t *testing.T) {
 		a.wantOwned(3)
 		w.wantError(c.send(c.full()), groups.ErrUnknownMember)
 		for range 12 { // b sends no heartbeats
-			time.Sleep(groups.DefaultHeartbeat)
+			time.Sleep(groups.DefaultHeartbeatInterval)
 			a.beat()
 		}
 		a.wantOwned(6)
@@ -84,10 +84,10 @@ func TestConsumersLeave(t *testing.T) {
 	})
 }
 
-// TestConsumerThatDoesNotLetGo checks that a member that does not revoke its partitions is removed
+// TestConsumerThatDoesNotRevokeIsRemoved checks that a member that does not revoke its partitions is removed
 // at the deadline.
-func TestConsumerThatDoesNotLetGo(t *testing.T) {
-	inBubble(t, func(w *world) {
+func TestConsumerThatDoesNotRevokeIsRemoved(t *testing.T) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 2})
 		a, b := w.consumer(ts, "a", "orders"), w.consumer(ts, "b", "orders")
 		a.join()
@@ -96,9 +96,9 @@ func TestConsumerThatDoesNotLetGo(t *testing.T) {
 			w.wantError(a.send(a.brief()), nil)
 			b.beat()
 			b.wantOwned(0)
-			time.Sleep(groups.DefaultHeartbeat)
+			time.Sleep(groups.DefaultHeartbeatInterval)
 		}
-		time.Sleep(groups.DefaultHeartbeat)
+		time.Sleep(groups.DefaultHeartbeatInterval)
 		synctest.Wait()
 		w.wantError(a.send(a.brief()), groups.ErrUnknownMember)
 		b.beat()
@@ -109,7 +109,7 @@ func TestConsumerThatDoesNotLetGo(t *testing.T) {
 // TestConsumersSurviveARestart checks that epochs, members and assignments survive a restart in any
 // state, and that heartbeats write nothing.
 func TestConsumersSurviveARestart(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 6})
 		all := "ord.*"
 		a, b := w.consumer(ts, "a", "orders"), w.consumer(ts, "b")
@@ -143,7 +143,7 @@ func TestConsumersSurviveARestart(t *testing.T) {
 }
 
 func TestFencedConsumers(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 4})
 		a, b := w.consumer(ts, "a", "orders"), w.consumer(ts, "b", "orders")
 		a.join()
@@ -174,7 +174,7 @@ func TestFencedConsumers(t *testing.T) {
 
 // TestStaticConsumers checks that static members keep their assignment while they are away.
 func TestStaticConsumers(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 4})
 		a, b := w.consumer(ts, "a", "orders"), w.consumer(ts, "b", "orders")
 		a.instance, b.instance = "one", "two"
@@ -183,7 +183,7 @@ func TestStaticConsumers(t *testing.T) {
 		w.settle(a, b)
 		again := w.consumer(ts, "b2", "orders")
 		again.instance = "two"
-		w.wantError(again.send(again.full()), groups.ErrUnreleased)
+		w.wantError(again.send(again.full()), groups.ErrUnreleasedInstance)
 		w.wantError(b.leave(-2), nil)
 		a.beat()
 		a.wantOwned(2)
@@ -194,11 +194,11 @@ func TestStaticConsumers(t *testing.T) {
 		if a.beat(); a.epoch != epoch || again.epoch != epoch {
 			w.Errorf("epochs are %d and %d, want no rebalance in %d", a.epoch, again.epoch, epoch)
 		}
-		w.wantError(b.send(b.full()), groups.ErrFenced)
-		w.wantError(b.leave(-1), groups.ErrFenced)
+		w.wantError(b.send(b.full()), groups.ErrFencedInstance)
+		w.wantError(b.leave(-1), groups.ErrFencedInstance)
 		w.wantError(again.leave(-2), nil)
 		for range 12 { // the member does not return
-			time.Sleep(groups.DefaultHeartbeat)
+			time.Sleep(groups.DefaultHeartbeatInterval)
 			a.beat()
 		}
 		a.wantOwned(4)
@@ -208,14 +208,14 @@ func TestStaticConsumers(t *testing.T) {
 // TestStaticConsumersAreExpelled checks that an administrator can remove a static member by its
 // instance id, also across a restart, and that other members cannot be removed.
 func TestStaticConsumersAreExpelled(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 4})
 		a, b := w.consumer(ts, "a", "orders"), w.consumer(ts, "b", "orders")
 		b.instance = "two"
 		a.join()
 		b.join()
 		w.settle(a, b)
-		failed, err := w.Leave(w.key, []groups.Leaver{
+		failed, err := w.Leave(w.key, []groups.LeavingMember{
 			{InstanceID: "nobody"},
 			{MemberID: "a"},
 			{MemberID: "a", InstanceID: "two"},
@@ -224,7 +224,7 @@ func TestStaticConsumersAreExpelled(t *testing.T) {
 		})
 		w.wantError(err, nil)
 		for i, want := range []error{
-			groups.ErrUnknownMember, groups.ErrUnknownMember, groups.ErrFenced,
+			groups.ErrUnknownMember, groups.ErrUnknownMember, groups.ErrFencedInstance,
 			groups.ErrUnknownMember, nil,
 		} {
 			w.wantError(failed[i], want)
@@ -237,7 +237,7 @@ func TestStaticConsumersAreExpelled(t *testing.T) {
 }
 
 func TestConsumersSubscribeByPattern(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders-eu": 1, "orders-us": 1, "my-orders-x": 1, "orders-secret": 1})
 		ts.hidden["orders-secret"] = true
 		pattern := "orders-.*"
@@ -270,7 +270,7 @@ func TestConsumersSubscribeByPattern(t *testing.T) {
 }
 
 func TestAssignorChanges(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"x": 3, "y": 3})
 		a, b := w.consumer(ts, "a", "x", "y"), w.consumer(ts, "b", "x", "y")
 		a.join()
@@ -295,16 +295,16 @@ func TestAssignorChanges(t *testing.T) {
 	})
 }
 
-// TestKindsOfGroups checks that an empty group can change its protocol, and that a group with
+// TestGroupChangesProtocolOnlyWhenEmpty checks that an empty group can change its protocol, and that a group with
 // members rejects members with the other protocol.
-func TestKindsOfGroups(t *testing.T) {
-	inBubble(t, func(w *world) {
+func TestGroupChangesProtocolOnlyWhenEmpty(t *testing.T) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 1})
 		a := w.consumer(ts, "a", "orders")
 		classic := w.stable(request(""))[0]
 		w.wantError(a.send(a.full()), groups.ErrNoGroup)
 		w.wantState("Stable", 1)
-		_, err := w.Leave(w.key, []groups.Leaver{{MemberID: classic.MemberID}})
+		_, err := w.Leave(w.key, []groups.LeavingMember{{MemberID: classic.MemberID}})
 		w.wantError(err, nil)
 		a.join()
 		a.wantOwned(1)
@@ -334,7 +334,7 @@ func TestKindsOfGroups(t *testing.T) {
 // TestConsumersCommit checks that members commit with their epoch, or with an older epoch in which
 // they already had the partition.
 func TestConsumersCommit(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 2})
 		a, b := w.consumer(ts, "a", "orders"), w.consumer(ts, "b", "orders")
 		a.join()
@@ -345,7 +345,7 @@ func TestConsumersCommit(t *testing.T) {
 		commit := func(id string, epoch int32, modern bool, p groups.Partition) error {
 			return w.Commit(w.Context(), w.key,
 				&groups.CommitRequest{
-					MemberID: id, Generation: epoch, MemberEpochs: modern,
+					MemberID: id, Generation: epoch, SupportsMemberEpochs: modern,
 					Offsets: map[groups.Partition]groups.Offset{p: {Offset: 1}},
 				})
 		}
@@ -370,22 +370,31 @@ func TestConsumersCommit(t *testing.T) {
 }
 
 func TestBadConsumerRequests(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 1, "huge": 200_000})
 		for _, c := range []struct {
 			name   string
 			change func(*groups.ConsumerRequest)
 			want   error
 		}{
-			{"no id", func(r *groups.ConsumerRequest) { r.MemberID = "" }, groups.ErrRequest},
-			{"no rebalance timeout", func(r *groups.ConsumerRequest) { r.Rebalance = -1 }, groups.ErrRequest},
-			{"no subscription", func(r *groups.ConsumerRequest) { r.Names = nil }, groups.ErrRequest},
-			{"owns something", func(r *groups.ConsumerRequest) { r.Owned = []groups.Partition{{}} }, groups.ErrRequest},
-			{"no list of owned partitions", func(r *groups.ConsumerRequest) { r.Owned = nil }, groups.ErrRequest},
-			{"epoch", func(r *groups.ConsumerRequest) { r.Epoch = -3 }, groups.ErrRequest},
+			{"no id", func(r *groups.ConsumerRequest) { r.MemberID = "" }, groups.ErrInvalidHeartbeat},
+			{
+				"no rebalance timeout", func(r *groups.ConsumerRequest) { r.RebalanceTimeout = -1 },
+				groups.ErrInvalidHeartbeat,
+			},
+			{"no subscription", func(r *groups.ConsumerRequest) { r.Names = nil }, groups.ErrInvalidHeartbeat},
+			{
+				"owns something", func(r *groups.ConsumerRequest) { r.Owned = []groups.Partition{{}} },
+				groups.ErrInvalidHeartbeat,
+			},
+			{
+				"no list of owned partitions", func(r *groups.ConsumerRequest) { r.Owned = nil },
+				groups.ErrInvalidHeartbeat,
+			},
+			{"epoch", func(r *groups.ConsumerRequest) { r.Epoch = -3 }, groups.ErrInvalidHeartbeat},
 			{
 				"leaves for a while without an instance id", func(r *groups.ConsumerRequest) { r.Epoch = -2 },
-				groups.ErrRequest,
+				groups.ErrInvalidHeartbeat,
 			},
 			{"many topics", func(r *groups.ConsumerRequest) { r.Names = make([]string, 10_001) }, groups.ErrTooLarge},
 			{
@@ -411,7 +420,7 @@ func TestBadConsumerRequests(t *testing.T) {
 // TestDifferentSubscriptions checks that no member gets partitions that it does not subscribe to,
 // and that the loads are balanced.
 func TestDifferentSubscriptions(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"x": 4, "y": 4})
 		a, b, c := w.consumer(ts, "a", "x"), w.consumer(ts, "b", "x", "y"), w.consumer(ts, "c", "y")
 		for _, m := range []*consumer{b, a, c} {
@@ -440,7 +449,7 @@ func TestDifferentSubscriptions(t *testing.T) {
 // TestConsumersAtOnce checks that members that join concurrently share journal writes and all get
 // partitions, which they keep after a restart.
 func TestConsumersAtOnce(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		const n = 50
 		ts := newTopics(map[string]int32{"orders": 2 * n})
 		members := make([]*consumer, n)
@@ -453,7 +462,7 @@ func TestConsumersAtOnce(t *testing.T) {
 					if err := m.send(m.full()); err != nil {
 						w.Errorf("%s: %v", m.id, err)
 					}
-					time.Sleep(groups.DefaultHeartbeat)
+					time.Sleep(groups.DefaultHeartbeatInterval)
 				}
 			})
 		}

@@ -33,26 +33,26 @@ func TestFaultRandomConsumers(t *testing.T) {
 	fault.Record(t)
 }
 
-// walker is a member with random behaviour.
-type walker struct {
+// randomMember is a member with random behaviour.
+type randomMember struct {
 	*consumer
-	heard  time.Time // time of the last successful heartbeat
-	paused time.Time // end of the current pause
+	lastHeartbeat time.Time // time of the last successful heartbeat
+	pausedUntil   time.Time // end of the current pause
 }
 
 type consumerChaos struct {
-	*world
+	*harness
 	rng     *rand.Rand
 	ts      *topics
-	members []*walker
-	made    int
+	members []*randomMember
+	created int
 	checked int
 }
 
 func consumerRound(t *testing.T, seed uint64) (injected, checked int) {
-	w := newBubbleWorld(t)
+	w := newBubbleHarness(t)
 	c := &consumerChaos{
-		world: w, ts: newTopics(map[string]int32{"x": 4, "y": 3}),
+		harness: w, ts: newTopics(map[string]int32{"x": 4, "y": 3}),
 		rng: rand.New(rand.NewPCG(seed, 2)), //nolint:gosec // reproducible history
 	}
 	for range 300 {
@@ -60,7 +60,7 @@ func consumerRound(t *testing.T, seed uint64) (injected, checked int) {
 		c.inject()
 		time.Sleep(time.Duration(c.rng.IntN(2000)) * time.Millisecond)
 		for _, m := range c.members {
-			if c.rng.IntN(3) == 0 && time.Now().After(m.paused) {
+			if c.rng.IntN(3) == 0 && time.Now().After(m.pausedUntil) {
 				c.step(m)
 			}
 		}
@@ -69,7 +69,7 @@ func consumerRound(t *testing.T, seed uint64) (injected, checked int) {
 		c.add()
 	}
 	for range 60 { // no more faults
-		time.Sleep(groups.DefaultHeartbeat)
+		time.Sleep(groups.DefaultHeartbeatInterval)
 		for _, m := range c.members {
 			c.step(m)
 		}
@@ -81,7 +81,7 @@ func consumerRound(t *testing.T, seed uint64) (injected, checked int) {
 	}
 	for name, id := range c.ts.ids {
 		if slices.ContainsFunc(c.members,
-			func(m *walker) bool { return m.pattern != nil || slices.Contains(m.names, name) }) {
+			func(m *randomMember) bool { return m.pattern != nil || slices.Contains(m.names, name) }) {
 			want += int(c.ts.counts[id])
 		}
 	}
@@ -98,14 +98,14 @@ func consumerRound(t *testing.T, seed uint64) (injected, checked int) {
 
 // add adds a member with a random subscription.
 func (c *consumerChaos) add() {
-	c.made++
-	m := &walker{consumer: c.consumer(c.ts, fmt.Sprint("m", c.made), []string{"x", "y"}[:1+c.rng.IntN(2)]...)}
+	c.created++
+	m := &randomMember{consumer: c.consumer(c.ts, fmt.Sprint("m", c.created), []string{"x", "y"}[:1+c.rng.IntN(2)]...)}
 	switch c.rng.IntN(4) {
 	case 0:
 		all := ".*"
 		m.names, m.pattern = nil, &all
 	case 1:
-		m.instance = fmt.Sprint("i", c.made)
+		m.instance = fmt.Sprint("i", c.created)
 	case 2:
 		m.assignor = "range"
 	}
@@ -132,11 +132,11 @@ func (c *consumerChaos) inject() {
 		c.members = slices.Delete(c.members, i, i+1)
 	case 3: // a new process replaces a static member
 		if m.instance != "" && m.leave(-2) == nil {
-			c.made++
-			m.id, m.epoch, m.owned = fmt.Sprint("m", c.made), 0, nil
+			c.created++
+			m.id, m.epoch, m.owned = fmt.Sprint("m", c.created), 0, nil
 		}
 	case 4:
-		m.paused = time.Now().Add(time.Duration(c.rng.IntN(70)) * time.Second)
+		m.pausedUntil = time.Now().Add(time.Duration(c.rng.IntN(70)) * time.Second)
 	case 5:
 		c.restart()
 	case 6:
@@ -150,7 +150,7 @@ func (c *consumerChaos) inject() {
 }
 
 // step sends a heartbeat, whose response may be lost.
-func (c *consumerChaos) step(m *walker) {
+func (c *consumerChaos) step(m *randomMember) {
 	req := m.full()
 	if m.epoch != 0 && c.rng.IntN(3) == 0 {
 		req = m.brief()
@@ -162,17 +162,17 @@ func (c *consumerChaos) step(m *walker) {
 	}
 	switch err := m.send(req); {
 	case err == nil:
-		m.heard = time.Now()
+		m.lastHeartbeat = time.Now()
 	case errors.Is(err, groups.ErrUnknownMember), errors.Is(err, groups.ErrFencedEpoch),
 		errors.Is(err, groups.ErrNoGroup):
 		m.epoch, m.owned = 0, nil
-	case errors.Is(err, groups.ErrUnreleased):
+	case errors.Is(err, groups.ErrUnreleasedInstance):
 	default:
 		c.Errorf("heartbeat of %s: %v", m.id, err)
 	}
 	var inSession []*consumer
 	for _, other := range c.members {
-		if time.Since(other.heard) < 45*time.Second {
+		if time.Since(other.lastHeartbeat) < 45*time.Second {
 			inSession = append(inSession, other.consumer)
 		}
 	}

@@ -6,7 +6,7 @@ import "freshet/internal/storage/engine"
 // changed members.
 func (w *writer) consumers(head *generation, gone []string, put []*storedConsumer) {
 	w.int(int64(head.number))
-	w.int(int64(head.consumers.assigned))
+	w.int(int64(head.consumers.assignmentEpoch))
 	w.text(head.consumers.assignor)
 	w.int(head.emptySince)
 	w.uint(uint64(len(gone)))
@@ -33,9 +33,9 @@ func (w *writer) consumer(m *storedConsumer) {
 		w.uint(uint64(topic))
 	}
 	w.int(int64(m.epoch))
-	w.int(int64(m.previous))
+	w.int(int64(m.previousEpoch))
 	w.uint(uint64(m.stage))
-	for _, grants := range [][]grant{m.has, m.loses} {
+	for _, grants := range [][]ownedPartition{m.assigned, m.pendingRevocation} {
 		w.uint(uint64(len(grants)))
 		for _, g := range grants {
 			w.partition(g.Partition)
@@ -55,7 +55,7 @@ func (w *writer) partition(p Partition) {
 
 func (r *reader) consumers() (head *generation, gone []string, put []*storedConsumer) {
 	head = &generation{number: r.int32()}
-	head.consumers = &storedConsumers{assigned: r.int32(), assignor: r.text()}
+	head.consumers = &consumersHeader{assignmentEpoch: r.int32(), assignor: r.text()}
 	head.emptySince = r.int()
 	for range r.count() {
 		gone = append(gone, r.text())
@@ -78,13 +78,13 @@ func (r *reader) consumer() *storedConsumer {
 	for range r.count() {
 		m.topics = append(m.topics, engine.TopicID(r.uint()))
 	}
-	m.epoch, m.previous = r.int32(), r.int32()
+	m.epoch, m.previousEpoch = r.int32(), r.int32()
 	if m.stage = stage(r.uint()); m.stage > unreleased {
 		r.fail()
 	}
-	for _, grants := range []*[]grant{&m.has, &m.loses} {
+	for _, grants := range []*[]ownedPartition{&m.assigned, &m.pendingRevocation} {
 		for range r.count() {
-			*grants = append(*grants, grant{r.partition(), r.int32()})
+			*grants = append(*grants, ownedPartition{r.partition(), r.int32()})
 		}
 	}
 	for range r.count() {

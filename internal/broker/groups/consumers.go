@@ -13,30 +13,30 @@ import (
 // group.number. A consumer is immutable except for expires, revision and resolved; put replaces it.
 // group.mu protects everything.
 type consumers struct {
-	assigned int32  // epoch of the target assignments
-	assignor string // assignor of the target assignments
-	members  map[string]*consumer
-	static   map[string]string    // instance id → member id
-	holders  map[Partition]string // partition → member that owns it or has not revoked it yet
-	// counts is the number of partitions of each subscribed topic in the target assignments.
-	counts   map[engine.TopicID]int32
-	revision uint64 // Topics.Revision when counts was computed
+	assignmentEpoch int32  // epoch of the target assignments
+	assignor        string // assignor of the target assignments
+	members         map[string]*consumer
+	static          map[string]string    // instance id → member id
+	owners          map[Partition]string // partition → member that owns it or has not revoked it yet
+	// partitionCounts is the number of partitions of each subscribed topic in the target assignments.
+	partitionCounts map[engine.TopicID]int32
+	revision        uint64 // Topics.Revision when counts was computed
 
-	// Versions of the state in memory and in the journal; see durableLocked.
-	version, stored uint64
-	changed         map[string]bool // members changed or removed since the last write
-	writing         chan struct{}   // closed when the write in progress ends
-	failed          error
+	// Versions of the state in memory and in the journal; see waitDurableLocked.
+	version, storedVersion uint64
+	changed                map[string]bool // members changed or removed since the last write
+	writing                chan struct{}   // closed when the write in progress ends
+	failed                 error
 
-	bytes int           // memory of the members of this group
-	all   *atomic.Int64 // memory of the members of all groups
+	bytes      int           // memory of the members of this group
+	totalBytes *atomic.Int64 // memory of the members of all groups
 }
 
 // stage is the progress of a member towards its target.
 type stage uint8
 
 const (
-	settled    stage = iota // the member has its target
+	reconciled stage = iota // the member has its target
 	revoking                // the member must revoke partitions first
 	unreleased              // other members still own partitions of its target
 )
@@ -44,16 +44,16 @@ const (
 // consumer is a member of a group with the consumer protocol.
 type consumer struct {
 	id, instance, client, host, rack string
-	rebalance                        time.Duration
+	rebalanceTimeout                 time.Duration
 	assignor                         string // "" for the coordinator's choice
 	subscription
 	topics []engine.TopicID // topics of the subscription, sorted
 
-	epoch, previous int32
-	stage           stage
-	has             map[Partition]int32 // assigned partition → epoch of its assignment
-	loses           map[Partition]int32 // partitions that the member must revoke
-	target          []Partition         // sorted
+	epoch, previousEpoch int32
+	stage                stage
+	assigned             map[Partition]int32 // assigned partition → epoch of its assignment
+	pendingRevocation    map[Partition]int32 // partitions that the member must revoke
+	target               []Partition         // sorted
 
 	revision uint64    // Topics.Revision when the subscription was resolved
 	resolved time.Time // time when the subscription was resolved
@@ -66,22 +66,22 @@ func (m *consumer) size() (n int) {
 	for _, name := range m.names {
 		n += len(name)
 	}
-	return n + len(m.pattern)*64 + 64*(len(m.has)+len(m.loses)+len(m.target)) + 16*len(m.topics)
+	return n + len(m.pattern)*64 + 64*(len(m.assigned)+len(m.pendingRevocation)+len(m.target)) + 16*len(m.topics)
 }
 
-// charge adds (by = 1) or subtracts (by = -1) the memory of a member.
-func (cs *consumers) charge(m *consumer, by int) {
+// countBytes adds (by = 1) or subtracts (by = -1) the memory of a member.
+func (cs *consumers) countBytes(m *consumer, by int) {
 	n := by * m.size()
 	cs.bytes += n
-	cs.all.Add(int64(n))
+	cs.totalBytes.Add(int64(n))
 }
 
 func newConsumers(all *atomic.Int64) *consumers {
 	return &consumers{
-		all:      all,
-		assignor: assignorUniform,
-		members:  make(map[string]*consumer), static: make(map[string]string), holders: make(map[Partition]string),
-		counts: make(map[engine.TopicID]int32), changed: make(map[string]bool),
+		totalBytes: all,
+		assignor:   assignorUniform,
+		members:    make(map[string]*consumer), static: make(map[string]string), owners: make(map[Partition]string),
+		partitionCounts: make(map[engine.TopicID]int32), changed: make(map[string]bool),
 	}
 }
 
@@ -91,10 +91,10 @@ func (g *group) becomeConsumersLocked(join bool) error {
 		return nil
 	}
 	if !join || len(g.members) > 0 || len(g.pending) > 0 {
-		return ErrNotConsumers
+		return ErrNotConsumerProtocol
 	}
-	g.consumers = newConsumers(&g.shard.c.bytes)
-	g.consumers.assigned = g.number
+	g.consumers = newConsumers(&g.shard.c.memberBytes)
+	g.consumers.assignmentEpoch = g.number
 	g.phase = empty
 	return nil
 }
@@ -106,10 +106,10 @@ func (g *group) becomeClassicLocked() error {
 		switch cs := g.consumers; {
 		case len(cs.members) > 0:
 			return ErrProtocol
-		case cs.stored == cs.version:
+		case cs.storedVersion == cs.version:
 			g.consumers = nil
 		default:
-			if err := g.durableLocked(); err != nil {
+			if err := g.waitDurableLocked(); err != nil {
 				return err
 			}
 		}
@@ -125,49 +125,49 @@ func (g *group) occupiedLocked() bool {
 // put adds a member, or replaces its state.
 func (cs *consumers) put(m *consumer) {
 	if old := cs.members[m.id]; old != nil {
-		cs.charge(old, -1)
-		cs.release(old)
+		cs.countBytes(old, -1)
+		cs.releasePartitions(old)
 		if cs.static[old.instance] == old.id {
 			delete(cs.static, old.instance)
 		}
 	}
 	cs.members[m.id] = m
-	cs.charge(m, 1)
+	cs.countBytes(m, 1)
 	if m.instance != "" {
 		cs.static[m.instance] = m.id
 	}
-	for _, held := range []map[Partition]int32{m.has, m.loses} {
+	for _, held := range []map[Partition]int32{m.assigned, m.pendingRevocation} {
 		for p := range held {
-			cs.holders[p] = m.id
+			cs.owners[p] = m.id
 		}
 	}
-	cs.touch(m.id)
+	cs.markChanged(m.id)
 }
 
 // remove removes a member.
 func (cs *consumers) remove(m *consumer) {
-	cs.charge(m, -1)
-	cs.release(m)
+	cs.countBytes(m, -1)
+	cs.releasePartitions(m)
 	delete(cs.members, m.id)
 	if cs.static[m.instance] == m.id {
 		delete(cs.static, m.instance)
 	}
-	cs.touch(m.id)
+	cs.markChanged(m.id)
 }
 
-// release frees the partitions that a member owns.
-func (cs *consumers) release(m *consumer) {
-	for _, held := range []map[Partition]int32{m.has, m.loses} {
+// releasePartitions frees the partitions that a member owns.
+func (cs *consumers) releasePartitions(m *consumer) {
+	for _, held := range []map[Partition]int32{m.assigned, m.pendingRevocation} {
 		for p := range held {
-			if cs.holders[p] == m.id {
-				delete(cs.holders, p)
+			if cs.owners[p] == m.id {
+				delete(cs.owners, p)
 			}
 		}
 	}
 }
 
-// touch records a change that must be stored; id is the changed member, or "".
-func (cs *consumers) touch(id string) {
+// markChanged records a change that must be stored; id is the changed member, or "".
+func (cs *consumers) markChanged(id string) {
 	cs.version++
 	if id != "" {
 		cs.changed[id] = true
@@ -190,11 +190,11 @@ func (g *group) consumersStateLocked() string {
 	switch {
 	case len(cs.members) == 0:
 		return "Empty"
-	case g.number > cs.assigned:
+	case g.number > cs.assignmentEpoch:
 		return "Assigning"
 	}
 	for _, m := range cs.members {
-		if m.stage != settled || m.epoch != cs.assigned {
+		if m.stage != reconciled || m.epoch != cs.assignmentEpoch {
 			return "Reconciling"
 		}
 	}
@@ -203,7 +203,7 @@ func (g *group) consumersStateLocked() string {
 
 // unresolved reports whether the caller must resolve the topics of the member's subscription before
 // the heartbeat can be handled, and returns that subscription.
-func (cs *consumers) unresolved(req *ConsumerRequest, wanted *subscription, found *resolution) (subscription, bool) {
+func (cs *consumers) unresolved(req *ConsumerRequest, change *subscription, found *resolution) (subscription, bool) {
 	if req.Epoch < epochJoin {
 		return subscription{}, false
 	}
@@ -218,13 +218,14 @@ func (cs *consumers) unresolved(req *ConsumerRequest, wanted *subscription, foun
 		m = &consumer{}
 	}
 	of := m.subscription
-	if wanted != nil {
-		of = req.merge(&m.subscription, wanted)
+	if change != nil {
+		of = req.merge(&m.subscription, change)
 	}
-	if found != nil && found.of.equal(&of) {
+	if found != nil && found.subscription.equal(&of) {
 		return of, false
 	}
-	current := of.equal(&m.subscription) && m.revision == req.Topics.Revision() && time.Since(m.resolved) < refresh
+	current := of.equal(&m.subscription) && m.revision == req.Topics.Revision() &&
+		time.Since(m.resolved) < resolveInterval
 	return of, !current
 }
 

@@ -13,34 +13,34 @@ type storedConsumer struct {
 	rebalanceMillis                                     int64
 	names                                               []string
 	topics                                              []engine.TopicID
-	epoch, previous                                     int32
+	epoch, previousEpoch                                int32
 	stage                                               stage
-	has, loses                                          []grant
+	assigned, pendingRevocation                         []ownedPartition
 	target                                              []Partition
 }
 
-// grant is a partition and the epoch since which a member owns it.
-type grant struct {
+// ownedPartition is a partition and the epoch since which a member owns it.
+type ownedPartition struct {
 	Partition
 	since int32
 }
 
-// storedConsumers is the stored header of a group with the consumer protocol.
-type storedConsumers struct {
-	assigned int32
-	assignor string
+// consumersHeader is the stored header of a group with the consumer protocol.
+type consumersHeader struct {
+	assignmentEpoch int32
+	assignor        string
 }
 
-// durableLocked returns once all changes made so far are in the journal. It releases the mutex
+// waitDurableLocked returns once all changes made so far are in the journal. It releases the mutex
 // during the write. One caller writes for all that wait. If the write fails, memory is ahead of the
 // journal: the group is removed from memory, and the next call loads it again.
-func (g *group) durableLocked() error {
+func (g *group) waitDurableLocked() error {
 	cs := g.consumers
-	for want := cs.version; cs.stored < want; {
+	for want := cs.version; cs.storedVersion < want; {
 		switch {
 		case cs.failed != nil:
 			return cs.failed
-		case g.gone:
+		case g.removed:
 			return ErrClosed
 		case cs.writing != nil:
 			g.awaitWriteLocked(cs.writing)
@@ -53,11 +53,11 @@ func (g *group) durableLocked() error {
 
 // awaitWriteLocked releases the mutex until the write in progress ends.
 func (g *group) awaitWriteLocked(ended <-chan struct{}) {
-	g.writes++
+	g.writesInProgress++
 	g.mu.Unlock()
 	<-ended
 	g.mu.Lock()
-	g.writes--
+	g.writesInProgress--
 }
 
 // writeConsumersLocked writes the changes since the last write.
@@ -71,18 +71,18 @@ func (g *group) writeConsumersLocked() {
 	cs.writing = nil
 	close(ended)
 	if err != nil {
-		cs.failed, g.gone = err, true
-		time.AfterFunc(rereadAfter, g.reread)
+		cs.failed, g.removed = err, true
+		time.AfterFunc(reloadDelay, g.reload)
 		return
 	}
-	cs.stored = version
+	cs.storedVersion = version
 }
 
-// rereadAfter is the delay after which a group is loaded again after a failed write even without a
+// reloadDelay is the delay after which a group is loaded again after a failed write even without a
 // call, because the sessions of its members must end.
-const rereadAfter = 10 * time.Second
+const reloadDelay = 10 * time.Second
 
-func (g *group) reread() {
+func (g *group) reload() {
 	if again, err := g.shard.lock(g.key, false); err == nil {
 		again.unlock()
 	}
@@ -91,7 +91,10 @@ func (g *group) reread() {
 // consumersRecordLocked returns the record with the changes since the last write.
 func (g *group) consumersRecordLocked() []byte {
 	cs := g.consumers
-	head := generation{number: g.number, consumers: &storedConsumers{assigned: cs.assigned, assignor: cs.assignor}}
+	head := generation{
+		number:    g.number,
+		consumers: &consumersHeader{assignmentEpoch: cs.assignmentEpoch, assignor: cs.assignor},
+	}
 	if len(cs.members) == 0 {
 		head.emptySince = time.Now().UnixMilli()
 	}
@@ -99,7 +102,7 @@ func (g *group) consumersRecordLocked() []byte {
 	var put []*storedConsumer
 	for id := range cs.changed {
 		if m := cs.members[id]; m != nil {
-			put = append(put, m.stored())
+			put = append(put, m.toStored())
 		} else {
 			gone = append(gone, id)
 		}
@@ -109,21 +112,22 @@ func (g *group) consumersRecordLocked() []byte {
 	return w.b
 }
 
-// stored returns the stored form of a member.
-func (m *consumer) stored() *storedConsumer {
+// toStored returns the stored form of a member.
+func (m *consumer) toStored() *storedConsumer {
 	return &storedConsumer{
 		id: m.id, instance: m.instance, client: m.client, host: m.host, rack: m.rack, assignor: m.assignor,
 		pattern:         m.pattern,
-		rebalanceMillis: m.rebalance.Milliseconds(), names: m.names, topics: m.topics,
-		epoch: m.epoch, previous: m.previous, stage: m.stage,
-		has: grants(m.has), loses: grants(m.loses), target: m.target,
+		rebalanceMillis: m.rebalanceTimeout.Milliseconds(), names: m.names, topics: m.topics,
+		epoch: m.epoch, previousEpoch: m.previousEpoch, stage: m.stage,
+		assigned: ownedPartitions(m.assigned), pendingRevocation: ownedPartitions(m.pendingRevocation),
+		target: m.target,
 	}
 }
 
-func grants(set map[Partition]int32) []grant {
-	all := make([]grant, 0, len(set))
+func ownedPartitions(set map[Partition]int32) []ownedPartition {
+	all := make([]ownedPartition, 0, len(set))
 	for _, p := range sortedPartitions(set) {
-		all = append(all, grant{p, set[p]})
+		all = append(all, ownedPartition{p, set[p]})
 	}
 	return all
 }
@@ -131,39 +135,41 @@ func grants(set map[Partition]int32) []grant {
 // restoreConsumersLocked restores a stored group. Its members have a full session timeout to send a
 // heartbeat, and a full rebalance timeout to revoke partitions.
 func (g *group) restoreConsumersLocked(stored *generation, members []*storedConsumer) {
-	cs := newConsumers(&g.shard.c.bytes)
+	cs := newConsumers(&g.shard.c.memberBytes)
 	g.consumers = cs
-	g.number, cs.assigned, cs.assignor = stored.number, stored.consumers.assigned, stored.consumers.assignor
+	g.number, cs.assignmentEpoch, cs.assignor = stored.number, stored.consumers.assignmentEpoch,
+		stored.consumers.assignor
 	now := time.Now()
 	for _, s := range members {
-		m := s.restored(now)
+		m := s.toConsumer(now)
 		cs.put(m)
 		for _, p := range m.target {
-			cs.counts[p.Topic]++ // every partition of a subscribed topic is in exactly one target
+			cs.partitionCounts[p.Topic]++ // every partition of a subscribed topic is in exactly one target
 		}
 	}
-	cs.stored = cs.version
+	cs.storedVersion = cs.version
 	clear(cs.changed)
 	g.setTimerLocked()
 }
 
-func (s *storedConsumer) restored(now time.Time) *consumer {
+func (s *storedConsumer) toConsumer(now time.Time) *consumer {
 	m := &consumer{
 		id: s.id, instance: s.instance, client: s.client, host: s.host, rack: s.rack, assignor: s.assignor,
-		rebalance: time.Duration(s.rebalanceMillis) * time.Millisecond, topics: s.topics,
-		epoch: s.epoch, previous: s.previous, stage: s.stage, target: slices.Clone(s.target),
-		has: make(map[Partition]int32), loses: make(map[Partition]int32), expires: now.Add(consumerSession),
+		rebalanceTimeout: time.Duration(s.rebalanceMillis) * time.Millisecond, topics: s.topics,
+		epoch: s.epoch, previousEpoch: s.previousEpoch, stage: s.stage, target: slices.Clone(s.target),
+		assigned: make(map[Partition]int32), pendingRevocation: make(map[Partition]int32),
+		expires: now.Add(consumerSessionTimeout),
 	}
 	m.names, m.pattern = s.names, s.pattern
 	m.matcher, _ = compile(s.pattern) // only valid patterns are stored
-	for _, g := range s.has {
-		m.has[g.Partition] = g.since
+	for _, g := range s.assigned {
+		m.assigned[g.Partition] = g.since
 	}
-	for _, g := range s.loses {
-		m.loses[g.Partition] = g.since
+	for _, g := range s.pendingRevocation {
+		m.pendingRevocation[g.Partition] = g.since
 	}
 	if m.stage == revoking {
-		m.revokeBy = now.Add(m.rebalance)
+		m.revokeBy = now.Add(m.rebalanceTimeout)
 	}
 	return m
 }

@@ -22,24 +22,24 @@ type Options struct {
 	// InitialDelay is how long the first rebalance of a group waits for more members; 0 means
 	// DefaultInitialDelay.
 	InitialDelay time.Duration
-	// Heartbeat is the heartbeat interval for members with the consumer protocol; 0 means
-	// DefaultHeartbeat.
-	Heartbeat time.Duration
+	// HeartbeatInterval is the heartbeat interval for members with the consumer protocol; 0 means
+	// DefaultHeartbeatInterval.
+	HeartbeatInterval time.Duration
 	// Logger logs failures of background work; nil means slog.Default().
 	Logger *slog.Logger
-	// Shared means that the members of an ensemble divide the journals among themselves: Open opens
+	// Ensemble means that the members of an ensemble divide the journals among themselves: Open opens
 	// no journal, AcquireJournal does.
-	Shared bool
+	Ensemble bool
 }
 
 // Coordinator coordinates the consumer groups of one cluster.
 type Coordinator struct {
-	shards    [shards]atomic.Pointer[shard] // nil while another member owns the journal
-	absent    *shard                        // shard without a journal, used in place of nil
-	producers producerIDs
-	opts      Options
-	log       *slog.Logger
-	bytes     atomic.Int64 // memory that the metadata of all members takes
+	shards      [shards]atomic.Pointer[shard] // nil while another member owns the journal
+	absentShard *shard                        // shard without a journal, used in place of nil
+	producers   producerIDs
+	opts        Options
+	log         *slog.Logger
+	memberBytes atomic.Int64 // memory that the metadata of all members takes
 
 	ctx    context.Context // context of background work, cancelled by Close
 	cancel context.CancelFunc
@@ -65,17 +65,17 @@ func Open(ctx context.Context, journals Journals, opts Options) (*Coordinator, e
 	if opts.InitialDelay == 0 {
 		opts.InitialDelay = DefaultInitialDelay
 	}
-	if opts.Heartbeat == 0 {
-		opts.Heartbeat = DefaultHeartbeat
+	if opts.HeartbeatInterval == 0 {
+		opts.HeartbeatInterval = DefaultHeartbeatInterval
 	}
 	c := &Coordinator{opts: opts, log: opts.Logger}
 	if c.log == nil {
 		c.log = slog.Default()
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	c.absent = &shard{c: c}
-	for i := 0; i < shards && !opts.Shared; i++ {
-		s, err := c.openShard(ctx, journals, journalOf(i))
+	c.absentShard = &shard{c: c}
+	for i := 0; i < shards && !opts.Ensemble; i++ {
+		s, err := c.openShard(ctx, journals, journalName(i))
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -84,8 +84,8 @@ func Open(ctx context.Context, journals Journals, opts Options) (*Coordinator, e
 	if err := c.openProducerIDs(ctx, journals); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	for _, s := range c.held() {
-		s.wake()
+	for _, s := range c.ownedShards() {
+		s.resumeGroups()
 	}
 	c.wg.Go(c.sweepLoop)
 	return c, nil
@@ -104,8 +104,8 @@ func (c *Coordinator) openShard(ctx context.Context, journals Journals, name str
 	return &shard{c: c, machine: machine, groups: make(map[Key]*group)}, nil
 }
 
-// wake loads the groups that had members before a restart and starts their timers.
-func (s *shard) wake() {
+// resumeGroups loads the groups that had members before a restart and starts their timers.
+func (s *shard) resumeGroups() {
 	s.machine.View().groups.Scan(func(_ string, item groupItem) bool {
 		if item.occupied() {
 			if g, err := s.lock(item.key, false); err == nil {
@@ -120,9 +120,9 @@ func (s *shard) wake() {
 // the next Open.
 func (c *Coordinator) Close() error {
 	c.cancel()
-	held := c.held()
+	held := c.ownedShards()
 	for _, s := range held {
-		s.end()
+		s.closeGroups()
 	}
 	c.wg.Wait()
 	var failed error
@@ -135,8 +135,8 @@ func (c *Coordinator) Close() error {
 	return failed
 }
 
-// end ends all calls that wait for a group of the shard, with ErrClosed.
-func (s *shard) end() {
+// closeGroups ends all calls that wait for a group of the shard, with ErrClosed.
+func (s *shard) closeGroups() {
 	s.mu.Lock()
 	all := s.groups
 	s.groups = nil
@@ -153,19 +153,19 @@ func (c *Coordinator) shard(key Key) *shard {
 	if s := c.shards[JournalOf(key)].Load(); s != nil {
 		return s
 	}
-	return c.absent
+	return c.absentShard
 }
 
 // lock returns a group with its mutex locked; the caller must call unlock. Without create it
 // returns ErrNoGroup for a group that does not exist.
 func (s *shard) lock(key Key, create bool) (*group, error) {
 	for {
-		g, err := s.find(key, create)
+		g, err := s.findGroup(key, create)
 		if err != nil {
 			return nil, err
 		}
 		g.mu.Lock()
-		if !g.gone {
+		if !g.removed {
 			return g, nil
 		}
 		g.mu.Unlock()
@@ -173,8 +173,8 @@ func (s *shard) lock(key Key, create bool) (*group, error) {
 	}
 }
 
-// find returns a group, and loads it if it is only stored.
-func (s *shard) find(key Key, create bool) (*group, error) {
+// findGroup returns a group, and loads it if it is only stored.
+func (s *shard) findGroup(key Key, create bool) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.machine == nil {
@@ -192,7 +192,7 @@ func (s *shard) find(key Key, create bool) (*group, error) {
 		if !create {
 			return nil, ErrNoGroup
 		}
-		if s.c.count() >= maxGroups {
+		if s.c.countGroups() >= maxGroups {
 			return nil, fmt.Errorf("%w: %d", ErrTooManyGroups, maxGroups)
 		}
 	}
@@ -216,17 +216,17 @@ func (s *shard) remove(g *group) {
 	s.mu.Unlock()
 }
 
-// count returns the number of stored groups.
-func (c *Coordinator) count() int {
+// countGroups returns the number of stored groups.
+func (c *Coordinator) countGroups() int {
 	n := 0
-	for _, s := range c.held() {
+	for _, s := range c.ownedShards() {
 		n += s.machine.View().groups.Len()
 	}
 	return n
 }
 
-// check validates the group id.
-func (k Key) check() error {
+// validate validates the group id.
+func (k Key) validate() error {
 	if k.Group == "" || len(k.Group) > maxGroupID {
 		return ErrGroupID
 	}

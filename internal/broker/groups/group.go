@@ -30,31 +30,31 @@ type group struct {
 	key   Key
 	shard *shard
 
-	mu    sync.Mutex
-	gone  bool // no longer in the shard's map
-	phase phase
+	mu      sync.Mutex
+	removed bool // no longer in the shard's map
+	phase   phase
 	// number is the generation id, or the group epoch of the consumer protocol. It increases when
 	// all members have joined.
-	number       int32
-	protocolType string
-	protocol     string // chosen for the generation
-	leader       string // a member's id
-	members      map[string]*member
-	static       map[string]string    // instance id → member id
-	pending      map[string]time.Time // member id → expiry, for ids that were returned with ErrMemberID
-	support      map[string]int       // protocol name → number of members that support it
-	joined       uint64               // number of members that ever joined, to order them
-	bytes        int                  // size of the protocols of all members
+	number          int32
+	protocolType    string
+	protocol        string // chosen for the generation
+	leader          string // a member's id
+	members         map[string]*member
+	static          map[string]string    // instance id → member id
+	pending         map[string]time.Time // member id → expiry, for ids that were returned with ErrMemberIDRequired
+	protocolSupport map[string]int       // protocol name → number of members that support it
+	joinCount       uint64               // number of members that ever joined, to order them
+	memberBytes     int                  // size of the protocols of all members
 
 	deadline time.Time // end of preparing or completing
-	// initial is set during the first rebalance of an empty group: deadline moves while more
-	// members join, up to initialEnd.
-	initial    bool
-	initialEnd time.Time
-	company    bool // a member joined since the deadline was set
-	storing    bool // the leader's assignments are being written to the journal
-	emptied    bool // the last member left, and unlock must store that
-	writes     int  // writes to the journal in progress
+	// inInitialDelay is set during the first rebalance of an empty group: deadline moves while more
+	// members join, up to initialDelayEnd.
+	inInitialDelay   bool
+	initialDelayEnd  time.Time
+	memberJoined     bool // a member joined since the deadline was set
+	storing          bool // the leader's assignments are being written to the journal
+	storeEmpty       bool // the last member left, and unlock must store that
+	writesInProgress int  // writes to the journal in progress
 
 	timer *time.Timer // nil while no deadline exists
 
@@ -65,22 +65,22 @@ type group struct {
 
 // member is a member of a group with the classic protocol.
 type member struct {
-	id, instance, client, host string
-	seq                        uint64 // order of joining
-	session, rebalance         time.Duration
-	protocols                  []Protocol
-	assignment                 []byte
-	synced                     bool
-	expires                    time.Time // end of its session; ignored while the member waits for a response
-	join                       *waiter[JoinResult]
-	sync                       *waiter[SyncResult]
+	id, instance, client, host       string
+	joinOrder                        uint64 // order of joining
+	sessionTimeout, rebalanceTimeout time.Duration
+	protocols                        []Protocol
+	assignment                       []byte
+	synced                           bool
+	expires                          time.Time // end of its session; ignored while the member waits for a response
+	pendingJoin                      *waiter[JoinResult]
+	pendingSync                      *waiter[SyncResult]
 }
 
 func newGroup(s *shard, key Key) *group {
 	return &group{
 		key: key, shard: s,
 		members: make(map[string]*member), static: make(map[string]string),
-		pending: make(map[string]time.Time), support: make(map[string]int),
+		pending: make(map[string]time.Time), protocolSupport: make(map[string]int),
 	}
 }
 
@@ -97,24 +97,24 @@ func (g *group) restoreLocked(stored *generation) {
 		s := &stored.members[i]
 		m := &member{
 			id: s.id, instance: s.instance, client: s.client, host: s.host,
-			session:    time.Duration(s.sessionMillis) * time.Millisecond,
-			rebalance:  time.Duration(s.rebalanceMillis) * time.Millisecond,
-			protocols:  []Protocol{{Name: stored.protocol, Metadata: s.metadata}},
-			assignment: s.assignment, synced: true,
+			sessionTimeout:   time.Duration(s.sessionMillis) * time.Millisecond,
+			rebalanceTimeout: time.Duration(s.rebalanceMillis) * time.Millisecond,
+			protocols:        []Protocol{{Name: stored.protocol, Metadata: s.metadata}},
+			assignment:       s.assignment, synced: true,
 		}
-		m.expires = now.Add(m.session)
+		m.expires = now.Add(m.sessionTimeout)
 		g.addLocked(m)
 	}
 	g.setTimerLocked()
 }
 
-// storedLocked returns the stored form of the group.
-func (g *group) storedLocked() *generation {
+// toStoredLocked returns the stored form of the group.
+func (g *group) toStoredLocked() *generation {
 	stored := &generation{number: g.number, protocolType: g.protocolType, protocol: g.protocol, leader: g.leader}
 	for _, m := range g.inOrderLocked() {
 		stored.members = append(stored.members, storedMember{
 			id: m.id, instance: m.instance, client: m.client, host: m.host,
-			sessionMillis: m.session.Milliseconds(), rebalanceMillis: m.rebalance.Milliseconds(),
+			sessionMillis: m.sessionTimeout.Milliseconds(), rebalanceMillis: m.rebalanceTimeout.Milliseconds(),
 			metadata: m.metadata(g.protocol), assignment: m.assignment,
 		})
 	}
@@ -133,7 +133,7 @@ func (m *member) metadata(protocol string) []byte {
 // inOrderLocked returns the members in the order in which they joined.
 func (g *group) inOrderLocked() []*member {
 	return slices.SortedFunc(maps.Values(g.members), func(a, b *member) int {
-		if a.seq < b.seq {
+		if a.joinOrder < b.joinOrder {
 			return -1
 		}
 		return 1
@@ -141,13 +141,13 @@ func (g *group) inOrderLocked() []*member {
 }
 
 func (g *group) addLocked(m *member) {
-	g.joined++
-	m.seq = g.joined
+	g.joinCount++
+	m.joinOrder = g.joinCount
 	g.members[m.id] = m
 	if m.instance != "" {
 		g.static[m.instance] = m.id
 	}
-	g.supportLocked(m, 1)
+	g.countProtocolsLocked(m, 1)
 	if g.leader == "" {
 		g.leader = m.id
 	}
@@ -159,28 +159,28 @@ func (g *group) removeLocked(m *member, why error) {
 	if m.instance != "" && g.static[m.instance] == m.id {
 		delete(g.static, m.instance)
 	}
-	g.supportLocked(m, -1)
+	g.countProtocolsLocked(m, -1)
 	if g.leader == m.id {
 		g.leader = ""
 		if rest := g.inOrderLocked(); len(rest) > 0 {
 			g.leader = rest[0].id
 		}
 	}
-	m.answerJoin(JoinResult{MemberID: m.id}, why)
-	m.answerSync(SyncResult{}, why)
+	m.respondJoin(JoinResult{MemberID: m.id}, why)
+	m.respondSync(SyncResult{}, why)
 }
 
-// supportLocked adds (by = 1) or removes (by = -1) the protocols of a member in the group's
+// countProtocolsLocked adds (by = 1) or removes (by = -1) the protocols of a member in the group's
 // counters.
-func (g *group) supportLocked(m *member, by int) {
-	g.bytes += by * size(m.protocols)
-	g.shard.c.bytes.Add(int64(by * size(m.protocols)))
+func (g *group) countProtocolsLocked(m *member, by int) {
+	g.memberBytes += by * size(m.protocols)
+	g.shard.c.memberBytes.Add(int64(by * size(m.protocols)))
 	for i, p := range m.protocols {
 		if slices.ContainsFunc(m.protocols[:i], func(q Protocol) bool { return q.Name == p.Name }) {
 			continue // listed twice
 		}
-		if g.support[p.Name] += by; g.support[p.Name] == 0 {
-			delete(g.support, p.Name)
+		if g.protocolSupport[p.Name] += by; g.protocolSupport[p.Name] == 0 {
+			delete(g.protocolSupport, p.Name)
 		}
 	}
 }
@@ -188,8 +188,8 @@ func (g *group) supportLocked(m *member, by int) {
 // unlock releases the lock of a group. If the last member has left, unlock stores that first. It
 // removes an unused group from memory.
 func (g *group) unlock() {
-	if g.emptied {
-		g.emptied = false
+	if g.storeEmpty {
+		g.storeEmpty = false
 		if err := g.writeLocked(g.emptyRecordLocked()); err != nil && !errors.Is(err, ErrClosed) {
 			g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn,
 				"storing the end of a consumer group's generation failed; after a restart the coordinator waits "+
@@ -198,8 +198,8 @@ func (g *group) unlock() {
 		}
 	}
 	g.setTimerLocked()
-	idle := !g.occupiedLocked() && len(g.pending) == 0 && g.writes == 0
-	g.gone = g.gone || idle
+	idle := !g.occupiedLocked() && len(g.pending) == 0 && g.writesInProgress == 0
+	g.removed = g.removed || idle
 	g.mu.Unlock()
 	if idle {
 		g.shard.remove(g)
@@ -209,12 +209,12 @@ func (g *group) unlock() {
 // writeLocked releases the group's mutex while it writes records to the journal. The group stays in
 // memory during that time; everything else may have changed on return.
 func (g *group) writeLocked(decide func(*state) ([][]byte, error)) error {
-	g.writes++
+	g.writesInProgress++
 	g.setTimerLocked()
 	g.mu.Unlock()
 	err := g.shard.update(decide)
 	g.mu.Lock()
-	g.writes--
+	g.writesInProgress--
 	return err
 }
 
@@ -223,7 +223,7 @@ func (g *group) writeLocked(decide func(*state) ([][]byte, error)) error {
 func (g *group) storeLocked() error {
 	number := g.number
 	w := newRecord(recordGeneration, g.key)
-	w.generation(g.storedLocked())
+	w.generation(g.toStoredLocked())
 	return g.writeLocked(func(s *state) ([][]byte, error) {
 		if item, ok := s.groups.Get(g.key.path()); ok && item.stored.number > number {
 			return nil, nil
@@ -250,35 +250,35 @@ func (g *group) emptyRecordLocked() func(*state) ([][]byte, error) {
 
 // closeLocked ends all calls that wait for the group, with ErrClosed.
 func (g *group) closeLocked() {
-	g.gone = true
+	g.removed = true
 	if g.timer != nil {
 		g.timer.Stop()
 	}
 	for _, m := range g.members {
-		m.answerJoin(JoinResult{MemberID: m.id}, ErrClosed)
-		m.answerSync(SyncResult{}, ErrClosed)
+		m.respondJoin(JoinResult{MemberID: m.id}, ErrClosed)
+		m.respondSync(SyncResult{}, ErrClosed)
 	}
 }
 
 // waiter is a call that waits for a response. It gets at most one.
 type waiter[T any] struct {
-	member string // id of the member on whose behalf the call waits
-	result chan answer[T]
+	memberID string // id of the member on whose behalf the call waits
+	response chan response[T]
 }
 
-type answer[T any] struct {
+type response[T any] struct {
 	value T
 	err   error
 }
 
 func newWaiter[T any](member string) *waiter[T] {
-	return &waiter[T]{member: member, result: make(chan answer[T], 1)}
+	return &waiter[T]{memberID: member, response: make(chan response[T], 1)}
 }
 
 // wait returns the response. When ctx ends first it calls left and returns ctx's error.
 func (w *waiter[T]) wait(ctx context.Context, left func()) (T, error) {
 	select {
-	case a := <-w.result:
+	case a := <-w.response:
 		return a.value, a.err
 	case <-ctx.Done():
 		left()
@@ -287,24 +287,24 @@ func (w *waiter[T]) wait(ctx context.Context, left func()) (T, error) {
 	}
 }
 
-func (m *member) answerJoin(result JoinResult, err error) {
-	if m.join != nil {
-		m.join.result <- answer[JoinResult]{result, err}
-		m.join = nil
-		m.expires = time.Now().Add(m.session)
+func (m *member) respondJoin(result JoinResult, err error) {
+	if m.pendingJoin != nil {
+		m.pendingJoin.response <- response[JoinResult]{result, err}
+		m.pendingJoin = nil
+		m.expires = time.Now().Add(m.sessionTimeout)
 	}
 }
 
-func (m *member) answerSync(result SyncResult, err error) {
-	if m.sync != nil {
-		m.sync.result <- answer[SyncResult]{result, err}
-		m.sync = nil
-		m.expires = time.Now().Add(m.session)
+func (m *member) respondSync(result SyncResult, err error) {
+	if m.pendingSync != nil {
+		m.pendingSync.response <- response[SyncResult]{result, err}
+		m.pendingSync = nil
+		m.expires = time.Now().Add(m.sessionTimeout)
 	}
 }
 
-// waits reports whether a call waits on behalf of the member, which proves that it is alive.
-func (m *member) waits() bool { return m.join != nil || m.sync != nil }
+// isWaiting reports whether a call waits on behalf of the member, which proves that it is alive.
+func (m *member) isWaiting() bool { return m.pendingJoin != nil || m.pendingSync != nil }
 
-// heard restarts a member's session timeout.
-func (m *member) heard() { m.expires = time.Now().Add(m.session) }
+// renewSession restarts a member's session timeout.
+func (m *member) renewSession() { m.expires = time.Now().Add(m.sessionTimeout) }

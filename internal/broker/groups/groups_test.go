@@ -13,8 +13,8 @@ import (
 	"freshet/internal/storage/pebble/pebbletest"
 )
 
-// world is a coordinator over an in-memory engine, inside a synctest bubble.
-type world struct {
+// harness is a coordinator over an in-memory engine, inside a synctest bubble.
+type harness struct {
 	*testing.T
 	engine engine.Engine
 	*groups.Coordinator
@@ -22,11 +22,11 @@ type world struct {
 }
 
 // inBubble runs a test with its own world.
-func inBubble(t *testing.T, test func(w *world)) {
+func inBubble(t *testing.T, test func(w *harness)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newBubbleWorld(t)
+		w := newBubbleHarness(t)
 		test(w)
 		if err := errors.Join(w.Coordinator.Close(), w.engine.Close()); err != nil {
 			t.Error(err)
@@ -34,19 +34,19 @@ func inBubble(t *testing.T, test func(w *world)) {
 	})
 }
 
-// newBubbleWorld returns a world inside a bubble; the caller closes coordinator and engine.
-func newBubbleWorld(t *testing.T) *world {
+// newBubbleHarness returns a world inside a bubble; the caller closes coordinator and engine.
+func newBubbleHarness(t *testing.T) *harness {
 	t.Helper()
 	e, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, engine: e, key: groups.Key{Tenant: "public", Group: "g"}}
+	w := &harness{T: t, engine: e, key: groups.Key{Tenant: "public", Group: "g"}}
 	w.open()
 	return w
 }
 
-func (w *world) open() {
+func (w *harness) open() {
 	w.Helper()
 	c, err := groups.Open(w.Context(), w.engine, groups.Options{})
 	if err != nil {
@@ -56,7 +56,7 @@ func (w *world) open() {
 }
 
 // restart closes the coordinator and opens it again on the same journals.
-func (w *world) restart() {
+func (w *harness) restart() {
 	w.Helper()
 	if err := w.Coordinator.Close(); err != nil {
 		w.Fatal(err)
@@ -66,8 +66,8 @@ func (w *world) restart() {
 
 func request(id string, protocols ...string) *groups.JoinRequest {
 	r := &groups.JoinRequest{
-		MemberID: id, ClientID: "client", ClientHost: "/127.0.0.1", Session: 10 * time.Second,
-		Rebalance: time.Minute, Type: "consumer",
+		MemberID: id, ClientID: "client", ClientHost: "/127.0.0.1", SessionTimeout: 10 * time.Second,
+		RebalanceTimeout: time.Minute, Type: "consumer",
 	}
 	if len(protocols) == 0 {
 		protocols = []string{"range"}
@@ -91,7 +91,7 @@ type outcome struct {
 }
 
 // join calls Join in the background.
-func (w *world) join(req *groups.JoinRequest) <-chan outcome {
+func (w *harness) join(req *groups.JoinRequest) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
 		result, err := w.Join(w.Context(), w.key, req)
@@ -101,7 +101,7 @@ func (w *world) join(req *groups.JoinRequest) <-chan outcome {
 }
 
 // joined returns the results of joins and fails the test if one failed.
-func (w *world) joined(joins ...<-chan outcome) []groups.JoinResult {
+func (w *harness) joined(joins ...<-chan outcome) []groups.JoinResult {
 	w.Helper()
 	results := make([]groups.JoinResult, len(joins))
 	for i, j := range joins {
@@ -115,7 +115,7 @@ func (w *world) joined(joins ...<-chan outcome) []groups.JoinResult {
 }
 
 // sync requests the assignments of all members; the leader assigns each member its own id.
-func (w *world) sync(results ...groups.JoinResult) {
+func (w *harness) sync(results ...groups.JoinResult) {
 	w.Helper()
 	type synced struct {
 		i      int
@@ -148,7 +148,7 @@ func (w *world) sync(results ...groups.JoinResult) {
 }
 
 // stable creates a stable group of new members.
-func (w *world) stable(reqs ...*groups.JoinRequest) []groups.JoinResult {
+func (w *harness) stable(reqs ...*groups.JoinRequest) []groups.JoinResult {
 	w.Helper()
 	joins := make([]<-chan outcome, len(reqs))
 	for i, r := range reqs {
@@ -160,7 +160,7 @@ func (w *world) stable(reqs ...*groups.JoinRequest) []groups.JoinResult {
 	return results
 }
 
-func (w *world) wantState(want string, members int) {
+func (w *harness) wantState(want string, members int) {
 	w.Helper()
 	d, err := w.Describe(w.key)
 	if err != nil || d.State != want || len(d.Members) != members {
@@ -168,7 +168,7 @@ func (w *world) wantState(want string, members int) {
 	}
 }
 
-func (w *world) wantError(err, want error) {
+func (w *harness) wantError(err, want error) {
 	w.Helper()
 	if !errors.Is(err, want) {
 		w.Fatalf("error is %v, want %v", err, want)
@@ -176,7 +176,7 @@ func (w *world) wantError(err, want error) {
 }
 
 func TestMembersGetTheirAssignments(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		results := w.stable(request(""), request(""), request(""))
 		for i, r := range results {
 			if r.Generation != 1 || r.Leader != results[0].MemberID || r.Protocol != "range" {
@@ -197,10 +197,10 @@ func TestMembersGetTheirAssignments(t *testing.T) {
 	})
 }
 
-// TestFirstMembersWaitForCompany checks that a member that joins within the initial delay is in the
+// TestFirstRebalanceWaitsForMoreMembers checks that a member that joins within the initial delay is in the
 // first generation.
-func TestFirstMembersWaitForCompany(t *testing.T) {
-	inBubble(t, func(w *world) {
+func TestFirstRebalanceWaitsForMoreMembers(t *testing.T) {
+	inBubble(t, func(w *harness) {
 		start := time.Now()
 		first := w.join(request(""))
 		time.Sleep(groups.DefaultInitialDelay - time.Millisecond)
@@ -217,7 +217,7 @@ func TestFirstMembersWaitForCompany(t *testing.T) {
 }
 
 func TestNewMemberRebalances(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		one := w.stable(request(""))[0]
 		second := w.join(request(""))
 		synctest.Wait()
@@ -236,7 +236,7 @@ func TestNewMemberRebalances(t *testing.T) {
 // TestSilentMemberIsDropped checks that the end of a member's session starts a rebalance, and that
 // a member that does not rejoin is removed too.
 func TestSilentMemberIsDropped(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		results := w.stable(request(""), request(""))
 		stop := w.beat(results[0])
 		time.Sleep(11 * time.Second)
@@ -253,7 +253,7 @@ func TestSilentMemberIsDropped(t *testing.T) {
 }
 
 // beat sends heartbeats for a member until the returned function is called.
-func (w *world) beat(r groups.JoinResult) (stop func()) {
+func (w *harness) beat(r groups.JoinResult) (stop func()) {
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan struct{})
 	go func() {
@@ -269,8 +269,8 @@ func (w *world) beat(r groups.JoinResult) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-func TestWhoDoesNotJoinAgainIsDropped(t *testing.T) {
-	inBubble(t, func(w *world) {
+func TestMemberThatDoesNotRejoinIsRemoved(t *testing.T) {
+	inBubble(t, func(w *harness) {
 		old := w.stable(request(""))[0]
 		stop := w.beat(old) // alive, but ignores the rebalance
 		defer stop()
@@ -285,8 +285,8 @@ func TestWhoDoesNotJoinAgainIsDropped(t *testing.T) {
 	})
 }
 
-func TestWhoDoesNotSyncIsDropped(t *testing.T) {
-	inBubble(t, func(w *world) {
+func TestMemberThatDoesNotSyncIsRemoved(t *testing.T) {
+	inBubble(t, func(w *harness) {
 		a := w.join(request(""))
 		synctest.Wait()
 		results := w.joined(a, w.join(request("")))
@@ -304,11 +304,11 @@ func TestWhoDoesNotSyncIsDropped(t *testing.T) {
 }
 
 func TestMemberIDIsNeeded(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		req := request("")
-		req.NeedsID = true
+		req.RequireMemberID = true
 		result, err := w.Join(w.Context(), w.key, req)
-		w.wantError(err, groups.ErrMemberID)
+		w.wantError(err, groups.ErrMemberIDRequired)
 		if result.MemberID == "" {
 			w.Fatal("got no member id, want one")
 		}
@@ -322,11 +322,11 @@ func TestMemberIDIsNeeded(t *testing.T) {
 // TestIDThatIsNeverUsed checks that a returned member id that no client uses leaves no group
 // behind.
 func TestIDThatIsNeverUsed(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		req := request("")
-		req.NeedsID = true
+		req.RequireMemberID = true
 		result, err := w.Join(w.Context(), w.key, req)
-		w.wantError(err, groups.ErrMemberID)
+		w.wantError(err, groups.ErrMemberIDRequired)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		_, err = w.Join(w.Context(), w.key, request(result.MemberID))
@@ -337,8 +337,8 @@ func TestIDThatIsNeverUsed(t *testing.T) {
 	})
 }
 
-func TestProtocolsMustMeet(t *testing.T) {
-	inBubble(t, func(w *world) {
+func TestMembersNeedACommonProtocol(t *testing.T) {
+	inBubble(t, func(w *harness) {
 		a := w.join(request("", "range", "sticky"))
 		synctest.Wait()
 		b := w.join(request("", "sticky", "range"))
@@ -359,8 +359,8 @@ func TestProtocolsMustMeet(t *testing.T) {
 	})
 }
 
-func TestStaticMemberTakesItsPlace(t *testing.T) {
-	inBubble(t, func(w *world) {
+func TestStaticMemberIsReplaced(t *testing.T) {
+	inBubble(t, func(w *harness) {
 		results := w.stable(static("", "one"), static("", "two"))
 		again, err := w.Join(w.Context(), w.key, static("", "two"))
 		w.wantError(err, nil)
@@ -369,7 +369,7 @@ func TestStaticMemberTakesItsPlace(t *testing.T) {
 				again.Generation)
 		}
 		w.wantState("Stable", 2)
-		w.wantError(w.Heartbeat(w.key, results[1].MemberID, "two", 1), groups.ErrFenced)
+		w.wantError(w.Heartbeat(w.key, results[1].MemberID, "two", 1), groups.ErrFencedInstance)
 		got, err := w.Sync(w.Context(), w.key,
 			&groups.SyncRequest{MemberID: again.MemberID, InstanceID: "two", Generation: 1})
 		if want := "for " + results[1].MemberID; err != nil || string(got.Assignment) != want {
@@ -389,16 +389,16 @@ func TestStaticMemberTakesItsPlace(t *testing.T) {
 }
 
 func TestLeavingMembers(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		results := w.stable(request(""), static("", "two"), request(""))
 		failed, err := w.Leave(w.key,
-			[]groups.Leaver{{MemberID: results[2].MemberID}, {InstanceID: "two"}, {MemberID: "stranger"}})
+			[]groups.LeavingMember{{MemberID: results[2].MemberID}, {InstanceID: "two"}, {MemberID: "stranger"}})
 		if err != nil || failed[0] != nil || failed[1] != nil || !errors.Is(failed[2], groups.ErrUnknownMember) {
 			w.Fatalf("leaving: %v, %v; want only the stranger to fail", failed, err)
 		}
 		w.wantState("PreparingRebalance", 1)
 		w.sync(w.joined(w.join(request(results[0].MemberID)))...)
-		_, err = w.Leave(w.key, []groups.Leaver{{MemberID: results[0].MemberID}})
+		_, err = w.Leave(w.key, []groups.LeavingMember{{MemberID: results[0].MemberID}})
 		w.wantError(err, nil)
 		w.wantState("Empty", 0)
 		w.restart()
@@ -411,7 +411,7 @@ func TestLeavingMembers(t *testing.T) {
 
 // TestRestartKeepsStableGroups checks that generation, members and assignments survive a restart.
 func TestRestartKeepsStableGroups(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		results := w.stable(request(""), request(""))
 		w.restart()
 		w.wantState("Stable", 2)
@@ -429,8 +429,8 @@ func TestRestartKeepsStableGroups(t *testing.T) {
 	})
 }
 
-func TestCloseAnswersWhoWaits(t *testing.T) {
-	inBubble(t, func(w *world) {
+func TestCloseEndsWaitingCalls(t *testing.T) {
+	inBubble(t, func(w *harness) {
 		waiting := w.join(request(""))
 		synctest.Wait()
 		w.wantError(w.Coordinator.Close(), nil)
@@ -442,7 +442,7 @@ func TestCloseAnswersWhoWaits(t *testing.T) {
 }
 
 func TestWaitingCallerThatLeaves(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		old := w.stable(request(""))[0]
 		stop := w.beat(old)
 		defer stop()
@@ -474,9 +474,9 @@ func TestRebalanceTimeouts(t *testing.T) {
 		"longest": math.MaxInt32 * time.Millisecond,
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(w *world) {
+			inBubble(t, func(w *harness) {
 				req := request("")
-				req.Rebalance = timeout
+				req.RebalanceTimeout = timeout
 				joined := w.joined(w.join(req))
 				time.Sleep(5 * time.Second) // the leader may take some time to assign
 				w.sync(joined...)

@@ -13,32 +13,32 @@ import (
 // heartbeatLocked handles a heartbeat of the consumer protocol: the member joins or is known, its
 // subscription may change, targets are computed if the group's epoch has increased, and the member
 // moves one step towards its target. A rejected request changes nothing.
-func (g *group) heartbeatLocked(req *ConsumerRequest, wanted *subscription, found *resolution) (ConsumerResult, error) {
+func (g *group) heartbeatLocked(req *ConsumerRequest, change *subscription, found *resolution) (ConsumerResult, error) {
 	cs := g.consumers
-	before, replaced, err := cs.find(req)
+	before, replaced, err := cs.findMember(req)
 	if err != nil {
 		return ConsumerResult{}, err
 	}
-	m := cs.begin(req, before, replaced)
-	m.describe(req, wanted, found)
+	m := cs.memberState(req, before, replaced)
+	m.applyRequest(req, change, found)
 	isNew := before == nil && replaced == nil
 	bump := isNew || before != nil && !slices.Equal(before.topics, m.topics) || replaced != nil &&
 		!slices.Equal(replaced.topics, m.topics)
 
-	if bump && (cs.bytes+m.size() > maxGroupBytes || cs.all.Load()+int64(m.size()) > maxBytes) {
+	if bump && (cs.bytes+m.size() > maxGroupBytes || cs.totalBytes.Load()+int64(m.size()) > maxClusterBytes) {
 		return ConsumerResult{}, ErrGroupFull
 	}
-	assignor := cs.vote(m, replaced)
-	counts := cs.counts
-	if revision := req.Topics.Revision(); bump || revision != cs.revision || g.number > cs.assigned {
-		if counts, err = g.countLocked(req.Topics, m, replaced, bump); err != nil {
+	assignor := cs.chooseAssignor(m, replaced)
+	counts := cs.partitionCounts
+	if revision := req.Topics.Revision(); bump || revision != cs.revision || g.number > cs.assignmentEpoch {
+		if counts, err = g.countPartitionsLocked(req.Topics, m, replaced, bump); err != nil {
 			return ConsumerResult{}, err
 		}
 		cs.revision = revision
 	}
-	if bump || assignor != cs.assignor || !maps.Equal(counts, cs.counts) {
+	if bump || assignor != cs.assignor || !maps.Equal(counts, cs.partitionCounts) {
 		g.number++
-		cs.touch("")
+		cs.markChanged("")
 	}
 	if replaced != nil {
 		cs.remove(replaced)
@@ -48,23 +48,23 @@ func (g *group) heartbeatLocked(req *ConsumerRequest, wanted *subscription, foun
 	} else {
 		before.revision, before.resolved = m.revision, m.resolved
 	}
-	if g.number > cs.assigned {
+	if g.number > cs.assignmentEpoch {
 		cs.assign(g.number, assignor, counts)
 	}
 	m = g.reconcileLocked(cs.members[m.id], req.Owned)
-	m.expires = time.Now().Add(consumerSession)
+	m.expires = time.Now().Add(consumerSessionTimeout)
 
-	result := ConsumerResult{MemberID: m.id, Epoch: m.epoch, Interval: g.shard.c.opts.Heartbeat}
-	full := req.Epoch == epochJoin || req.Rebalance >= 0 && wanted != nil && req.Owned != nil
-	if full || before == nil || !maps.Equal(before.has, m.has) {
-		result.Told, result.Assignment = true, sortedPartitions(m.has)
+	result := ConsumerResult{MemberID: m.id, Epoch: m.epoch, HeartbeatInterval: g.shard.c.opts.HeartbeatInterval}
+	full := req.Epoch == epochJoin || req.RebalanceTimeout >= 0 && change != nil && req.Owned != nil
+	if full || before == nil || !maps.Equal(before.assigned, m.assigned) {
+		result.HasAssignment, result.Assignment = true, sortedPartitions(m.assigned)
 	}
 	return result, nil
 }
 
-// find returns the member of a request, or else the member with the same instance id that it
+// findMember returns the member of a request, or else the member with the same instance id that it
 // replaces. It returns neither for a new member.
-func (cs *consumers) find(req *ConsumerRequest) (m, replaced *consumer, err error) {
+func (cs *consumers) findMember(req *ConsumerRequest) (m, replaced *consumer, err error) {
 	m = cs.members[req.MemberID]
 	if req.InstanceID != "" {
 		current := cs.members[cs.static[req.InstanceID]]
@@ -72,9 +72,9 @@ func (cs *consumers) find(req *ConsumerRequest) (m, replaced *consumer, err erro
 		case current == nil && req.Epoch != epochJoin:
 			return nil, nil, ErrUnknownMember
 		case current != nil && current.id != req.MemberID && req.Epoch != epochJoin:
-			return nil, nil, ErrFenced
+			return nil, nil, ErrFencedInstance
 		case current != nil && current.id != req.MemberID && current.epoch != epochLeaveStatic:
-			return nil, nil, fmt.Errorf("%w: member %s uses it", ErrUnreleased, current.id)
+			return nil, nil, fmt.Errorf("%w: member %s uses it", ErrUnreleasedInstance, current.id)
 		case current != nil && current.id != req.MemberID:
 			return nil, current, nil
 		}
@@ -97,37 +97,37 @@ func (m *consumer) checkEpoch(req *ConsumerRequest) error {
 	if req.Epoch == m.epoch {
 		return nil
 	}
-	if req.Epoch == m.previous && req.Epoch < m.epoch && req.Owned != nil {
-		if !slices.ContainsFunc(req.Owned, func(p Partition) bool { _, ok := m.has[p]; return !ok }) {
+	if req.Epoch == m.previousEpoch && req.Epoch < m.epoch && req.Owned != nil {
+		if !slices.ContainsFunc(req.Owned, func(p Partition) bool { _, ok := m.assigned[p]; return !ok }) {
 			return nil
 		}
 	}
 	return fmt.Errorf("%w: request has epoch %d, member has %d", ErrFencedEpoch, req.Epoch, m.epoch)
 }
 
-// begin returns the state of the member before the request is applied. A member that joins owns no
+// memberState returns the state of the member before the request is applied. A member that joins owns no
 // partitions even if it is known; a replacement of a static member inherits its assignment.
-func (cs *consumers) begin(req *ConsumerRequest, before, replaced *consumer) *consumer {
+func (cs *consumers) memberState(req *ConsumerRequest, before, replaced *consumer) *consumer {
 	m := &consumer{id: req.MemberID}
 	switch {
 	case replaced != nil:
 		*m = *replaced
-		m.id, m.epoch, m.previous, m.stage, m.loses = req.MemberID, 0, 0, settled, nil
+		m.id, m.epoch, m.previousEpoch, m.stage, m.pendingRevocation = req.MemberID, 0, 0, reconciled, nil
 	case before != nil:
 		*m = *before
 		if req.Epoch == epochJoin {
-			m.epoch, m.previous, m.stage, m.has, m.loses = 0, 0, settled, nil, nil
+			m.epoch, m.previousEpoch, m.stage, m.assigned, m.pendingRevocation = 0, 0, reconciled, nil, nil
 		}
 	}
-	m.expires, m.revokeBy = time.Now().Add(consumerSession), time.Time{}
+	m.expires, m.revokeBy = time.Now().Add(consumerSessionTimeout), time.Time{}
 	if before != nil && m.stage == revoking {
 		m.revokeBy = before.revokeBy
 	}
 	return m
 }
 
-// describe copies the member's description from the request.
-func (m *consumer) describe(req *ConsumerRequest, wanted *subscription, found *resolution) {
+// applyRequest copies the member's description from the request.
+func (m *consumer) applyRequest(req *ConsumerRequest, change *subscription, found *resolution) {
 	m.client, m.host = req.ClientID, req.ClientHost
 	if req.InstanceID != "" {
 		m.instance = req.InstanceID
@@ -135,17 +135,17 @@ func (m *consumer) describe(req *ConsumerRequest, wanted *subscription, found *r
 	if req.Rack != "" {
 		m.rack = req.Rack
 	}
-	if req.Rebalance >= 0 {
-		m.rebalance = req.Rebalance
+	if req.RebalanceTimeout >= 0 {
+		m.rebalanceTimeout = req.RebalanceTimeout
 	}
 	if req.Assignor != "" {
 		m.assignor = req.Assignor
 	}
-	if wanted != nil {
-		m.subscription = req.merge(&m.subscription, wanted)
+	if change != nil {
+		m.subscription = req.merge(&m.subscription, change)
 	}
 	if found != nil {
-		m.topics, m.revision, m.resolved = found.topics, found.revision, found.at
+		m.topics, m.revision, m.resolved = found.topics, found.revision, found.resolvedAt
 	}
 }
 
@@ -153,15 +153,17 @@ func (m *consumer) describe(req *ConsumerRequest, wanted *subscription, found *r
 func (m *consumer) sameStored(other *consumer) bool {
 	return m.id == other.id && m.instance == other.instance && m.client == other.client && m.host == other.host &&
 		m.rack == other.rack &&
-		m.rebalance == other.rebalance && m.assignor == other.assignor && m.subscription.equal(&other.subscription) &&
-		slices.Equal(m.topics, other.topics) && m.epoch == other.epoch && m.previous == other.previous &&
+		m.rebalanceTimeout == other.rebalanceTimeout && m.assignor == other.assignor &&
+		m.subscription.equal(&other.subscription) &&
+		slices.Equal(m.topics, other.topics) && m.epoch == other.epoch && m.previousEpoch == other.previousEpoch &&
 		m.stage == other.stage &&
-		maps.Equal(m.has, other.has) && maps.Equal(m.loses, other.loses) && slices.Equal(m.target, other.target)
+		maps.Equal(m.assigned, other.assigned) && maps.Equal(m.pendingRevocation, other.pendingRevocation) &&
+		slices.Equal(m.target, other.target)
 }
 
-// vote returns the assignor that most members prefer, counting m instead of its former state and of
+// chooseAssignor returns the assignor that most members prefer, counting m instead of its former state and of
 // the member that it replaces.
-func (cs *consumers) vote(m, replaced *consumer) string {
+func (cs *consumers) chooseAssignor(m, replaced *consumer) string {
 	votes := map[string]int{m.assignor: 1}
 	for _, other := range cs.members {
 		if other.id != m.id && other != replaced {
@@ -174,10 +176,12 @@ func (cs *consumers) vote(m, replaced *consumer) string {
 	return assignorUniform
 }
 
-// countLocked returns the number of partitions of every topic that a member subscribes to. Over the
+// countPartitionsLocked returns the number of partitions of every topic that a member subscribes to. Over the
 // limit it rejects a member that subscribes to more; when existing topics have grown past the limit
 // it returns the previous counts.
-func (g *group) countLocked(topics Topics, m, replaced *consumer, changes bool) (map[engine.TopicID]int32, error) {
+func (g *group) countPartitionsLocked(topics Topics, m, replaced *consumer,
+	changes bool,
+) (map[engine.TopicID]int32, error) {
 	cs := g.consumers
 	counts := make(map[engine.TopicID]int32)
 	total := int64(0)
@@ -208,7 +212,7 @@ func (g *group) countLocked(topics Topics, m, replaced *consumer, changes bool) 
 		"topics of a consumer group have grown past the partition limit; the new partitions are not assigned",
 		slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.Int64("partitions", total),
 		slog.Int("limit", maxGroupPartitions))
-	return cs.counts, nil
+	return cs.partitionCounts, nil
 }
 
 // leaveConsumerLocked removes a member, or marks a static member as temporarily away.
@@ -220,7 +224,7 @@ func (g *group) leaveConsumerLocked(req *ConsumerRequest) (ConsumerResult, error
 		case !ok:
 			return ConsumerResult{}, ErrUnknownMember
 		case current != req.MemberID:
-			return ConsumerResult{}, ErrFenced
+			return ConsumerResult{}, ErrFencedInstance
 		}
 	}
 	if m == nil {
@@ -228,12 +232,15 @@ func (g *group) leaveConsumerLocked(req *ConsumerRequest) (ConsumerResult, error
 	}
 	if req.Epoch == epochLeaveStatic {
 		away := *m
-		away.epoch, away.stage, away.loses, away.revokeBy = epochLeaveStatic, settled, nil, time.Time{}
-		away.expires = time.Now().Add(consumerSession)
+		away.epoch, away.stage, away.pendingRevocation, away.revokeBy = epochLeaveStatic, reconciled, nil, time.Time{}
+		away.expires = time.Now().Add(consumerSessionTimeout)
 		cs.put(&away)
 	} else {
 		cs.remove(m)
 		g.number++
 	}
-	return ConsumerResult{MemberID: req.MemberID, Epoch: req.Epoch, Interval: g.shard.c.opts.Heartbeat}, nil
+	return ConsumerResult{
+		MemberID: req.MemberID, Epoch: req.Epoch,
+		HeartbeatInterval: g.shard.c.opts.HeartbeatInterval,
+	}, nil
 }

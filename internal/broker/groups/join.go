@@ -18,19 +18,19 @@ type Protocol struct {
 
 // JoinRequest is a request to become a member of the next generation.
 type JoinRequest struct {
-	MemberID   string // "" for a new member
-	InstanceID string // of a static member; "" for none
-	ClientID   string
-	ClientHost string
-	Session    time.Duration
-	Rebalance  time.Duration // rebalance timeout; 0 means the session timeout
-	Type       string        // such as "consumer"
-	Protocols  []Protocol    // the preferred one first
-	// NeedsID makes Join return ErrMemberID with an id to a new member without an instance id. A
+	MemberID         string // "" for a new member
+	InstanceID       string // of a static member; "" for none
+	ClientID         string
+	ClientHost       string
+	SessionTimeout   time.Duration
+	RebalanceTimeout time.Duration // rebalance timeout; 0 means the session timeout
+	Type             string        // such as "consumer"
+	Protocols        []Protocol    // the preferred one first
+	// RequireMemberID makes Join return ErrMemberIDRequired with an id to a new member without an instance id. A
 	// client that never receives the response then leaves no member behind.
-	NeedsID bool
-	// MaySkip means that the client understands SkipAssignment.
-	MaySkip bool
+	RequireMemberID bool
+	// SupportsSkipAssignment means that the client understands SkipAssignment.
+	SupportsSkipAssignment bool
 }
 
 // JoinResult is a generation as returned to one of its members.
@@ -52,9 +52,9 @@ type JoinedMember struct {
 }
 
 // Join makes the caller a member and returns when the group's next generation begins. With
-// ErrMemberID the result contains the member id to join again with.
+// ErrMemberIDRequired the result contains the member id to join again with.
 func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (JoinResult, error) {
-	if err := errors.Join(key.check(), req.check()); err != nil {
+	if err := errors.Join(key.validate(), req.check()); err != nil {
 		return JoinResult{}, err
 	}
 	g, err := c.shard(key).lock(key, req.MemberID == "")
@@ -65,11 +65,11 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 		return JoinResult{}, err
 	}
 	err = g.becomeClassicLocked()
-	if err == nil && len(g.members) > 0 && !g.supportsLocked(req) {
+	if err == nil && len(g.members) > 0 && !g.compatibleLocked(req) {
 		err = ErrProtocol
 	}
 	if err == nil {
-		err = g.roomLocked(req)
+		err = g.checkMemoryLocked(req)
 	}
 	if err != nil {
 		g.unlock()
@@ -80,9 +80,9 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 		g.unlock()
 		return result, err
 	}
-	m := g.members[w.member]
+	m := g.members[w.memberID]
 	g.unlock()
-	return w.wait(ctx, func() { g.leftJoin(m, w) })
+	return w.wait(ctx, func() { g.cancelJoin(m, w) })
 }
 
 // size returns the bytes of protocol names and metadata.
@@ -93,8 +93,8 @@ func size(protocols []Protocol) (n int) {
 	return n
 }
 
-// roomLocked returns ErrGroupFull when the metadata of the member would exceed a memory limit.
-func (g *group) roomLocked(req *JoinRequest) error {
+// checkMemoryLocked returns ErrGroupFull when the metadata of the member would exceed a memory limit.
+func (g *group) checkMemoryLocked(req *JoinRequest) error {
 	more := size(req.Protocols)
 	id := req.MemberID
 	if id == "" && req.InstanceID != "" {
@@ -103,7 +103,7 @@ func (g *group) roomLocked(req *JoinRequest) error {
 	if old := g.members[id]; old != nil {
 		more -= size(old.protocols)
 	}
-	if more > 0 && (g.bytes+more > maxGroupBytes || g.shard.c.bytes.Load()+int64(more) > maxBytes) {
+	if more > 0 && (g.memberBytes+more > maxGroupBytes || g.shard.c.memberBytes.Load()+int64(more) > maxClusterBytes) {
 		return ErrGroupFull
 	}
 	return nil
@@ -114,11 +114,11 @@ func (g *group) roomLocked(req *JoinRequest) error {
 func (r *JoinRequest) check() error {
 	size := size(r.Protocols)
 	switch {
-	case len(r.InstanceID) > maxName:
+	case len(r.InstanceID) > maxInstanceID:
 		return fmt.Errorf("%w: instance id has %d bytes, at most %d are allowed", ErrTooLarge,
-			len(r.InstanceID), maxName)
-	case r.Session < minSession || r.Session > maxSession:
-		return fmt.Errorf("%w: %s", ErrSessionTimeout, r.Session)
+			len(r.InstanceID), maxInstanceID)
+	case r.SessionTimeout < minSessionTimeout || r.SessionTimeout > maxSessionTimeout:
+		return fmt.Errorf("%w: %s", ErrSessionTimeout, r.SessionTimeout)
 	case r.Type == "" || len(r.Protocols) == 0:
 		return fmt.Errorf("%w: member lists no protocol", ErrProtocol)
 	case len(r.Protocols) > maxProtocols || size > maxMemberBytes:
@@ -128,24 +128,24 @@ func (r *JoinRequest) check() error {
 	return nil
 }
 
-// rebalance returns how long the group waits for the member during a rebalance.
-func (r *JoinRequest) rebalance() time.Duration {
-	if r.Rebalance <= 0 {
-		return r.Session
+// effectiveRebalanceTimeout returns how long the group waits for the member during a rebalance.
+func (r *JoinRequest) effectiveRebalanceTimeout() time.Duration {
+	if r.RebalanceTimeout <= 0 {
+		return r.SessionTimeout
 	}
-	return min(r.Rebalance, maxRebalance)
+	return min(r.RebalanceTimeout, maxRebalanceTimeout)
 }
 
-// supportsLocked reports whether a member is compatible with the other members: it has their type,
+// compatibleLocked reports whether a member is compatible with the other members: it has their type,
 // and a protocol that all of them support.
-func (g *group) supportsLocked(req *JoinRequest) bool {
+func (g *group) compatibleLocked(req *JoinRequest) bool {
 	others := len(g.members)
-	known := func(p Protocol) bool { return g.support[p.Name] == others }
+	known := func(p Protocol) bool { return g.protocolSupport[p.Name] == others }
 	if old := g.members[req.MemberID]; old != nil { // a known member may change its protocols
 		others--
 		known = func(p Protocol) bool {
-			n := g.support[p.Name]
-			if old.knows(p.Name) {
+			n := g.protocolSupport[p.Name]
+			if old.supports(p.Name) {
 				n--
 			}
 			return n == others
@@ -154,7 +154,7 @@ func (g *group) supportsLocked(req *JoinRequest) bool {
 	return others == 0 || g.protocolType == req.Type && slices.ContainsFunc(req.Protocols, known)
 }
 
-func (m *member) knows(protocol string) bool {
+func (m *member) supports(protocol string) bool {
 	return slices.ContainsFunc(m.protocols, func(p Protocol) bool { return p.Name == protocol })
 }
 
@@ -166,7 +166,7 @@ func (g *group) joinLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult, e
 	}
 	if _, ok := g.pending[req.MemberID]; ok {
 		delete(g.pending, req.MemberID)
-		return g.admitLocked(req, req.MemberID)
+		return g.addMemberLocked(req, req.MemberID)
 	}
 	m, err := g.memberLocked(req.MemberID, req.InstanceID)
 	if err != nil {
@@ -183,7 +183,7 @@ func (g *group) memberLocked(id, instance string) (*member, error) {
 			return nil, ErrUnknownMember
 		}
 		if current != id {
-			return nil, ErrFenced
+			return nil, ErrFencedInstance
 		}
 	}
 	if m := g.members[id]; m != nil {
@@ -199,58 +199,58 @@ func (g *group) joinNewLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult
 		if old, ok := g.static[req.InstanceID]; ok {
 			return g.replaceLocked(g.members[old], id, req)
 		}
-		return g.admitLocked(req, id)
+		return g.addMemberLocked(req, id)
 	}
 	id := req.ClientID + "-" + rand.Text()
-	if !req.NeedsID {
-		return g.admitLocked(req, id)
+	if !req.RequireMemberID {
+		return g.addMemberLocked(req, id)
 	}
 	if len(g.members)+len(g.pending) >= maxMembers {
 		return nil, JoinResult{}, ErrGroupFull
 	}
-	g.pending[id] = time.Now().Add(req.Session)
-	g.hurryLocked()
-	return nil, JoinResult{MemberID: id}, ErrMemberID
+	g.pending[id] = time.Now().Add(req.SessionTimeout)
+	g.resetTimerLocked()
+	return nil, JoinResult{MemberID: id}, ErrMemberIDRequired
 }
 
-// admitLocked adds a new member and starts a rebalance.
-func (g *group) admitLocked(req *JoinRequest, id string) (*waiter[JoinResult], JoinResult, error) {
+// addMemberLocked adds a new member and starts a rebalance.
+func (g *group) addMemberLocked(req *JoinRequest, id string) (*waiter[JoinResult], JoinResult, error) {
 	if len(g.members) >= maxMembers {
 		return nil, JoinResult{}, ErrGroupFull
 	}
 	m := &member{id: id, instance: req.InstanceID}
-	m.describe(req)
+	m.applyRequest(req)
 	if len(g.members) == 0 {
 		g.protocolType, g.leader = req.Type, ""
 	}
 	g.addLocked(m)
-	g.company = true
-	return g.awaitLocked(m), JoinResult{}, nil
+	g.memberJoined = true
+	return g.awaitJoinLocked(m), JoinResult{}, nil
 }
 
-// describe copies the member's description from the request.
-func (m *member) describe(req *JoinRequest) {
+// applyRequest copies the member's description from the request.
+func (m *member) applyRequest(req *JoinRequest) {
 	m.client, m.host = req.ClientID, req.ClientHost
-	m.session, m.rebalance = req.Session, req.rebalance()
+	m.sessionTimeout, m.rebalanceTimeout = req.SessionTimeout, req.effectiveRebalanceTimeout()
 	m.protocols = req.Protocols
 }
 
 // updateLocked replaces the description of a member that joins again.
 func (g *group) updateLocked(m *member, req *JoinRequest) {
-	g.supportLocked(m, -1)
-	m.describe(req)
-	g.supportLocked(m, 1)
+	g.countProtocolsLocked(m, -1)
+	m.applyRequest(req)
+	g.countProtocolsLocked(m, 1)
 }
 
-// awaitLocked returns a waiter for the next generation.
-func (g *group) awaitLocked(m *member) *waiter[JoinResult] {
-	m.answerJoin(JoinResult{MemberID: m.id}, ErrRebalancing) // an earlier call still waits
+// awaitJoinLocked returns a waiter for the next generation.
+func (g *group) awaitJoinLocked(m *member) *waiter[JoinResult] {
+	m.respondJoin(JoinResult{MemberID: m.id}, ErrRebalancing) // an earlier call still waits
 	w := newWaiter[JoinResult](m.id)
-	m.join = w
+	m.pendingJoin = w
 	if now := time.Now(); g.phase == preparing {
-		g.maybeJoinedLocked(now)
+		g.tryCompleteJoinLocked(now)
 	} else {
-		g.prepareLocked(now)
+		g.prepareRebalanceLocked(now)
 	}
 	return w
 }
@@ -261,11 +261,11 @@ func (g *group) rejoinLocked(m *member, req *JoinRequest) (*waiter[JoinResult], 
 	switch {
 	case g.phase == completing && same, g.phase == stable && same && m.id != g.leader:
 		// The client did not receive the response, or did not know that nothing changes.
-		m.heard()
+		m.renewSession()
 		return nil, g.resultLocked(m), nil
 	}
 	g.updateLocked(m, req)
-	return g.awaitLocked(m), JoinResult{}, nil
+	return g.awaitJoinLocked(m), JoinResult{}, nil
 }
 
 func (m *member) sameProtocols(protocols []Protocol) bool {
@@ -294,29 +294,32 @@ func (g *group) resultLocked(m *member) JoinResult {
 func (g *group) replaceLocked(old *member, id string, req *JoinRequest) (*waiter[JoinResult], JoinResult, error) {
 	before := old.metadata(g.protocol)
 	formerLeader := g.leader
-	old.answerJoin(JoinResult{MemberID: old.id}, ErrFenced)
-	old.answerSync(SyncResult{}, ErrFenced)
+	old.respondJoin(JoinResult{MemberID: old.id}, ErrFencedInstance)
+	old.respondSync(SyncResult{}, ErrFencedInstance)
 
 	delete(g.members, old.id)
-	g.supportLocked(old, -1)
-	m := &member{id: id, instance: old.instance, seq: old.seq, assignment: old.assignment, synced: old.synced}
-	m.describe(req)
+	g.countProtocolsLocked(old, -1)
+	m := &member{
+		id: id, instance: old.instance, joinOrder: old.joinOrder, assignment: old.assignment,
+		synced: old.synced,
+	}
+	m.applyRequest(req)
 	g.members[id] = m
 	g.static[m.instance] = id
-	g.supportLocked(m, 1)
+	g.countProtocolsLocked(m, 1)
 	if g.leader == old.id {
 		g.leader = id
 	}
-	if g.phase != stable || string(before) != string(m.metadata(g.protocol)) || g.chooseLocked() != g.protocol {
-		return g.awaitLocked(m), JoinResult{}, nil
+	if g.phase != stable || string(before) != string(m.metadata(g.protocol)) || g.chooseProtocolLocked() != g.protocol {
+		return g.awaitJoinLocked(m), JoinResult{}, nil
 	}
-	m.heard()
+	m.renewSession()
 	if err := g.storeLocked(); err != nil {
 		return nil, JoinResult{}, err
 	}
 	result := g.resultLocked(m)
 	if formerLeader == old.id {
-		if req.MaySkip {
+		if req.SupportsSkipAssignment {
 			result.SkipAssignment = true
 		} else {
 			// The client must not conclude that it has to assign partitions: the assignments

@@ -23,10 +23,10 @@ func JournalOf(key Key) int {
 	return int(h.Sum64() % shards)
 }
 
-func journalOf(i int) string { return fmt.Sprintf("groups-%02d", i) }
+func journalName(i int) string { return fmt.Sprintf("groups-%02d", i) }
 
-// held returns the shards that this member owns.
-func (c *Coordinator) held() []*shard {
+// ownedShards returns the shards that this member owns.
+func (c *Coordinator) ownedShards() []*shard {
 	held := make([]*shard, 0, shards)
 	for i := range c.shards {
 		if s := c.shards[i].Load(); s != nil {
@@ -47,31 +47,31 @@ func (c *Coordinator) Journals() []int {
 	return held
 }
 
-// Gain begins to coordinate the groups of journal i, which it opens from journals. Stable groups
+// AcquireJournal begins to coordinate the groups of journal i, which it opens from journals. Stable groups
 // continue, and their members have a full session timeout to send a heartbeat.
-func (c *Coordinator) Gain(ctx context.Context, journals Journals, i int) error {
+func (c *Coordinator) AcquireJournal(ctx context.Context, journals Journals, i int) error {
 	if c.ctx.Err() != nil {
 		return ErrClosed
 	}
-	s, err := c.openShard(ctx, journals, journalOf(i))
+	s, err := c.openShard(ctx, journals, journalName(i))
 	if err != nil {
 		return err
 	}
 	if old := c.shards[i].Swap(s); old != nil {
-		old.end()
+		old.closeGroups()
 		err = old.machine.Close()
 	}
-	s.wake()
+	s.resumeGroups()
 	return err
 }
 
-// Lose ends the coordination of the groups of journal i. Calls that wait return ErrClosed.
-func (c *Coordinator) Lose(i int) error {
+// ReleaseJournal ends the coordination of the groups of journal i. Calls that wait return ErrClosed.
+func (c *Coordinator) ReleaseJournal(i int) error {
 	s := c.shards[i].Swap(nil)
 	if s == nil {
 		return nil
 	}
-	s.end()
+	s.closeGroups()
 	return s.machine.Close()
 }
 
@@ -81,24 +81,24 @@ func (s *shard) view() *state { return s.machine.View() }
 // update appends records to the shard's journal and returns once they are durable. It does not
 // depend on the context of one caller, because others may wait for the outcome.
 func (s *shard) update(decide func(*state) ([][]byte, error)) error {
-	err := s.change(s.c.ctx, decide)
+	err := s.updateContext(s.c.ctx, decide)
 	if errors.Is(err, context.Canceled) {
 		return ErrClosed
 	}
 	return err
 }
 
-// change is update with a context.
-func (s *shard) change(ctx context.Context, decide func(*state) ([][]byte, error)) error {
+// updateContext is update with a context.
+func (s *shard) updateContext(ctx context.Context, decide func(*state) ([][]byte, error)) error {
 	if s.machine == nil {
 		return ErrNotCoordinator
 	}
 	_, err := s.machine.Update(ctx, decide)
-	return lost(err)
+	return asClosedError(err)
 }
 
-// lost converts errors of a journal that is closed or that another member owns to ErrClosed.
-func lost(err error) error {
+// asClosedError converts errors of a journal that is closed or that another member owns to ErrClosed.
+func asClosedError(err error) error {
 	for _, sign := range []error{statemachine.ErrClosed, engine.ErrClosed, engine.ErrNotOwner, engine.ErrNoOwner} {
 		if errors.Is(err, sign) {
 			return fmt.Errorf("%w: %w", ErrClosed, err)

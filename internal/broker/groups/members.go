@@ -7,7 +7,7 @@ import (
 
 // Heartbeat renews a member's session. It returns ErrRebalancing when the member must join again.
 func (c *Coordinator) Heartbeat(key Key, id, instance string, generation int32) error {
-	if err := key.check(); err != nil {
+	if err := key.validate(); err != nil {
 		return err
 	}
 	g, m, err := c.lockMember(key, id, instance, generation)
@@ -15,22 +15,22 @@ func (c *Coordinator) Heartbeat(key Key, id, instance string, generation int32) 
 		return err
 	}
 	defer g.unlock()
-	m.heard()
+	m.renewSession()
 	if g.phase == preparing {
 		return ErrRebalancing
 	}
 	return nil
 }
 
-// Leaver identifies a member that leaves: by its id, or by its instance id alone.
-type Leaver struct {
+// LeavingMember identifies a member that leaves: by its id, or by its instance id alone.
+type LeavingMember struct {
 	MemberID   string
 	InstanceID string
 }
 
 // Leave removes members from a group and returns an error for each member that it could not remove.
-func (c *Coordinator) Leave(key Key, leavers []Leaver) ([]error, error) {
-	if err := key.check(); err != nil {
+func (c *Coordinator) Leave(key Key, leavers []LeavingMember) ([]error, error) {
+	if err := key.validate(); err != nil {
 		return nil, err
 	}
 	g, err := c.shard(key).lock(key, false)
@@ -48,9 +48,9 @@ func (c *Coordinator) Leave(key Key, leavers []Leaver) ([]error, error) {
 	failed := make([]error, len(leavers))
 	if g.consumers != nil {
 		for i, l := range leavers {
-			failed[i] = g.expelConsumerLocked(l)
+			failed[i] = g.removeStaticConsumerLocked(l)
 		}
-		return failed, g.durableLocked()
+		return failed, g.waitDurableLocked()
 	}
 	changed := false
 	for i, l := range leavers {
@@ -58,19 +58,19 @@ func (c *Coordinator) Leave(key Key, leavers []Leaver) ([]error, error) {
 		changed = changed || failed[i] == nil
 	}
 	if changed {
-		g.changedLocked(time.Now())
+		g.onMembersRemovedLocked(time.Now())
 	}
 	return failed, nil
 }
 
-func (g *group) leaveLocked(l Leaver) error {
+func (g *group) leaveLocked(l LeavingMember) error {
 	if l.InstanceID != "" {
 		current, ok := g.static[l.InstanceID]
 		if !ok {
 			return ErrUnknownMember
 		}
 		if l.MemberID != "" && l.MemberID != current {
-			return ErrFenced
+			return ErrFencedInstance
 		}
 		l.MemberID = current
 	}
@@ -86,16 +86,16 @@ func (g *group) leaveLocked(l Leaver) error {
 	return nil
 }
 
-// expelConsumerLocked removes a static member with the consumer protocol by its instance id alone,
+// removeStaticConsumerLocked removes a static member with the consumer protocol by its instance id alone,
 // as administrators do. Members themselves leave with a heartbeat.
-func (g *group) expelConsumerLocked(l Leaver) error {
+func (g *group) removeStaticConsumerLocked(l LeavingMember) error {
 	cs := g.consumers
 	id, ok := cs.static[l.InstanceID]
 	switch {
 	case l.InstanceID == "" || !ok || l.MemberID == id:
 		return ErrUnknownMember
 	case l.MemberID != "":
-		return ErrFenced
+		return ErrFencedInstance
 	}
 	cs.remove(cs.members[id])
 	g.number++

@@ -14,7 +14,7 @@ import (
 // TestAttackMemoryOfMembers checks that the metadata of members is bounded per group and for all
 // groups together, for any number of members.
 func TestAttackMemoryOfMembers(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		attempts, taken := 0, 0
 		for g := range 12 {
 			inGroup := 0
@@ -54,17 +54,17 @@ func TestAttackMemoryOfMembers(t *testing.T) {
 	})
 }
 
-// TestMemoryOfMembersIsGivenBack checks that the memory of members that rejoin or leave is
+// TestMemoryOfMembersIsReleased checks that the memory of members that rejoin or leave is
 // released.
-func TestMemoryOfMembersIsGivenBack(t *testing.T) {
-	inBubble(t, func(w *world) {
+func TestMemoryOfMembersIsReleased(t *testing.T) {
+	inBubble(t, func(w *harness) {
 		for i := range 300 {
 			req := request("")
 			req.Protocols[0].Metadata = make([]byte, 200<<10)
 			result := w.joined(w.join(req))[0]
 			req.MemberID, req.Protocols[0].Metadata = result.MemberID, make([]byte, 255<<10)
 			again := w.joined(w.join(req))[0]
-			left, err := w.Leave(w.key, []groups.Leaver{{MemberID: again.MemberID}})
+			left, err := w.Leave(w.key, []groups.LeavingMember{{MemberID: again.MemberID}})
 			if err != nil || left[0] != nil {
 				w.Fatalf("member %d: got %v, %v; want it to leave", i, left, err)
 			}

@@ -14,15 +14,15 @@ type CommitRequest struct {
 	// Generation is the generation or member epoch. A negative number means that the caller is not
 	// a member, which is allowed only while the group has no members.
 	Generation int32
-	// MemberEpochs means that the version of the request supports member epochs. Without it,
+	// SupportsMemberEpochs means that the version of the request supports member epochs. Without it,
 	// Commit rejects members with the consumer protocol.
-	MemberEpochs bool
-	Offsets      map[Partition]Offset
+	SupportsMemberEpochs bool
+	Offsets              map[Partition]Offset
 }
 
 // Commit stores offsets with the current time and returns once they are durable.
 func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) error {
-	if err := key.check(); err != nil {
+	if err := key.validate(); err != nil {
 		return err
 	}
 	if len(req.Offsets) > maxOffsets {
@@ -44,8 +44,8 @@ func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) e
 		w.offset(at, o)
 	}
 	s := c.shard(key)
-	err := s.change(ctx, func(st *state) ([][]byte, error) {
-		if _, ok := st.groups.Get(key.path()); !ok && c.count() >= maxGroups {
+	err := s.updateContext(ctx, func(st *state) ([][]byte, error) {
+		if _, ok := st.groups.Get(key.path()); !ok && c.countGroups() >= maxGroups {
 			return nil, ErrTooManyGroups
 		}
 		return [][]byte{w.b}, nil
@@ -59,7 +59,7 @@ func (c *Coordinator) mayCommit(key Key, req *CommitRequest) error {
 	switch {
 	case errors.Is(err, ErrNoGroup) && req.Generation < 0:
 		return nil
-	case errors.Is(err, ErrNoGroup) && !req.MemberEpochs:
+	case errors.Is(err, ErrNoGroup) && !req.SupportsMemberEpochs:
 		return ErrUnknownMember
 	case err != nil:
 		return err
@@ -81,7 +81,7 @@ func (c *Coordinator) mayCommit(key Key, req *CommitRequest) error {
 	if err != nil {
 		return err
 	}
-	m.heard()
+	m.renewSession()
 	if g.phase == completing {
 		return ErrRebalancing
 	}
@@ -95,7 +95,7 @@ func (cs *consumers) mayCommit(req *CommitRequest) error {
 	switch {
 	case m == nil:
 		return ErrUnknownMember
-	case !req.MemberEpochs:
+	case !req.SupportsMemberEpochs:
 		return ErrCommitVersion
 	case req.Generation == m.epoch:
 		return nil
@@ -103,9 +103,9 @@ func (cs *consumers) mayCommit(req *CommitRequest) error {
 		return ErrStaleEpoch
 	}
 	for p := range req.Offsets {
-		since, ok := m.has[p]
+		since, ok := m.assigned[p]
 		if !ok {
-			since, ok = m.loses[p]
+			since, ok = m.pendingRevocation[p]
 		}
 		if !ok || since > req.Generation {
 			return ErrStaleEpoch
@@ -173,11 +173,11 @@ func (o Committed) Topics() (topics []uint64) {
 	return topics
 }
 
-// Readers calls visit for the offsets that the groups of a tenant have committed for a topic, group
+// EachCommittedOffset calls visit for the offsets that the groups of a tenant have committed for a topic, group
 // by group.
-func (c *Coordinator) Readers(tenant string, topic uint64, visit func(Key, Partition, Offset)) {
-	from := At(topic, 0)
-	for _, s := range c.held() {
+func (c *Coordinator) EachCommittedOffset(tenant string, topic uint64, visit func(Key, Partition, Offset)) {
+	from := PartitionOf(topic, 0)
+	for _, s := range c.ownedShards() {
 		view := s.view()
 		view.groups.Ascend(Key{Tenant: tenant}.path(), func(_ string, item groupItem) bool {
 			if item.key.Tenant != tenant {
@@ -198,18 +198,18 @@ func (c *Coordinator) Readers(tenant string, topic uint64, visit func(Key, Parti
 	}
 }
 
-// Forget deletes committed offsets of a group and returns once that is durable.
-func (c *Coordinator) Forget(ctx context.Context, key Key, gone []Partition) error {
+// DeleteOffsets deletes committed offsets of a group and returns once that is durable.
+func (c *Coordinator) DeleteOffsets(ctx context.Context, key Key, gone []Partition) error {
 	if len(gone) > maxOffsets {
 		return fmt.Errorf("%w: %d, at most %d are allowed", ErrTooManyOffsets, len(gone), maxOffsets)
 	}
-	w := newRecord(recordForget, key)
+	w := newRecord(recordDeleteOffsets, key)
 	w.uint(uint64(len(gone)))
 	for _, at := range gone {
 		w.uint(uint64(at.Topic))
 		w.int(int64(at.Partition))
 	}
-	err := c.shard(key).change(ctx, func(s *state) ([][]byte, error) {
+	err := c.shard(key).updateContext(ctx, func(s *state) ([][]byte, error) {
 		if _, ok := s.groups.Get(key.path()); !ok {
 			return nil, ErrNoGroup
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 func TestOffsets(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		at := func(topic engine.TopicID, p int32) groups.Partition {
 			return groups.Partition{Topic: topic, Partition: p}
 		}
@@ -58,11 +58,11 @@ func TestOffsets(t *testing.T) {
 		if !slices.Equal(all, []groups.Partition{at(1, 0), at(1, 1), at(2, 0)}) {
 			w.Errorf("offsets of %v are committed, want those of 1/0, 1/1 and 2/0", all)
 		}
-		w.wantError(w.Forget(w.Context(), w.key, []groups.Partition{at(1, 0)}), nil)
+		w.wantError(w.DeleteOffsets(w.Context(), w.key, []groups.Partition{at(1, 0)}), nil)
 		want(at(1, 0), -1)
 
 		w.wantError(w.Delete(w.Context(), w.key), groups.ErrNotEmpty)
-		_, err = w.Leave(w.key, []groups.Leaver{{MemberID: r.MemberID}})
+		_, err = w.Leave(w.key, []groups.LeavingMember{{MemberID: r.MemberID}})
 		w.wantError(err, nil)
 		w.wantError(w.Delete(w.Context(), w.key), nil)
 		want(at(2, 0), -1)
@@ -74,7 +74,7 @@ func TestOffsets(t *testing.T) {
 // TestUnusedGroupsExpire checks that a group without members expires seven days after the last
 // commit.
 func TestUnusedGroupsExpire(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		p := groups.Partition{Topic: 1}
 		w.wantError(w.Commit(w.Context(), w.key,
 			&groups.CommitRequest{Generation: -1, Offsets: map[groups.Partition]groups.Offset{p: {Offset: 1}}}), nil)
@@ -92,14 +92,14 @@ func TestUnusedGroupsExpire(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		for _, c := range []struct {
 			name   string
 			change func(*groups.JoinRequest)
 			want   error
 		}{
-			{"short session", func(r *groups.JoinRequest) { r.Session = time.Second }, groups.ErrSessionTimeout},
-			{"long session", func(r *groups.JoinRequest) { r.Session = time.Hour }, groups.ErrSessionTimeout},
+			{"short session", func(r *groups.JoinRequest) { r.SessionTimeout = time.Second }, groups.ErrSessionTimeout},
+			{"long session", func(r *groups.JoinRequest) { r.SessionTimeout = time.Hour }, groups.ErrSessionTimeout},
 			{
 				"long instance id", func(r *groups.JoinRequest) { r.InstanceID = strings.Repeat("x", 250) },
 				groups.ErrTooLarge,
@@ -126,7 +126,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		for i := range 40 {
 			key := groups.Key{Tenant: []string{"a", "b"}[i%2], Group: fmt.Sprintf("g%02d", i)}
 			p := map[groups.Partition]groups.Offset{{Topic: 1}: {}}
@@ -140,7 +140,7 @@ func TestList(t *testing.T) {
 }
 
 // committed reports whether the group has committed an offset of a partition.
-func (w *world) committed(at groups.Partition) bool {
+func (w *harness) committed(at groups.Partition) bool {
 	w.Helper()
 	committed, err := w.Committed(w.key)
 	w.wantError(err, nil)

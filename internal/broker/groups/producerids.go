@@ -11,29 +11,29 @@ import (
 	"freshet/internal/storage/statemachine"
 )
 
-// producersJournal stores which ids of idempotent producers are used, in blocks of blockSize. A
+// producersJournal stores which ids of idempotent producers are used, in blocks of producerIDBlock. A
 // record is the first id after a block.
 const (
 	producersJournal = "producers"
-	blockSize        = 1000
+	producerIDBlock  = 1000
 )
 
 // producerIDs allocates ids of producers. mu protects next and end, the unused rest of a block.
 type producerIDs struct {
-	machine *statemachine.Machine[*idState]
+	machine *statemachine.Machine[*producerIDState]
 
 	mu        sync.Mutex
 	next, end int64
 }
 
-// idState is the first id that is not allocated.
-type idState struct{ next int64 }
+// producerIDState is the first id that is not allocated.
+type producerIDState struct{ next int64 }
 
 // Clone implements statemachine.State.
-func (s *idState) Clone() *idState { return &idState{s.next} }
+func (s *producerIDState) Clone() *producerIDState { return &producerIDState{s.next} }
 
 // Apply implements statemachine.State.
-func (s *idState) Apply(_ uint64, record []byte) error {
+func (s *producerIDState) Apply(_ uint64, record []byte) error {
 	if len(record) != 8 {
 		return fmt.Errorf("%w: record of producer ids has %d bytes", engine.ErrCorrupt, len(record))
 	}
@@ -42,17 +42,17 @@ func (s *idState) Apply(_ uint64, record []byte) error {
 }
 
 // Snapshot implements statemachine.State.
-func (s *idState) Snapshot(w io.Writer) error {
+func (s *producerIDState) Snapshot(w io.Writer) error {
 	_, err := w.Write(binary.BigEndian.AppendUint64(nil, uint64(s.next))) //nolint:gosec // read as an int64
 	return err
 }
 
-func restoreIDs(r io.Reader) (*idState, error) {
+func restoreIDs(r io.Reader) (*producerIDState, error) {
 	data, err := io.ReadAll(io.LimitReader(r, 9))
 	if err != nil {
 		return nil, err
 	}
-	s := &idState{}
+	s := &producerIDState{}
 	return s, s.Apply(0, data)
 }
 
@@ -61,8 +61,9 @@ func (c *Coordinator) openProducerIDs(ctx context.Context, journals Journals) er
 	if err != nil {
 		return fmt.Errorf("opening journal %s: %w", producersJournal, err)
 	}
-	c.producers.machine, err = statemachine.Open(ctx, journal, statemachine.Options[*idState]{
-		Empty: func() *idState { return &idState{next: 1} }, Restore: restoreIDs, Name: producersJournal, Logger: c.log,
+	c.producers.machine, err = statemachine.Open(ctx, journal, statemachine.Options[*producerIDState]{
+		Empty: func() *producerIDState { return &producerIDState{next: 1} }, Restore: restoreIDs,
+		Name: producersJournal, Logger: c.log,
 	})
 	return err
 }
@@ -74,15 +75,15 @@ func (c *Coordinator) ProducerID(ctx context.Context) (int64, error) {
 	defer p.mu.Unlock()
 	if p.next == p.end {
 		var first int64
-		_, err := p.machine.Update(ctx, func(s *idState) ([][]byte, error) {
+		_, err := p.machine.Update(ctx, func(s *producerIDState) ([][]byte, error) {
 			first = s.next
-			end := uint64(s.next + blockSize) //nolint:gosec // read as an int64
+			end := uint64(s.next + producerIDBlock) //nolint:gosec // read as an int64
 			return [][]byte{binary.BigEndian.AppendUint64(nil, end)}, nil
 		})
 		if err != nil {
 			return 0, err
 		}
-		p.next, p.end = first, first+blockSize
+		p.next, p.end = first, first+producerIDBlock
 	}
 	p.next++
 	return p.next - 1, nil

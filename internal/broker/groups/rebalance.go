@@ -2,24 +2,24 @@ package groups
 
 import "time"
 
-// prepareLocked begins a rebalance: the group waits for its members to join again.
-func (g *group) prepareLocked(now time.Time) {
+// prepareRebalanceLocked begins a rebalance: the group waits for its members to join again.
+func (g *group) prepareRebalanceLocked(now time.Time) {
 	if g.phase == completing {
 		for _, m := range g.members {
-			m.answerSync(SyncResult{}, ErrRebalancing)
+			m.respondSync(SyncResult{}, ErrRebalancing)
 		}
 	}
-	g.initial = g.phase == empty
+	g.inInitialDelay = g.phase == empty
 	g.phase = preparing
-	if g.initial {
-		g.initialEnd = now.Add(g.rebalanceLocked())
-		g.deadline = earlier(now.Add(g.shard.c.opts.InitialDelay), g.initialEnd)
-		g.company = false
+	if g.inInitialDelay {
+		g.initialDelayEnd = now.Add(g.rebalanceTimeoutLocked())
+		g.deadline = earlier(now.Add(g.shard.c.opts.InitialDelay), g.initialDelayEnd)
+		g.memberJoined = false
 	} else {
-		g.deadline = now.Add(g.rebalanceLocked())
+		g.deadline = now.Add(g.rebalanceTimeoutLocked())
 	}
-	g.hurryLocked()
-	g.maybeJoinedLocked(now)
+	g.resetTimerLocked()
+	g.tryCompleteJoinLocked(now)
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -29,91 +29,91 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// rebalanceLocked returns the time that members have to join again: the largest rebalance timeout.
-func (g *group) rebalanceLocked() time.Duration {
+// rebalanceTimeoutLocked returns the time that members have to join again: the largest rebalance timeout.
+func (g *group) rebalanceTimeoutLocked() time.Duration {
 	var longest time.Duration
 	for _, m := range g.members {
-		longest = max(longest, m.rebalance)
+		longest = max(longest, m.rebalanceTimeout)
 	}
 	return longest
 }
 
-// maybeJoinedLocked begins the next generation early when all members have joined.
-func (g *group) maybeJoinedLocked(now time.Time) {
-	if g.phase != preparing || g.initial || len(g.pending) > 0 {
+// tryCompleteJoinLocked begins the next generation early when all members have joined.
+func (g *group) tryCompleteJoinLocked(now time.Time) {
+	if g.phase != preparing || g.inInitialDelay || len(g.pending) > 0 {
 		return
 	}
 	for _, m := range g.members {
-		if m.join == nil {
+		if m.pendingJoin == nil {
 			return
 		}
 	}
-	g.joinedLocked(now)
+	g.completeJoinLocked(now)
 }
 
-// joinTimeLocked handles the end of the join phase. It removes the members that have not joined,
+// onJoinTimeoutLocked handles the end of the join phase. It removes the members that have not joined,
 // except static members, which stay until their session ends.
-func (g *group) joinTimeLocked(now time.Time) {
-	if g.initial && g.company && now.Before(g.initialEnd) {
-		g.company = false
-		g.deadline = earlier(now.Add(g.shard.c.opts.InitialDelay), g.initialEnd)
+func (g *group) onJoinTimeoutLocked(now time.Time) {
+	if g.inInitialDelay && g.memberJoined && now.Before(g.initialDelayEnd) {
+		g.memberJoined = false
+		g.deadline = earlier(now.Add(g.shard.c.opts.InitialDelay), g.initialDelayEnd)
 		return
 	}
-	g.initial = false
+	g.inInitialDelay = false
 	waiting := false
 	for _, m := range g.inOrderLocked() {
-		if m.join == nil && m.instance == "" {
+		if m.pendingJoin == nil && m.instance == "" {
 			g.removeLocked(m, ErrUnknownMember)
 		}
-		waiting = waiting || m.join != nil
+		waiting = waiting || m.pendingJoin != nil
 	}
 	clear(g.pending)
 	if !waiting && len(g.members) > 0 { // only absent static members: wait until one joins or expires
-		g.deadline = now.Add(max(g.rebalanceLocked(), time.Second))
+		g.deadline = now.Add(max(g.rebalanceTimeoutLocked(), time.Second))
 		return
 	}
-	g.joinedLocked(now)
+	g.completeJoinLocked(now)
 }
 
-// joinedLocked begins the next generation with the members that have joined.
-func (g *group) joinedLocked(now time.Time) {
+// completeJoinLocked begins the next generation with the members that have joined.
+func (g *group) completeJoinLocked(now time.Time) {
 	g.number++
-	g.initial = false
+	g.inInitialDelay = false
 	if len(g.members) == 0 {
-		g.emptyLocked()
+		g.becomeEmptyLocked()
 		return
 	}
-	if leader := g.members[g.leader]; leader == nil || leader.join == nil {
+	if leader := g.members[g.leader]; leader == nil || leader.pendingJoin == nil {
 		for _, m := range g.inOrderLocked() {
-			if m.join != nil {
+			if m.pendingJoin != nil {
 				g.leader = m.id
 				break
 			}
 		}
 	}
-	g.protocol = g.chooseLocked()
+	g.protocol = g.chooseProtocolLocked()
 	g.phase = completing
 	g.storing = false
-	g.deadline = now.Add(g.rebalanceLocked())
+	g.deadline = now.Add(g.rebalanceTimeoutLocked())
 	for _, m := range g.members {
 		m.synced, m.assignment = false, nil
-		m.answerJoin(g.resultLocked(m), nil)
+		m.respondJoin(g.resultLocked(m), nil)
 	}
-	g.hurryLocked()
+	g.resetTimerLocked()
 }
 
-// emptyLocked makes the group empty.
-func (g *group) emptyLocked() {
+// becomeEmptyLocked makes the group empty.
+func (g *group) becomeEmptyLocked() {
 	g.phase, g.leader, g.protocol = empty, "", ""
-	g.emptied = true
+	g.storeEmpty = true
 }
 
-// chooseLocked returns the protocol that most members prefer among those that all members support.
-func (g *group) chooseLocked() string {
+// chooseProtocolLocked returns the protocol that most members prefer among those that all members support.
+func (g *group) chooseProtocolLocked() string {
 	votes := make(map[string]int)
 	for _, m := range g.members {
 		for _, p := range m.protocols {
-			if g.support[p.Name] == len(g.members) {
+			if g.protocolSupport[p.Name] == len(g.members) {
 				votes[p.Name]++
 				break
 			}
@@ -128,48 +128,48 @@ func (g *group) chooseLocked() string {
 	return best
 }
 
-// changedLocked starts a rebalance after members were removed.
-func (g *group) changedLocked(now time.Time) {
+// onMembersRemovedLocked starts a rebalance after members were removed.
+func (g *group) onMembersRemovedLocked(now time.Time) {
 	switch g.phase {
 	case stable, completing:
 		if len(g.members) == 0 {
 			g.number++
-			g.emptyLocked()
+			g.becomeEmptyLocked()
 			return
 		}
-		g.prepareLocked(now)
+		g.prepareRebalanceLocked(now)
 	case preparing:
 		if len(g.members) == 0 && len(g.pending) == 0 {
-			g.joinedLocked(now)
+			g.completeJoinLocked(now)
 			return
 		}
-		g.maybeJoinedLocked(now)
+		g.tryCompleteJoinLocked(now)
 	case empty:
 	}
 }
 
-// leftJoin records that a caller no longer waits. Its member remains until its session ends.
-func (g *group) leftJoin(m *member, w *waiter[JoinResult]) {
+// cancelJoin records that a caller no longer waits. Its member remains until its session ends.
+func (g *group) cancelJoin(m *member, w *waiter[JoinResult]) {
 	g.mu.Lock()
-	if m.join == w {
-		m.join = nil
-		g.quietLocked(m)
+	if m.pendingJoin == w {
+		m.pendingJoin = nil
+		g.stoppedWaitingLocked(m)
 	}
 	g.unlock()
 }
 
-// leftSync is leftJoin for a caller that waited for its assignment.
-func (g *group) leftSync(m *member, w *waiter[SyncResult]) {
+// cancelSync is cancelJoin for a caller that waited for its assignment.
+func (g *group) cancelSync(m *member, w *waiter[SyncResult]) {
 	g.mu.Lock()
-	if m.sync == w {
-		m.sync = nil
-		g.quietLocked(m)
+	if m.pendingSync == w {
+		m.pendingSync = nil
+		g.stoppedWaitingLocked(m)
 	}
 	g.unlock()
 }
 
-// quietLocked restarts the session timeout of a member that no longer waits.
-func (g *group) quietLocked(m *member) {
-	m.heard()
-	g.hurryLocked()
+// stoppedWaitingLocked restarts the session timeout of a member that no longer waits.
+func (g *group) stoppedWaitingLocked(m *member) {
+	m.renewSession()
+	g.resetTimerLocked()
 }

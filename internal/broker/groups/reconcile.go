@@ -12,8 +12,8 @@ import (
 // epoch of the target.
 func (g *group) reconcileLocked(m *consumer, owned []Partition) *consumer {
 	cs := g.consumers
-	next := m.reconcile(cs.assigned, owned, func(p Partition) bool {
-		holder, held := cs.holders[p]
+	next := m.reconcile(cs.assignmentEpoch, owned, func(p Partition) bool {
+		holder, held := cs.owners[p]
 		return !held || holder == m.id
 	})
 	if next == m {
@@ -21,10 +21,10 @@ func (g *group) reconcileLocked(m *consumer, owned []Partition) *consumer {
 	}
 	next.revokeBy = time.Time{}
 	if next.stage == revoking {
-		next.revokeBy = time.Now().Add(next.rebalance)
+		next.revokeBy = time.Now().Add(next.rebalanceTimeout)
 	}
 	cs.put(next)
-	g.hurryLocked()
+	g.resetTimerLocked()
 	return next
 }
 
@@ -32,43 +32,43 @@ func (g *group) reconcileLocked(m *consumer, owned []Partition) *consumer {
 func (m *consumer) reconcile(target int32, owned []Partition, free func(Partition) bool) *consumer {
 	epoch := m.epoch
 	switch m.stage {
-	case settled:
+	case reconciled:
 		if m.epoch == target {
 			return m
 		}
 	case revoking:
-		if keeps(owned, m.loses) {
+		if ownsAny(owned, m.pendingRevocation) {
 			return m
 		}
 		epoch++
 	case unreleased:
 	}
 	next := *m
-	next.has, next.loses = make(map[Partition]int32), make(map[Partition]int32)
-	for p, since := range m.has {
+	next.assigned, next.pendingRevocation = make(map[Partition]int32), make(map[Partition]int32)
+	for p, since := range m.assigned {
 		if _, stays := slices.BinarySearchFunc(m.target, p, Partition.compare); stays {
-			next.has[p] = since
+			next.assigned[p] = since
 		} else {
-			next.loses[p] = since
+			next.pendingRevocation[p] = since
 		}
 	}
-	if len(next.loses) > 0 && keeps(owned, next.loses) {
+	if len(next.pendingRevocation) > 0 && ownsAny(owned, next.pendingRevocation) {
 		next.stage = revoking
 	} else {
 		epoch = target
-		next.stage, next.loses = settled, nil
+		next.stage, next.pendingRevocation = reconciled, nil
 		for _, p := range m.target {
-			switch _, has := next.has[p]; {
+			switch _, has := next.assigned[p]; {
 			case has:
 			case free(p):
-				next.has[p] = target
+				next.assigned[p] = target
 			default:
 				next.stage = unreleased
 			}
 		}
 	}
 	if epoch != m.epoch {
-		next.epoch, next.previous = epoch, m.epoch
+		next.epoch, next.previousEpoch = epoch, m.epoch
 	}
 	if next.sameStored(m) {
 		return m
@@ -76,8 +76,8 @@ func (m *consumer) reconcile(target int32, owned []Partition, free func(Partitio
 	return &next
 }
 
-// keeps reports whether the member may still own one of the partitions that it must revoke.
-func keeps(owned []Partition, loses map[Partition]int32) bool {
+// ownsAny reports whether the member may still own one of the partitions that it must revoke.
+func ownsAny(owned []Partition, loses map[Partition]int32) bool {
 	if owned == nil {
 		return true
 	}

@@ -13,11 +13,11 @@ import (
 type recordKind byte
 
 const (
-	recordOffsets    recordKind = 1 // key, count, (topic, partition, offset, epoch, metadata, time)…
-	recordGeneration recordKind = 2 // key, the whole stored group
-	recordEmpty      recordKind = 3 // key, time, number: the last member left
-	recordDrop       recordKind = 4 // key: the group and its offsets are deleted
-	recordForget     recordKind = 5 // key, count, (topic, partition)…: some offsets are deleted
+	recordOffsets       recordKind = 1 // key, count, (topic, partition, offset, epoch, metadata, time)…
+	recordGeneration    recordKind = 2 // key, the whole stored group
+	recordEmpty         recordKind = 3 // key, time, number: the last member left
+	recordDeleteGroup   recordKind = 4 // key: the group and its offsets are deleted
+	recordDeleteOffsets recordKind = 5 // key, count, (topic, partition)…: some offsets are deleted
 	// key, header, removed members, changed members: a group with the consumer protocol
 	recordConsumers recordKind = 6
 )
@@ -148,8 +148,8 @@ func (r *reader) generation() *generation {
 
 func (r *reader) fail() { r.failed, r.b = true, nil }
 
-// end returns an error unless the record had exactly the fields that were read.
-func (r *reader) end() error {
+// checkEnd returns an error unless the record had exactly the fields that were read.
+func (r *reader) checkEnd() error {
 	if r.failed || len(r.b) > 0 {
 		return fmt.Errorf("%w: consumer group record is truncated or has %d extra bytes", engine.ErrCorrupt, len(r.b))
 	}

@@ -25,21 +25,23 @@ func seedRecords() [][]byte {
 	emptied := newRecord(recordEmpty, key)
 	emptied.int(1700000000000)
 	emptied.int(4)
-	forget := newRecord(recordForget, key)
+	forget := newRecord(recordDeleteOffsets, key)
 	forget.uint(1)
 	forget.partition(Partition{7, 1})
 	consumers := newRecord(recordConsumers, key)
-	consumers.consumers(&generation{number: 5, consumers: &storedConsumers{assigned: 5, assignor: assignorRange}},
+	consumers.consumers(
+		&generation{number: 5, consumers: &consumersHeader{assignmentEpoch: 5, assignor: assignorRange}},
 		[]string{"gone"}, []*storedConsumer{
 			{
 				id: "a", instance: "one", client: "c", host: "/h", rack: "r", assignor: assignorUniform, pattern: "x.*",
 				rebalanceMillis: 60_000, names: []string{"orders"}, topics: []engine.TopicID{7},
-				epoch: 4, previous: 3, stage: revoking,
-				has: []grant{{Partition{7, 0}, 3}}, loses: []grant{{Partition{7, 1}, 2}}, target: []Partition{{7, 0}},
+				epoch: 4, previousEpoch: 3, stage: revoking,
+				assigned:          []ownedPartition{{Partition{7, 0}, 3}},
+				pendingRevocation: []ownedPartition{{Partition{7, 1}, 2}}, target: []Partition{{7, 0}},
 			},
 			{id: "b"},
 		})
-	return [][]byte{offsets.b, stable.b, emptied.b, newRecord(recordDrop, key).b, forget.b, consumers.b}
+	return [][]byte{offsets.b, stable.b, emptied.b, newRecord(recordDeleteGroup, key).b, forget.b, consumers.b}
 }
 
 // FuzzRecord checks that a record is applied or rejected, and that the resulting state survives a
@@ -99,7 +101,7 @@ func checkCounts(t *testing.T, s *state) {
 func restoreAll(s *state) {
 	s.groups.Scan(func(_ string, item groupItem) bool {
 		for _, m := range s.consumersOf(item.key) {
-			_ = m.restored(time.Time{})
+			_ = m.toConsumer(time.Time{})
 		}
 		return true
 	})

@@ -22,7 +22,7 @@ const (
 )
 
 // group returns a copy of the world that uses another group.
-func (w *world) group(i int) *world {
+func (w *harness) group(i int) *harness {
 	other := *w
 	other.key.Group = fmt.Sprintf("g%03d", i)
 	return &other
@@ -31,7 +31,7 @@ func (w *world) group(i int) *world {
 // TestFaultRestartWithManyMembers checks that a thousand members in a hundred groups of each
 // protocol continue after a restart without joining again and without a new assignment.
 func TestFaultRestartWithManyMembers(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 2 * manyMembers})
 		var wg sync.WaitGroup
 		classic := make([][]groups.JoinResult, manyGroups)
@@ -87,26 +87,26 @@ func TestFaultRestartWithManyMembers(t *testing.T) {
 	})
 }
 
-// failing is an engine whose journals reject writes while broken is set.
-type failing struct {
+// failingEngine is an engine whose journals reject writes while broken is set.
+type failingEngine struct {
 	engine.Engine
 	broken atomic.Bool
 }
 
 var errBroken = errors.New("disk is full")
 
-func (f *failing) Journal(ctx context.Context, name string) (engine.Journal, error) {
+func (f *failingEngine) Journal(ctx context.Context, name string) (engine.Journal, error) {
 	journal, err := f.Engine.Journal(ctx, name)
 	return &failingJournal{journal, f}, err
 }
 
 type failingJournal struct {
 	engine.Journal
-	of *failing
+	engine *failingEngine
 }
 
 func (j *failingJournal) Append(ctx context.Context, after uint64, records ...[]byte) (uint64, error) {
-	if j.of.broken.Load() {
+	if j.engine.broken.Load() {
 		return 0, errBroken
 	}
 	return j.Journal.Append(ctx, after, records...)
@@ -121,8 +121,8 @@ func TestFaultConsumersWithoutAJournal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &failing{Engine: memory}
-		w := &world{T: t, engine: e, key: groups.Key{Tenant: "public", Group: "g"}}
+		e := &failingEngine{Engine: memory}
+		w := &harness{T: t, engine: e, key: groups.Key{Tenant: "public", Group: "g"}}
 		w.open()
 		ts := newTopics(map[string]int32{"orders": 4})
 		a, b, c := w.consumer(ts, "a", "orders"), w.consumer(ts, "b", "orders"), w.consumer(ts, "c", "orders")

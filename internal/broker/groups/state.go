@@ -29,8 +29,8 @@ type Partition struct {
 	Partition int32
 }
 
-// At returns a partition of a topic by the topic's incarnation number.
-func At(topic uint64, partition int32) Partition {
+// PartitionOf returns a partition of a topic by the topic's incarnation number.
+func PartitionOf(topic uint64, partition int32) Partition {
 	return Partition{Topic: engine.TopicID(topic), Partition: partition}
 }
 
@@ -52,7 +52,7 @@ type generation struct {
 	emptySince   int64 // epoch milliseconds; 0 while the group has members
 	// consumers is set in a group with the consumer protocol instead of protocols, leader and
 	// members. Its members are in state.consumers, and number is the group epoch.
-	consumers *storedConsumers
+	consumers *consumersHeader
 }
 
 type storedMember struct {
@@ -141,20 +141,20 @@ func (s *state) Apply(_ uint64, record []byte) error {
 	case recordConsumers:
 		head, gone, put := r.consumers()
 		s.applyConsumers(key, head, gone, put)
-	case recordDrop:
+	case recordDeleteGroup:
 		s.dropConsumers(key)
-		s.forget(key, s.committed(key))
+		s.deleteOffsets(key, s.committed(key))
 		s.groups.Delete(key.path())
-	case recordForget:
+	case recordDeleteOffsets:
 		gone := make([]Partition, r.count())
 		for i := range gone {
 			gone[i] = r.partition()
 		}
-		s.forget(key, gone)
+		s.deleteOffsets(key, gone)
 	default:
 		return fmt.Errorf("%w: consumer group record of kind %d", engine.ErrNewerFormat, kind)
 	}
-	return r.end()
+	return r.checkEnd()
 }
 
 // update replaces a group by a modified copy. A new group has no members.
@@ -241,7 +241,7 @@ func (s *state) eachOffset(key Key, visit func(Partition, Offset)) {
 	})
 }
 
-func (s *state) forget(key Key, gone []Partition) {
+func (s *state) deleteOffsets(key Key, gone []Partition) {
 	removed := 0
 	for _, at := range gone {
 		if _, ok := s.offsets.Delete(offsetItem{key: key, at: at}); ok {

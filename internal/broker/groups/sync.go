@@ -26,7 +26,7 @@ type SyncResult struct {
 
 // Sync returns the assignment of a member once the leader has sent it and it is durable.
 func (c *Coordinator) Sync(ctx context.Context, key Key, req *SyncRequest) (SyncResult, error) {
-	if err := key.check(); err != nil {
+	if err := key.validate(); err != nil {
 		return SyncResult{}, err
 	}
 	all := 0
@@ -49,7 +49,7 @@ func (c *Coordinator) Sync(ctx context.Context, key Key, req *SyncRequest) (Sync
 	if w == nil {
 		return result, err
 	}
-	return w.wait(ctx, func() { g.leftSync(m, w) })
+	return w.wait(ctx, func() { g.cancelSync(m, w) })
 }
 
 // lockMember returns a group with its mutex locked, and a member of its current generation.
@@ -81,16 +81,16 @@ func (g *group) syncLocked(m *member, req *SyncRequest) (*waiter[SyncResult], Sy
 	case preparing:
 		return nil, SyncResult{}, ErrRebalancing
 	case stable:
-		m.heard()
+		m.renewSession()
 		return nil, g.assignmentLocked(m), nil
 	case empty:
 		return nil, SyncResult{}, ErrUnknownMember
 	case completing:
 	}
 	m.synced = true
-	m.answerSync(SyncResult{}, ErrRebalancing) // an earlier call still waits
+	m.respondSync(SyncResult{}, ErrRebalancing) // an earlier call still waits
 	w := newWaiter[SyncResult](m.id)
-	m.sync = w
+	m.pendingSync = w
 	if m.id == g.leader && !g.storing {
 		g.assignLocked(req.Assignments)
 	}
@@ -116,22 +116,22 @@ func (g *group) assignLocked(assignments map[string][]byte) {
 	g.storing = false
 	if err != nil {
 		for _, m := range g.members {
-			m.answerSync(SyncResult{}, err)
+			m.respondSync(SyncResult{}, err)
 		}
 		return // the leader may retry until the deadline
 	}
 	g.phase = stable
 	for _, m := range g.members {
-		m.answerSync(g.assignmentLocked(m), nil)
+		m.respondSync(g.assignmentLocked(m), nil)
 	}
 }
 
-// syncTimeLocked removes the members that did not send SyncGroup before the deadline.
-func (g *group) syncTimeLocked(now time.Time) {
+// onSyncTimeoutLocked removes the members that did not send SyncGroup before the deadline.
+func (g *group) onSyncTimeoutLocked(now time.Time) {
 	for _, m := range g.inOrderLocked() {
 		if !m.synced {
 			g.removeLocked(m, ErrUnknownMember)
 		}
 	}
-	g.changedLocked(now)
+	g.onMembersRemovedLocked(now)
 }

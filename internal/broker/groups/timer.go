@@ -9,18 +9,18 @@ import (
 // setTimerLocked sets the timer to the earliest deadline unless a timer is running. A timer that is
 // set to an earlier time fires and sets itself again.
 func (g *group) setTimerLocked() {
-	if g.gone || g.timer != nil {
+	if g.removed || g.timer != nil {
 		return
 	}
-	next, ok := g.nextLocked()
+	next, ok := g.nextDeadlineLocked()
 	if !ok {
 		return
 	}
 	g.timer = time.AfterFunc(time.Until(next), g.tick)
 }
 
-// hurryLocked sets the timer again, for a deadline that may be earlier than the timer's.
-func (g *group) hurryLocked() {
+// resetTimerLocked sets the timer again, for a deadline that may be earlier than the timer's.
+func (g *group) resetTimerLocked() {
 	if g.timer != nil {
 		g.timer.Stop()
 		g.timer = nil
@@ -28,8 +28,8 @@ func (g *group) hurryLocked() {
 	g.setTimerLocked()
 }
 
-// nextLocked returns the earliest deadline.
-func (g *group) nextLocked() (next time.Time, ok bool) {
+// nextDeadlineLocked returns the earliest deadline.
+func (g *group) nextDeadlineLocked() (next time.Time, ok bool) {
 	earliest := func(t time.Time) {
 		if !ok || t.Before(next) {
 			next, ok = t, true
@@ -42,7 +42,7 @@ func (g *group) nextLocked() (next time.Time, ok bool) {
 		earliest(end)
 	}
 	for _, m := range g.members {
-		if !m.waits() {
+		if !m.isWaiting() {
 			earliest(m.expires)
 		}
 	}
@@ -61,7 +61,7 @@ func (g *group) nextLocked() (next time.Time, ok bool) {
 func (g *group) tick() {
 	g.mu.Lock()
 	g.timer = nil
-	if g.gone {
+	if g.removed {
 		g.mu.Unlock()
 		return
 	}
@@ -78,7 +78,7 @@ func (g *group) tick() {
 	}
 	var lost []*member
 	for _, m := range g.members {
-		if !m.waits() && !now.Before(m.expires) {
+		if !m.isWaiting() && !now.Before(m.expires) {
 			lost = append(lost, m)
 		}
 	}
@@ -86,15 +86,15 @@ func (g *group) tick() {
 		for _, m := range lost {
 			g.removeLocked(m, ErrUnknownMember)
 		}
-		g.changedLocked(now)
+		g.onMembersRemovedLocked(now)
 	}
 	switch {
 	case g.phase == preparing && !now.Before(g.deadline):
-		g.joinTimeLocked(now)
+		g.onJoinTimeoutLocked(now)
 	case g.phase == preparing:
-		g.maybeJoinedLocked(now)
+		g.tryCompleteJoinLocked(now)
 	case g.phase == completing && !now.Before(g.deadline):
-		g.syncTimeLocked(now)
+		g.onSyncTimeoutLocked(now)
 	}
 	g.unlock()
 }
@@ -103,7 +103,7 @@ func (g *group) tick() {
 // stores that. If storing fails, the members are still in the group when it is loaded again.
 func (g *group) tickConsumersLocked(now time.Time) {
 	g.expireConsumersLocked(now)
-	if err := g.durableLocked(); err != nil && !errors.Is(err, ErrClosed) {
+	if err := g.waitDurableLocked(); err != nil && !errors.Is(err, ErrClosed) {
 		g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn,
 			"storing the end of a member's session failed; the group will be reloaded with the member",
 			slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.Any("error", err))

@@ -25,9 +25,9 @@ type Topics interface {
 	Resolve(names []string, pattern *regexp.Regexp) ([]engine.TopicID, error)
 }
 
-// refresh is the interval after which a member's subscription is resolved again even if no topic
+// resolveInterval is the interval after which a member's subscription is resolved again even if no topic
 // has changed, because the member's permissions may have changed.
-const refresh = time.Minute
+const resolveInterval = time.Minute
 
 // subscription is what a member subscribes to.
 type subscription struct {
@@ -45,8 +45,9 @@ func compile(pattern string) (*regexp.Regexp, error) {
 	if pattern == "" {
 		return nil, nil //nolint:nilnil // no pattern matches nothing
 	}
-	if len(pattern) > maxPattern {
-		return nil, fmt.Errorf("%w: pattern has %d bytes, at most %d are allowed", ErrPattern, len(pattern), maxPattern)
+	if len(pattern) > maxPatternBytes {
+		return nil, fmt.Errorf("%w: pattern has %d bytes, at most %d are allowed", ErrPattern, len(pattern),
+			maxPatternBytes)
 	}
 	// Parse the pattern on its own first, so that unbalanced parentheses cannot close the added
 	// group. A few bytes can compile to a program of megabytes, so its size is checked too.
@@ -58,7 +59,7 @@ func compile(pattern string) (*regexp.Regexp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPattern, err)
 	}
-	if len(program.Inst) > maxPatternSteps {
+	if len(program.Inst) > maxPatternInstructions {
 		return nil, fmt.Errorf("%w: pattern is too complex; use fewer repetitions", ErrPattern)
 	}
 	whole, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
@@ -70,15 +71,15 @@ func compile(pattern string) (*regexp.Regexp, error) {
 
 // resolution is the result of resolving a subscription.
 type resolution struct {
-	of       subscription
-	topics   []engine.TopicID // sorted
-	revision uint64
-	at       time.Time
+	subscription subscription
+	topics       []engine.TopicID // sorted
+	revision     uint64
+	resolvedAt   time.Time
 }
 
 // resolve resolves the topics of a subscription. It may block.
 func resolve(topics Topics, of subscription) (*resolution, error) {
-	r := &resolution{of: of, revision: topics.Revision(), at: time.Now()}
+	r := &resolution{subscription: of, revision: topics.Revision(), resolvedAt: time.Now()}
 	found, err := topics.Resolve(of.names, of.matcher)
 	if err != nil {
 		return nil, fmt.Errorf("resolving the topics of a subscription: %w", err)

@@ -28,7 +28,7 @@ func (c *catalogue) Apply(position uint64, b []byte) error {
 	case opDropTenant:
 		c.tenants.Delete(r.Name)
 		return nil
-	case opNamespace, opDropNamespace, opConfiguredSpace:
+	case opNamespace, opDropNamespace, opConfiguredNamespace:
 		return c.applyNamespace(position, r)
 	case opCreateTopic:
 		return c.applyCreateTopic(position, r)
@@ -69,7 +69,7 @@ func (c *catalogue) applyNamespace(position uint64, r record) error {
 		c.namespaces.Set(ns)
 	case opDropNamespace:
 		c.namespaces.Delete(&namespace{name: name})
-	case opConfiguredSpace:
+	case opConfiguredNamespace:
 		if ok && old.pending == r.Position {
 			ns := *old
 			ns.pending = 0
@@ -139,7 +139,7 @@ func (c *catalogue) applyTopic(position uint64, r record) error {
 		}
 		t.schemas = t.schemas.with(r.Schema)
 	case opDropSchemas:
-		t.schemas = t.schemas.emptied()
+		t.schemas = t.schemas.withoutVersions()
 	case opConfigured:
 		if t.pending == r.Position {
 			t.pending = 0

@@ -10,18 +10,18 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// PlacedBatch is a batch that the engine has appended to a partition and that may not be durable
+// AppendedBatch is a batch that the engine has appended to a partition and that may not be durable
 // yet.
-type PlacedBatch struct {
+type AppendedBatch struct {
 	First uint64 // offset of its first record
 	// AppendTime is the timestamp of all its records. It is -1 when the records keep their own
 	// timestamps, and for a duplicate whose append time is no longer in memory.
 	AppendTime int64
-	ticket     engine.Ticket
+	ticket     engine.PendingAppend
 }
 
 // Wait returns nil once the batch is durable and visible to readers.
-func (p *PlacedBatch) Wait(ctx context.Context) error {
+func (p *AppendedBatch) Wait(ctx context.Context) error {
 	if p.ticket == nil {
 		return nil // duplicate of a durable batch
 	}
@@ -39,74 +39,75 @@ func (e *BatchError) Error() string { return e.Records[0].Error() }
 // Unwrap returns the reason for the first rejected record.
 func (e *BatchError) Unwrap() error { return e.Records[0].Err }
 
-// maxBatchErrors bounds the rejected records that a BatchError lists.
-const maxBatchErrors = 100
+// maxRejectedRecords bounds the rejected records that a BatchError lists.
+const maxRejectedRecords = 100
 
 // Append validates a record batch and appends it to a partition. It may change
 // timestamps in batch, so the caller must not use batch afterwards.
-func (t *StreamTopic) Append(ctx context.Context, partition int32, batch []byte) (*PlacedBatch, error) {
+func (t *KafkaTopic) Append(ctx context.Context, partition int32, batch []byte) (*AppendedBatch, error) {
 	head, err := t.checkBatch(ctx, batch)
 	if err != nil {
 		return nil, err
 	}
-	placed := &PlacedBatch{AppendTime: -1}
-	if t.rules.stream.appendTime {
-		placed.AppendTime = now()
-		records.StampAppendTime(batch, placed.AppendTime)
-		head.MaxTime = placed.AppendTime
+	appended := &AppendedBatch{AppendTime: -1}
+	if t.rules.kafka.appendTime {
+		appended.AppendTime = now()
+		records.StampAppendTime(batch, appended.AppendTime)
+		head.MaxTime = appended.AppendTime
 	}
-	run := engine.Run{Format: engine.RecordBatch, Count: head.Count, MaxTime: head.MaxTime, Body: batch}
+	run := engine.MessageBatch{Format: engine.KafkaRecordBatch, Count: head.Count, MaxTime: head.MaxTime, Body: batch}
 	size := int64(len(batch))
-	if err := t.b.quota.Store(size); err != nil {
+	if err := t.b.quota.ReserveBytes(size); err != nil {
 		return nil, err
 	}
-	defer t.b.quota.Stored(size) // from here on the engine counts the bytes
-	place := func(sides func(uint64) []engine.Side) (ticket engine.Ticket, err error) {
+	defer t.b.quota.ReleaseBytes(size) // from here on the engine counts the bytes
+	appendBatch := func(sides func(uint64) []engine.Attribute) (ticket engine.PendingAppend, err error) {
 		err = t.engineCall(ctx, func() error {
-			ticket, err = t.b.engine.AppendRun(ctx, t.topic.id, partition, run, sides)
+			ticket, err = t.b.engine.AppendBatch(ctx, t.topic.id, partition, run, sides)
 			return err
 		})
 		return ticket, err
 	}
 	if head.ProducerID == records.NoProducer {
-		if placed.ticket, err = place(nil); err != nil {
+		if appended.ticket, err = appendBatch(nil); err != nil {
 			return nil, err
 		}
-		placed.First = placed.ticket.First()
+		appended.First = appended.ticket.First()
 	} else {
 		table, err := t.producerTable(ctx, partition)
 		if err != nil {
 			return nil, err
 		}
-		duplicate, err := table.append(&head, placed, &t.live.left, place)
+		duplicate, err := table.append(&head, appended, &t.live.disowned, appendBatch)
 		if err != nil || duplicate {
-			return placed, err
+			return appended, err
 		}
 	}
 	t.live.in.addMany(int(head.Count), len(batch))
-	return placed, nil
+	return appended, nil
 }
 
 // checkBatch validates a batch against the topic's rules.
-func (t *StreamTopic) checkBatch(ctx context.Context, batch []byte) (records.Head, error) {
+func (t *KafkaTopic) checkBatch(ctx context.Context, batch []byte) (records.BatchHeader, error) {
 	limit := defaultBatchBytes
-	if n := t.rules.stream.batchBytes; n > 0 {
+	if n := t.rules.kafka.batchBytes; n > 0 {
 		limit = n
 	}
 	if len(batch) > limit {
-		return records.Head{}, errs.Newf(errs.TooLarge, "%w: batch has %d bytes, the topic's limit is %d", ErrTooLarge,
-			len(batch), limit)
+		return records.BatchHeader{},
+			errs.Newf(errs.TooLarge, "%w: batch has %d bytes, the topic's limit is %d", ErrTooLarge,
+				len(batch), limit)
 	}
 	head, err := records.Check(batch, records.Limits{MaxRecord: t.rules.messageBytes})
 	if err != nil {
-		return records.Head{}, batchError(err)
+		return records.BatchHeader{}, batchError(err)
 	}
 	if head.Transactional() {
-		return records.Head{}, ErrTransaction
+		return records.BatchHeader{}, ErrTransaction
 	}
-	from, to, bounded := t.rules.stream.times(now())
+	from, to, bounded := t.rules.kafka.times(now())
 	bounded = bounded && (head.MaxTime > to || from > 0)
-	if !bounded && !t.looksInside() {
+	if !bounded && !t.checksRecords() {
 		return head, nil
 	}
 	var refused BatchError
@@ -120,17 +121,17 @@ func (t *StreamTopic) checkBatch(ctx context.Context, batch []byte) (records.Hea
 			if errs.KindOf(err) != errs.Invalid {
 				return err
 			}
-			if len(refused.Records) < maxBatchErrors {
+			if len(refused.Records) < maxRejectedRecords {
 				refused.Records = append(refused.Records, records.RecordError{Index: i, Err: err})
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return records.Head{}, err
+		return records.BatchHeader{}, err
 	}
 	if len(refused.Records) > 0 {
-		return records.Head{}, &refused
+		return records.BatchHeader{}, &refused
 	}
 	return head, nil
 }
@@ -144,18 +145,18 @@ func batchError(err error) error {
 	return err
 }
 
-// looksInside reports whether the topic has rules that need every single record.
-func (t *StreamTopic) looksInside() bool {
+// checksRecords reports whether the topic has rules that need every single record.
+func (t *KafkaTopic) checksRecords() bool {
 	_, typed := t.topic.schemas.latest()
-	return t.topic.prefixedKey || t.topic.prefixedValue || t.rules.stream.keyed ||
-		t.rules.validation != unchecked && typed
+	return t.topic.prefixedKey || t.topic.prefixedValue || t.rules.kafka.keyed ||
+		t.rules.validation != notValidated && typed
 }
 
 var errNoKey = errs.Newf(errs.Invalid, "%w: topic is compacted, so every message needs a key", ErrMessage)
 
 // checkRecord validates a record against the topic's rules.
-func (t *StreamTopic) checkRecord(ctx context.Context, r *records.Record) error {
-	if t.rules.stream.keyed && r.Key == nil {
+func (t *KafkaTopic) checkRecord(ctx context.Context, r *records.Record) error {
+	if t.rules.kafka.keyed && r.Key == nil {
 		return errNoKey
 	}
 	if (t.topic.prefixedKey || t.topic.prefixedValue) && t.b.registry == nil {
@@ -171,7 +172,7 @@ func (t *StreamTopic) checkRecord(ctx context.Context, r *records.Record) error 
 			return err
 		}
 	}
-	if v, ok := t.topic.schemas.latest(); ok && t.rules.validation != unchecked && r.Value != nil {
+	if v, ok := t.topic.schemas.latest(); ok && t.rules.validation != notValidated && r.Value != nil {
 		return t.b.checkPayload(ctx, t.topic.id, v, t.rules.validation,
 			&Message{Payload: r.Value, Key: string(r.Key), BinaryKey: true, SchemaVersion: v.Version})
 	}
@@ -182,11 +183,11 @@ func (t *StreamTopic) checkRecord(ctx context.Context, r *records.Record) error 
 type Splitter struct{}
 
 // Split implements engine.Splitter.
-func (Splitter) Split(format engine.RunFormat, body []byte, each func(i int32, m *engine.Message) error) error {
-	if format != engine.RecordBatch {
+func (Splitter) Split(format engine.BatchFormat, body []byte, each func(i int32, m *engine.Message) error) error {
+	if format != engine.KafkaRecordBatch {
 		return fmt.Errorf("batch of format %d: %w", format, engine.ErrNewerFormat)
 	}
-	head, err := records.ReadHead(body)
+	head, err := records.ReadBatchHeader(body)
 	if err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func (Splitter) Split(format engine.RunFormat, body []byte, each func(i int32, m
 
 // message converts a record to the engine's form. It copies the record's bytes, because they may
 // lie in a decompression buffer that is reused.
-func message(head *records.Head, r *records.Record) *engine.Message {
+func message(head *records.BatchHeader, r *records.Record) *engine.Message {
 	m := &engine.Message{
 		Payload: append([]byte(nil), r.Value...), NullPayload: r.Value == nil,
 		Key: string(r.Key), EmptyKey: r.Key != nil && len(r.Key) == 0,

@@ -16,10 +16,10 @@ import (
 	"freshet/internal/storage/statemachine"
 )
 
-// SchemaIDs is the part of the cluster's schema registry that the broker uses. Topics with the
+// SchemaRegistry is the part of the cluster's schema registry that the broker uses. Topics with the
 // property PropertyKeyValidation or PropertyValueValidation accept only records that start with a
 // schema id of their subject.
-type SchemaIDs interface {
+type SchemaRegistry interface {
 	// SubjectHasID reports whether a version of the subject has the schema id.
 	SubjectHasID(ctx context.Context, subject string, id int32) (bool, error)
 	// RecordNames returns the record names that serializers derive subjects from for the
@@ -30,7 +30,7 @@ type SchemaIDs interface {
 // Options configures a broker; the zero value is usable.
 type Options struct {
 	Limits  Limits
-	Schemas SchemaIDs      // nil means no registry
+	Schemas SchemaRegistry // nil means no registry
 	Pool    *workpool.Pool // checks schemas and large payloads; nil means a new pool
 	Quota   *quota.Cluster // nil means only Limits apply
 	Logger  *slog.Logger   // nil means slog.Default()
@@ -45,21 +45,21 @@ type Options struct {
 
 // Broker serves the topics of one running cluster.
 type Broker struct {
-	engine    engine.Engine
-	limits    Limits
-	registry  SchemaIDs
-	quota     *quota.Cluster
-	log       *slog.Logger
-	catalogue *statemachine.Machine[*catalogue]
-	parsed    schemaCache
-	pool      *workpool.Pool
-	shards    int                        // 0 means that all topics are in this process
-	granted   atomic.Pointer[grantIndex] // cached for one state of the catalogue
+	engine         engine.Engine
+	limits         Limits
+	registry       SchemaRegistry
+	quota          *quota.Cluster
+	log            *slog.Logger
+	catalogue      *statemachine.Machine[*catalogue]
+	schemaCheckers schemaCache
+	pool           *workpool.Pool
+	shards         int                        // 0 means that all topics are in this process
+	grantIndex     atomic.Pointer[grantIndex] // cached for one state of the catalogue
 
-	live       sync.Map // engine.TopicID → *liveTopic, for topics used since Open
-	spaces     namespaceMeters
-	waiting    atomic.Int64
-	topicLocks [64]sync.Mutex // by topic id; see topicLock
+	live            sync.Map // engine.TopicID → *liveTopic, for topics used since Open
+	namespaceMeters namespaceMeters
+	waiting         atomic.Int64
+	topicLocks      [64]sync.Mutex // by topic id; see topicLock
 
 	draining context.Context //nolint:containedctx // cancelled by Drain; ends long polls
 	drain    context.CancelFunc
@@ -96,15 +96,15 @@ func Open(ctx context.Context, eng engine.Engine, opts Options) (*Broker, error)
 		opts.Pool = workpool.New()
 	}
 	b := &Broker{
-		engine:    eng,
-		limits:    opts.Limits.withDefaults(),
-		registry:  opts.Schemas,
-		quota:     opts.Quota,
-		log:       log,
-		catalogue: machine,
-		parsed:    newSchemaCache(maxParsedSchemas),
-		pool:      opts.Pool,
-		shards:    opts.Shards,
+		engine:         eng,
+		limits:         opts.Limits.withDefaults(),
+		registry:       opts.Schemas,
+		quota:          opts.Quota,
+		log:            log,
+		catalogue:      machine,
+		schemaCheckers: newSchemaCache(maxParsedSchemas),
+		pool:           opts.Pool,
+		shards:         opts.Shards,
 	}
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	b.draining, b.drain = context.WithCancel(b.ctx)

@@ -37,7 +37,7 @@ func compatible(job *workpool.Job, s *Schema, versions []*schemaVersion, strateg
 	for i := len(versions) - 1; i >= 0; i-- {
 		old := &versions[i].Schema
 		err := job.Do(workpool.LaneOf(len(s.Text)+len(old.Text)), func() error {
-			return follows(job, s, old, versions[i].Version, back, forth)
+			return checkFollows(job, s, old, versions[i].Version, back, forth)
 		})
 		if err != nil {
 			return err
@@ -46,15 +46,15 @@ func compatible(job *workpool.Job, s *Schema, versions []*schemaVersion, strateg
 	return nil
 }
 
-// follows returns an error unless s can follow an older definition: with back, s must read data
+// checkFollows returns an error unless s can follow an older definition: with back, s must read data
 // written with the old one; with forth, the old one must read data written with s.
-func follows(job *workpool.Job, s, old *Schema, version int64, back, forth bool) error {
+func checkFollows(job *workpool.Job, s, old *Schema, version int64, back, forth bool) error {
 	if s.Type != old.Type {
 		return incompatible(version, "type changes from %s to %s", old.Type, s.Type)
 	}
 	switch {
 	case s.Type.structured():
-		return recordFollows(job, s, old, version, back, forth)
+		return checkRecordFollows(job, s, old, version, back, forth)
 	case s.Type == SchemaProtobufNative:
 		// As in Pulsar: a message may change in every way that Protobuf readers tolerate, but the
 		// root message must keep its name.
@@ -79,15 +79,15 @@ func follows(job *workpool.Job, s, old *Schema, version int64, back, forth bool)
 		if err != nil {
 			return err
 		}
-		if err := follows(job, key, oldKey, version, back, forth); err != nil {
+		if err := checkFollows(job, key, oldKey, version, back, forth); err != nil {
 			return err
 		}
-		return follows(job, value, oldValue, version, back, forth)
+		return checkFollows(job, value, oldValue, version, back, forth)
 	}
 	return nil
 }
 
-func recordFollows(job *workpool.Job, s, old *Schema, version int64, back, forth bool) error {
+func checkRecordFollows(job *workpool.Job, s, old *Schema, version int64, back, forth bool) error {
 	newer, err := s.record()
 	if err != nil {
 		return err

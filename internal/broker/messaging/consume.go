@@ -30,8 +30,8 @@ func (b *Broker) Receive(ctx context.Context, name names.Topic, subscription str
 	if err := b.checkLease(opts.Lease); err != nil {
 		return nil, err
 	}
-	if opts.Max < 0 || opts.Max > b.limits.Batch {
-		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, at most %d", ErrBatch, opts.Max, b.limits.Batch)
+	if opts.Max < 0 || opts.Max > b.limits.MaxBatch {
+		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, at most %d", ErrBatch, opts.Max, b.limits.MaxBatch)
 	}
 	req := engine.ReceiveRequest{
 		Max: max(opts.Max, 1), MaxBytes: b.limits.BatchBytes, Lease: opts.Lease, Partition: t.partition,
@@ -58,11 +58,11 @@ func (b *Broker) receive(ctx context.Context, t target, subscription string, req
 		})
 	}
 	if err == nil && len(deliveries) == 0 && wait > 0 {
-		req.Wait = min(wait, b.limits.Wait)
+		req.Wait = min(wait, b.limits.MaxWait)
 		deliveries, err = b.await(ctx, t.id, subscription, req)
 	}
 	if err != nil || len(deliveries) == 0 {
-		return nil, t.damaged(err)
+		return nil, t.damagedError(err)
 	}
 	live := b.liveOf(t.id)
 	sub := live.subscription(subscription)
@@ -80,7 +80,7 @@ func (b *Broker) receive(ctx context.Context, t target, subscription string, req
 
 // addWaiting counts a waiting caller, or returns ErrTooMany at the limit.
 func (b *Broker) addWaiting() error {
-	if b.waiting.Add(1) > int64(b.limits.Waiting) {
+	if b.waiting.Add(1) > int64(b.limits.MaxWaiting) {
 		b.waiting.Add(-1)
 		return ErrTooMany
 	}
@@ -141,9 +141,9 @@ type Settlement struct {
 // or Extend without a lease (ErrLeaseEnded), fails the whole call and changes nothing.
 // Acknowledging a message twice is no error.
 func (b *Broker) Settle(ctx context.Context, name names.Topic, subscription string, settlements ...Settlement) error {
-	if len(settlements) == 0 || len(settlements) > b.limits.Batch {
+	if len(settlements) == 0 || len(settlements) > b.limits.MaxBatch {
 		return errs.Newf(errs.TooLarge, "%w: %d message ids, must be between 1 and %d", ErrBatch, len(settlements),
-			b.limits.Batch)
+			b.limits.MaxBatch)
 	}
 	t, err := b.resolve(ctx, name)
 	if err != nil {
@@ -196,12 +196,12 @@ func (b *Broker) settled(id engine.TopicID, subscription string, list []engine.S
 			sub.acks.add(0)
 		}
 	}
-	if sub.open.Load() == 0 {
+	if sub.openConsumers.Load() == 0 {
 		return
 	}
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
-	for s := range sub.streams {
-		s.settled(list)
+	for s := range sub.consumers {
+		s.onSettled(list)
 	}
 }

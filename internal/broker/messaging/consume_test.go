@@ -56,7 +56,7 @@ func TestSequenceFallsBackToEntry(t *testing.T) {
 	}
 }
 
-func TestNothingSpringsUpByProducing(t *testing.T) {
+func TestProduceAndConsumeDoNotCreateTopics(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
@@ -324,11 +324,11 @@ func TestDeadLettersOfRecords(t *testing.T) {
 		headers = append(headers, records.Header{Key: []byte(key), Value: []byte("v" + key)})
 	}
 	builder.Add(&records.Record{Value: []byte("poison"), Headers: headers})
-	stream, err := c.StreamTopic(ctx, name)
+	stream, err := c.KafkaTopic(ctx, name)
 	c.do(err)
-	placed, err := stream.Append(ctx, 0, builder.Finish())
+	appended, err := stream.Append(ctx, 0, builder.Finish())
 	c.do(err)
-	c.do(placed.Wait(ctx))
+	c.do(appended.Wait(ctx))
 	got := c.receiveOne(name, "s")
 	c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: got.ID, Action: messaging.Nack}))
 	letter := c.receiveOne(dead, "dead-letter-reader")
@@ -427,7 +427,7 @@ func TestCancelledConsumerLosesNothing(t *testing.T) {
 	if len(got) != 1 || got[0].Redeliveries != 0 {
 		t.Errorf("got %+v", got)
 	}
-	c.do(c.GiveBack(name, "s", got))
+	c.do(c.ReleaseLeases(name, "s", got))
 	if got := c.receive(name, "s", 1); len(got) != 1 {
 		t.Errorf("after releasing the lease: got %+v, want one message", got)
 	}
@@ -435,7 +435,7 @@ func TestCancelledConsumerLosesNothing(t *testing.T) {
 
 func TestWaitingConsumersAreBounded(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, messaging.Options{Limits: messaging.Limits{Waiting: 1}})
+	c := newCluster(t, messaging.Options{Limits: messaging.Limits{MaxWaiting: 1}})
 	name := c.create("orders", 0)
 	c.subscribe(name, "s")
 	ctx, cancel := context.WithCancel(t.Context())

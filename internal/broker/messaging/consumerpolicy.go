@@ -112,7 +112,8 @@ func (b *Broker) subscriptionConfig(ctx context.Context, t *topic, subscription 
 	if err != nil {
 		return config, err
 	}
-	letters, err := b.create(ctx, name, true, func(*namespace) (topicRecord, error) { return b.beside(t), nil })
+	letters, err := b.createTopic(ctx, name, true,
+		func(*namespace) (topicRecord, error) { return b.recordInShardOf(t), nil })
 	if err != nil {
 		return config, fmt.Errorf("creating the dead-letter topic %s: %w", name, err)
 	}

@@ -7,9 +7,9 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// damaged converts the engine's error for an unreadable message: it adds the message id that
+// damagedError converts the engine's error for an unreadable message: it adds the message id that
 // consumers use, and how to skip the message. It returns other errors unchanged.
-func (t target) damaged(err error) error {
+func (t target) damagedError(err error) error {
 	var message *engine.DamagedMessage
 	if !errors.As(err, &message) {
 		return err

@@ -8,7 +8,7 @@
 // HTTP (messageapi, adminapi) or the Kafka protocol (kafkaapi), and does not authenticate callers
 // (identity, access). It stores no messages: logs, leases and acknowledgements are the engine's
 // (storage/engine). The schema registry is package schemas; the broker only checks whether a
-// subject has a schema id (SchemaIDs).
+// subject has a schema id (SchemaRegistry).
 //
 // # Locks
 //

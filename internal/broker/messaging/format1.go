@@ -11,7 +11,7 @@ import (
 // had no producer. The actual producer and sequence number were in these properties. The broker
 // still reads them and never writes them.
 const (
-	format1Hidden   = "\x00" // producers' property names cannot start with it
+	format1Prefix   = "\x00" // producers' property names cannot start with it
 	format1Producer = "\x00producer"
 	format1Sequence = "\x00sequence"
 )
@@ -19,10 +19,10 @@ const (
 // readFormat1 restores producer and sequence number of a message of format 1. It does not change
 // messages of later formats.
 func (m *Message) readFormat1() {
-	if strings.HasPrefix(m.Producer, idempotencyKeys) {
+	if strings.HasPrefix(m.Producer, idempotencyKeyPrefix) {
 		m.Producer, m.Sequence, m.HasSequence = "", 0, false
 	}
-	hidden := func(p Property) bool { return strings.HasPrefix(p.Key, format1Hidden) }
+	hidden := func(p Property) bool { return strings.HasPrefix(p.Key, format1Prefix) }
 	if !slices.ContainsFunc(m.Properties, hidden) {
 		return
 	}

@@ -11,9 +11,9 @@ import (
 // A cluster stores permissions of its own, which Pulsar's admin API sets: the administrators of
 // tenants, and actions on namespaces and topics.
 
-// Conveys returns the permission that an action grants. ok is false for actions without a meaning
+// Permission returns the permission that an action grants. ok is false for actions without a meaning
 // in this product.
-func (a Action) Conveys() (access.Permission, bool) {
+func (a Action) Permission() (access.Permission, bool) {
 	switch a {
 	case ActionProduce:
 		return "messaging.topics.produce", true
@@ -34,8 +34,8 @@ func TenantAdminPermissions() []access.Permission { return tenantAdminPermission
 
 // grantIndex lists the grants of every role for one state of the catalogue.
 type grantIndex struct {
-	of     *catalogue
-	byRole map[string][]access.ClusterGrant
+	catalogue *catalogue
+	byRole    map[string][]access.ClusterGrant
 }
 
 // GrantsOf returns the cluster's grants to a role, with scopes relative to the cluster. The caller
@@ -43,10 +43,10 @@ type grantIndex struct {
 // scans all of it.
 func (b *Broker) GrantsOf(role string) []access.ClusterGrant {
 	now := b.catalogue.View()
-	index := b.granted.Load()
-	if index == nil || index.of != now {
-		index = &grantIndex{of: now, byRole: now.grants()}
-		b.granted.Store(index)
+	index := b.grantIndex.Load()
+	if index == nil || index.catalogue != now {
+		index = &grantIndex{catalogue: now, byRole: now.grants()}
+		b.grantIndex.Store(index)
 	}
 	return index.byRole[canonicalRole(role)]
 }
@@ -57,7 +57,7 @@ func (c *catalogue) grants() map[string][]access.ClusterGrant {
 		for role, granted := range permissions {
 			var conveyed []access.Permission
 			for _, action := range granted {
-				if p, ok := action.Conveys(); ok {
+				if p, ok := action.Permission(); ok {
 					conveyed = append(conveyed, p)
 				}
 			}
@@ -92,7 +92,7 @@ func (c *catalogue) grants() map[string][]access.ClusterGrant {
 // Granted reports whether the cluster's own permissions grant a role a permission on a topic.
 func (b *Broker) Granted(role string, p access.Permission, topic names.Topic) bool {
 	for _, action := range []Action{ActionProduce, ActionConsume} {
-		if conveyed, ok := action.Conveys(); ok && conveyed == p {
+		if conveyed, ok := action.Permission(); ok && conveyed == p {
 			return b.Grants(role, topic, action)
 		}
 	}

@@ -13,34 +13,34 @@ import (
 // file (account@organization.host:port): it is an earlier address of the server and is ignored.
 // Roles are stored as written, so that tools read back what they wrote.
 
-// Grantee splits a role into account and organization. ok is false for a role that names no
+// ParseRole splits a role into account and organization. ok is false for a role that names no
 // account.
-func Grantee(role string) (account, organization string, ok bool) {
+func ParseRole(role string) (account, organization string, ok bool) {
 	account, rest, ok := strings.Cut(role, "@")
 	organization, _, _ = strings.Cut(rest, ".")
 	return account, organization, ok && account != "" && organization != ""
 }
 
-// RoleOf returns the role that names an account.
-func RoleOf(account, organization string) string { return account + "@" + organization }
+// FormatRole returns the role that names an account.
+func FormatRole(account, organization string) string { return account + "@" + organization }
 
 // sameRole reports whether two roles name the same account.
 func sameRole(a, b string) bool {
 	if a == b {
 		return true
 	}
-	account, organization, ok := Grantee(a)
+	account, organization, ok := ParseRole(a)
 	if !ok {
 		return false
 	}
-	otherAccount, otherOrganization, ok := Grantee(b)
+	otherAccount, otherOrganization, ok := ParseRole(b)
 	return ok && account == otherAccount && organization == otherOrganization
 }
 
 // canonicalRole returns the same spelling for all roles that name the same account.
 func canonicalRole(role string) string {
-	if account, organization, ok := Grantee(role); ok {
-		return RoleOf(account, organization)
+	if account, organization, ok := ParseRole(role); ok {
+		return FormatRole(account, organization)
 	}
 	return role
 }

@@ -13,14 +13,14 @@ import (
 
 // halfGrown returns a cluster with a topic that has four partitions in the catalogue and two in the
 // engine, as during GrowTopic. Each of the two contains three messages.
-func halfGrown(t *testing.T) (*cluster, *crashing, names.Topic) {
+func halfGrown(t *testing.T) (*cluster, *crashingEngine, names.Topic) {
 	t.Helper()
 	real, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = real.Close() })
-	eng := &crashing{Engine: real}
+	eng := &crashingEngine{Engine: real}
 	c := openOver(t, eng, messaging.Options{})
 	name := c.create("orders", 2)
 	c.subscribe(name, "s")
@@ -51,7 +51,7 @@ func TestStatsOfAPartitionThatTheEngineLacks(t *testing.T) {
 		}
 		byName, err := c.Stats(t.Context(), name.WithPartition(partition))
 		c.do(err)
-		for _, got := range []messaging.Stats{byName, whole.Of(partition)} {
+		for _, got := range []messaging.Stats{byName, whole.OfPartition(partition)} {
 			if got.Topic.Partition != partition || len(got.Partitions) != 1 || got.Partitions[0].Next != want {
 				t.Errorf("partition %d: got partition %d with %+v, want one row that ends at %d",
 					partition, got.Topic.Partition, got.Partitions, want)

@@ -15,11 +15,11 @@ func (s *Schema) pairChecker(how validation) (checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	checkKey, err := key.checkerOf(how)
+	checkKey, err := key.dataCheckerFor(how)
 	if err != nil {
 		return nil, err
 	}
-	checkValue, err := value.checkerOf(how)
+	checkValue, err := value.dataCheckerFor(how)
 	if err != nil {
 		return nil, err
 	}
@@ -34,10 +34,10 @@ func (s *Schema) pairChecker(how validation) (checker, error) {
 		}
 		if !separated {
 			var rest []byte
-			if k, rest, err = cutSized(m.Payload); err != nil {
+			if k, rest, err = cutLengthPrefixed(m.Payload); err != nil {
 				return fmt.Errorf("key: %w", err)
 			}
-			if v, rest, err = cutSized(rest); err != nil {
+			if v, rest, err = cutLengthPrefixed(rest); err != nil {
 				return fmt.Errorf("value: %w", err)
 			}
 			if len(rest) > 0 {
@@ -58,8 +58,8 @@ func (s *Schema) pairChecker(how validation) (checker, error) {
 	}, nil
 }
 
-// cutSized cuts a length-prefixed part off b.
-func cutSized(b []byte) (part, rest []byte, err error) {
+// cutLengthPrefixed cuts a length-prefixed part off b.
+func cutLengthPrefixed(b []byte) (part, rest []byte, err error) {
 	if len(b) < 4 {
 		return nil, nil, errors.New("length is cut off")
 	}

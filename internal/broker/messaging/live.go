@@ -11,18 +11,18 @@ import (
 // liveTopic is the in-memory state of a topic since the broker opened: the round-robin counter,
 // meters, producers and open push consumers. It is not durable.
 type liveTopic struct {
-	turn  atomic.Uint32 // round-robin counter for messages without a key
-	rules atomic.Pointer[rulesAt]
-	in    meter
-	out   meter
-	acks  meter
-	dead  meter // messages moved to a dead letter topic
+	roundRobin atomic.Uint32 // round-robin counter for messages without a key
+	rules      atomic.Pointer[rulesAt]
+	in         meter
+	out        meter
+	acks       meter
+	dead       meter // messages moved to a dead letter topic
 	// producers are the idempotent Kafka producers, by partition.
 	producers sync.Map // int32 → *producerTable
-	// left is set when another member owns the topic now, or the topic was deleted. The producer
+	// disowned is set when another member owns the topic now, or the topic was deleted. The producer
 	// tables must not be used any more.
-	left atomic.Bool
-	subs sync.Map // subscription name → *liveSubscription, for subscriptions used since Open
+	disowned atomic.Bool
+	subs     sync.Map // subscription name → *liveSubscription, for subscriptions used since Open
 }
 
 // rulesAt is the cached rules of a topic. It identifies the catalogue by its position instead of
@@ -45,15 +45,15 @@ func (b *Broker) rulesOf(t *topic, live *liveTopic) *rules {
 }
 
 // murmur2 reports whether keys are routed as Kafka clients do.
-func (*liveTopic) murmur2(t *topic) bool { return t.policies.Stream[configRouting] == routingMurmur2 }
+func (*liveTopic) murmur2(t *topic) bool { return t.policies.Kafka[configRouting] == routingMurmur2 }
 
 type liveSubscription struct {
 	out  meter
 	acks meter
 
-	open    atomic.Int32 // len(consumers), readable without mu
-	mu      sync.Mutex
-	streams map[*Stream]struct{}
+	openConsumers atomic.Int32 // len(consumers), readable without mu
+	mu            sync.Mutex
+	consumers     map[*PushConsumer]struct{}
 }
 
 func (b *Broker) liveOf(id engine.TopicID) *liveTopic {
@@ -70,16 +70,16 @@ func (l *liveTopic) subscription(name string) *liveSubscription {
 	if s, ok := l.subs.Load(name); ok {
 		return s.(*liveSubscription)
 	}
-	s, _ := l.subs.LoadOrStore(name, &liveSubscription{acks: meter{sum: &l.acks}})
+	s, _ := l.subs.LoadOrStore(name, &liveSubscription{acks: meter{parent: &l.acks}})
 	return s.(*liveSubscription)
 }
 
-// end sends an error to the push consumers of a deleted subscription, which may be waiting for
+// endConsumers sends an error to the push consumers of a deleted subscription, which may be waiting for
 // credits instead of the engine.
-func (s *liveSubscription) end(why error) {
+func (s *liveSubscription) endConsumers(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for stream := range s.streams {
+	for stream := range s.consumers {
 		select {
 		case stream.ended <- why:
 		default:
@@ -90,7 +90,7 @@ func (s *liveSubscription) end(why error) {
 // endSubscription removes the state of a deleted subscription and ends its push consumers.
 func (l *liveTopic) endSubscription(name string, why error) {
 	if s, ok := l.subs.LoadAndDelete(name); ok {
-		s.(*liveSubscription).end(why)
+		s.(*liveSubscription).endConsumers(why)
 	}
 }
 
@@ -98,19 +98,19 @@ func (l *liveTopic) endSubscription(name string, why error) {
 type meter struct {
 	messages atomic.Int64
 	bytes    atomic.Int64
-	sum      *meter // parent meter that includes these counts; may be nil
+	parent   *meter // parent meter that includes these counts; may be nil
 
-	mu           sync.Mutex
-	at           time.Time
-	seenMessages int64
-	seenBytes    int64
-	messageRate  float64
-	byteRate     float64
+	mu              sync.Mutex
+	sampledAt       time.Time
+	sampledMessages int64
+	sampledBytes    int64
+	messageRate     float64
+	byteRate        float64
 }
 
 // add counts one message.
 func (m *meter) add(bytes int) {
-	for ; m != nil; m = m.sum {
+	for ; m != nil; m = m.parent {
 		m.messages.Add(1)
 		m.bytes.Add(int64(bytes))
 	}
@@ -118,7 +118,7 @@ func (m *meter) add(bytes int) {
 
 // addMany counts several messages.
 func (m *meter) addMany(messages, bytes int) {
-	for ; m != nil; m = m.sum {
+	for ; m != nil; m = m.parent {
 		m.messages.Add(int64(messages))
 		m.bytes.Add(int64(bytes))
 	}
@@ -130,13 +130,13 @@ func (m *meter) rates(at time.Time) (messages, bytes float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, size := m.messages.Load(), m.bytes.Load()
-	switch elapsed := at.Sub(m.at); {
-	case m.at.IsZero():
-		m.at, m.seenMessages, m.seenBytes = at, n, size
+	switch elapsed := at.Sub(m.sampledAt); {
+	case m.sampledAt.IsZero():
+		m.sampledAt, m.sampledMessages, m.sampledBytes = at, n, size
 	case elapsed >= time.Second:
-		m.messageRate = float64(n-m.seenMessages) / elapsed.Seconds()
-		m.byteRate = float64(size-m.seenBytes) / elapsed.Seconds()
-		m.at, m.seenMessages, m.seenBytes = at, n, size
+		m.messageRate = float64(n-m.sampledMessages) / elapsed.Seconds()
+		m.byteRate = float64(size-m.sampledBytes) / elapsed.Seconds()
+		m.sampledAt, m.sampledMessages, m.sampledBytes = at, n, size
 	}
 	return m.messageRate, m.byteRate
 }

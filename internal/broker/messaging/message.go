@@ -59,7 +59,7 @@ func (m *Message) check(r *rules, limits *Limits, at int64) error {
 	size := len(m.Key) + len(m.Producer) + len(m.IdempotencyKey)
 	for i := range m.Properties {
 		p := &m.Properties[i]
-		if strings.HasPrefix(p.Key, format1Hidden) {
+		if strings.HasPrefix(p.Key, format1Prefix) {
 			return errs.Newf(errs.Invalid, "%w: property name begins with a zero byte", ErrMessage)
 		}
 		size += len(p.Key) + len(p.Value)
@@ -75,7 +75,7 @@ func (m *Message) check(r *rules, limits *Limits, at int64) error {
 		return errs.Newf(errs.Invalid, "%w: event time is negative", ErrMessage)
 	}
 	if m.DeliverAt != 0 {
-		if !r.delay {
+		if !r.delayedDelivery {
 			return ErrNoDelay
 		}
 		if m.DeliverAt < 0 || m.DeliverAt > at+limits.MaxDelay.Milliseconds() {
@@ -105,17 +105,17 @@ func (m *Message) toEngine(version int64, deduplicate bool) engine.Message {
 	}
 }
 
-// idempotencyKeys prefixes deduplication keys that are idempotency keys. No producer can have such
+// idempotencyKeyPrefix prefixes deduplication keys that are idempotency keys. No producer can have such
 // a name, because names with control characters are rejected. Stored messages contain the prefix,
 // so it must not change.
-const idempotencyKeys = "\x00key:"
+const idempotencyKeyPrefix = "\x00key:"
 
 // dedupKey returns the key by which the engine detects duplicates of the message: the idempotency
 // key, or producer and sequence number where the topic deduplicates.
 func (m *Message) dedupKey(deduplicate bool) engine.DedupKey {
 	switch {
 	case m.IdempotencyKey != "":
-		return engine.DedupKey{Producer: idempotencyKeys + m.IdempotencyKey}
+		return engine.DedupKey{Producer: idempotencyKeyPrefix + m.IdempotencyKey}
 	case deduplicate && m.Producer != "" && m.HasSequence:
 		return engine.DedupKey{Producer: m.Producer, Sequence: m.Sequence}
 	}
@@ -126,7 +126,7 @@ func (m *Message) dedupKey(deduplicate bool) engine.DedupKey {
 func (b *Broker) received(t *topic, r *engine.Record) Received {
 	out := t.received(r)
 	at := len(out.Properties) - 1
-	if copiesRecord(r) {
+	if isRecordDeadLetter(r) {
 		at = 0
 	}
 	if at >= 0 && r.Run == 0 && out.Properties[at].Key == engine.OriginProperty {
@@ -136,9 +136,9 @@ func (b *Broker) received(t *topic, r *engine.Record) Received {
 	return out
 }
 
-// copiesRecord reports whether a message is the dead letter of a Kafka record. Its origin property
+// isRecordDeadLetter reports whether a message is the dead letter of a Kafka record. Its origin property
 // comes before the record's headers, which may have any name.
-func copiesRecord(r *engine.Record) bool {
+func isRecordDeadLetter(r *engine.Record) bool {
 	return r.Run == 0 && len(r.Properties) > 0 && r.Properties[0].Key == engine.OriginProperty
 }
 
@@ -174,7 +174,7 @@ func (t *topic) received(r *engine.Record) Received {
 	if t.prefixedValue {
 		out.SchemaID, _ = prefixID(r.Payload)
 	}
-	if r.Run == 0 && !copiesRecord(r) { // headers of a Kafka record may have any name
+	if r.Run == 0 && !isRecordDeadLetter(r) { // headers of a Kafka record may have any name
 		out.readFormat1()
 	}
 	if !out.HasSequence {

@@ -103,7 +103,7 @@ func (b *Broker) UpdateNamespace(ctx context.Context, name names.Namespace, chan
 		return err
 	}
 	if ns, ok := c.namespace(name); ok && ns.pending != 0 {
-		b.announceNamespace(ctx, name)
+		b.startConfigureNamespace(ctx, name)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (b *Broker) DeleteNamespace(ctx context.Context, name names.Namespace, forc
 			return err
 		}
 	}
-	_, err := b.catalogue.Free(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err := b.catalogue.UpdateWhenDiskFull(ctx, func(c *catalogue) ([][]byte, error) {
 		ns, err := existingNamespace(c, name)
 		if err != nil {
 			return nil, err

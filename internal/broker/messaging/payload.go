@@ -41,15 +41,15 @@ func (s *Schema) checker(how validation) (checker, error) {
 	if s.Type == SchemaKeyValue {
 		return s.pairChecker(how)
 	}
-	check, err := s.checkerOf(how)
+	check, err := s.dataCheckerFor(how)
 	if err != nil {
 		return nil, err
 	}
 	return func(m *Message) error { return check(m.Payload) }, nil
 }
 
-func (s *Schema) checkerOf(how validation) (dataChecker, error) {
-	if how == parsed {
+func (s *Schema) dataCheckerFor(how validation) (dataChecker, error) {
+	if how == syntaxValidated {
 		return s.syntaxChecker()
 	}
 	return s.dataChecker()

@@ -14,9 +14,9 @@ const (
 	peekMax  = 10_000
 )
 
-// single returns the partition of a call that needs exactly one. It returns ErrPartitioned for a
+// singlePartition returns the partition of a call that needs exactly one. It returns ErrPartitioned for a
 // partitioned topic as a whole.
-func (t target) single() (int32, error) {
+func (t target) singlePartition() (int32, error) {
 	if t.partition >= 0 {
 		return t.partition, nil
 	}
@@ -33,7 +33,7 @@ func (b *Broker) Peek(ctx context.Context, name names.Topic, subscription string
 	if err != nil {
 		return Received{}, err
 	}
-	p, err := t.single()
+	p, err := t.singlePartition()
 	if err != nil {
 		return Received{}, err
 	}
@@ -45,7 +45,7 @@ func (b *Broker) Peek(ctx context.Context, name names.Topic, subscription string
 		req.Max = min(n, peekPage)
 		records, err := b.read(ctx, t.id, req)
 		if err != nil {
-			return Received{}, t.damaged(err)
+			return Received{}, t.damagedError(err)
 		}
 		if len(records) == 0 {
 			return Received{}, ErrNoMessage
@@ -70,7 +70,7 @@ func (b *Broker) Message(ctx context.Context, name names.Topic, id names.Message
 	}
 	records, err := b.read(ctx, t.id, engine.ReadRequest{Partition: at.Partition, From: at.Entry, Max: 1})
 	if err != nil {
-		return Received{}, t.damaged(err)
+		return Received{}, t.damagedError(err)
 	}
 	if len(records) == 0 || records[0].ID.Entry != at.Entry {
 		return Received{}, ErrNoMessage
@@ -84,13 +84,13 @@ func (b *Broker) MessageIDAt(ctx context.Context, name names.Topic, since time.T
 	if err != nil {
 		return names.MessageID{}, err
 	}
-	p, err := t.single()
+	p, err := t.singlePartition()
 	if err != nil {
 		return names.MessageID{}, err
 	}
 	records, err := b.read(ctx, t.id, engine.ReadRequest{Partition: p, Since: since, Max: 1})
 	if err != nil {
-		return names.MessageID{}, t.damaged(err)
+		return names.MessageID{}, t.damagedError(err)
 	}
 	if len(records) == 0 {
 		return names.MessageID{}, ErrNoMessage

@@ -81,25 +81,25 @@ var actions = []Action{ActionProduce, ActionConsume, actionFunctions, actionSour
 // Policies are the policies of a namespace, or of a single topic, which override the namespace's. A
 // nil field is not set.
 type Policies struct {
-	Retention          *Retention          `json:"retention,omitempty"`
-	TTLSeconds         *int64              `json:"ttlSeconds,omitempty"`
-	BacklogQuota       *BacklogQuota       `json:"backlogQuota,omitempty"`
-	Deduplicate        *bool               `json:"deduplicate,omitempty"`
-	MaxUnacked         *int                `json:"maxUnacked,omitempty"`
-	MaxMessageBytes    *int                `json:"maxMessageBytes,omitempty"`
-	DelayedDelivery    *bool               `json:"delayedDelivery,omitempty"`
-	Compatibility      Strategy            `json:"compatibility,omitempty"`
-	ValidatePayload    *bool               `json:"validatePayload,omitempty"`
-	ParsePayload       *bool               `json:"parsePayload,omitempty"` // weaker than ValidatePayload
-	NameSchemaVersion  *bool               `json:"nameSchemaVersion,omitempty"`
-	AutoTopicCreation  *AutoCreation       `json:"autoTopicCreation,omitempty"`  // namespaces only
-	AllowSchemaUpdates *bool               `json:"allowSchemaUpdates,omitempty"` // namespaces only
-	MaxTopics          *int                `json:"maxTopics,omitempty"`          // namespaces only
-	Clusters           []string            `json:"clusters,omitempty"`           // namespaces only; informational
-	Permissions        map[string][]Action `json:"permissions,omitempty"`
-	Properties         map[string]string   `json:"properties,omitempty"`
+	Retention            *Retention          `json:"retention,omitempty"`
+	TTLSeconds           *int64              `json:"ttlSeconds,omitempty"`
+	BacklogQuota         *BacklogQuota       `json:"backlogQuota,omitempty"`
+	Deduplicate          *bool               `json:"deduplicate,omitempty"`
+	MaxUnacked           *int                `json:"maxUnacked,omitempty"`
+	MaxMessageBytes      *int                `json:"maxMessageBytes,omitempty"`
+	DelayedDelivery      *bool               `json:"delayedDelivery,omitempty"`
+	Compatibility        Strategy            `json:"compatibility,omitempty"`
+	ValidatePayload      *bool               `json:"validatePayload,omitempty"`
+	ParsePayload         *bool               `json:"parsePayload,omitempty"` // weaker than ValidatePayload
+	RequireSchemaVersion *bool               `json:"nameSchemaVersion,omitempty"`
+	AutoTopicCreation    *AutoCreation       `json:"autoTopicCreation,omitempty"`  // namespaces only
+	AllowSchemaUpdates   *bool               `json:"allowSchemaUpdates,omitempty"` // namespaces only
+	MaxTopics            *int                `json:"maxTopics,omitempty"`          // namespaces only
+	Clusters             []string            `json:"clusters,omitempty"`           // namespaces only; informational
+	Permissions          map[string][]Action `json:"permissions,omitempty"`
+	Properties           map[string]string   `json:"properties,omitempty"`
 	// topics only: Kafka topic configurations by name
-	Stream map[string]string `json:"stream,omitempty"`
+	Kafka map[string]string `json:"stream,omitempty"`
 }
 
 // DefaultPolicies returns the policies that apply where neither a topic nor its namespace sets one.
@@ -108,25 +108,25 @@ type Policies struct {
 func DefaultPolicies() *Policies {
 	return &Policies{
 		// docs/spec/messages.md#m10: seven days or 10 GiB per topic, whichever comes first.
-		Retention:          &Retention{Minutes: 7 * 24 * 60, Megabytes: 10 << 10},
-		TTLSeconds:         new(int64(0)), // unacknowledged messages do not expire
-		Deduplicate:        new(false),
-		DelayedDelivery:    new(true),
-		Compatibility:      StrategyFull,
-		ValidatePayload:    new(false),
-		ParsePayload:       new(false),
-		NameSchemaVersion:  new(false),
-		AutoTopicCreation:  &AutoCreation{Allow: true},
-		AllowSchemaUpdates: new(true),
-		MaxTopics:          new(0), // no limit per namespace
+		Retention:            &Retention{Minutes: 7 * 24 * 60, Megabytes: 10 << 10},
+		TTLSeconds:           new(int64(0)), // unacknowledged messages do not expire
+		Deduplicate:          new(false),
+		DelayedDelivery:      new(true),
+		Compatibility:        StrategyFull,
+		ValidatePayload:      new(false),
+		ParsePayload:         new(false),
+		RequireSchemaVersion: new(false),
+		AutoTopicCreation:    &AutoCreation{Allow: true},
+		AllowSchemaUpdates:   new(true),
+		MaxTopics:            new(0), // no limit per namespace
 	}
 }
 
 // defaults is read-only.
 var defaults = DefaultPolicies()
 
-// inForce returns the value that a namespace sets, or the default.
-func inForce[T any](set, byDefault *T) T {
+// valueOr returns the value that a namespace sets, or the default.
+func valueOr[T any](set, byDefault *T) T {
 	if set != nil {
 		return *set
 	}
@@ -138,7 +138,7 @@ func inForce[T any](set, byDefault *T) T {
 func (p Policies) clone() Policies {
 	p.Permissions = maps.Clone(p.Permissions)
 	p.Properties = maps.Clone(p.Properties)
-	p.Stream = maps.Clone(p.Stream)
+	p.Kafka = maps.Clone(p.Kafka)
 	p.Clusters = slices.Clone(p.Clusters)
 	return p
 }
@@ -193,8 +193,8 @@ func (p *Policies) validate(limits *Limits) error {
 	if err := checkPermissions(p.Permissions); err != nil {
 		return err
 	}
-	for name, value := range p.Stream {
-		if err := checkStreamConfig(name, value, limits); err != nil {
+	for name, value := range p.Kafka {
+		if err := checkKafkaConfig(name, value, limits); err != nil {
 			return err
 		}
 	}
@@ -238,21 +238,21 @@ func checkProperties(properties map[string]string) error {
 
 // rules are the effective policies of one topic.
 type rules struct {
-	retention    Retention
-	ttl          time.Duration
-	quota        BacklogQuota
-	deduplicate  bool
-	maxUnacked   int
-	messageBytes int
-	delay        bool
-	strategy     Strategy
-	validation   validation
-	nameVersion  bool
-	stream       streamRules
+	retention            Retention
+	ttl                  time.Duration
+	quota                BacklogQuota
+	deduplicate          bool
+	maxUnacked           int
+	messageBytes         int
+	delayedDelivery      bool
+	strategy             Strategy
+	validation           validation
+	requireSchemaVersion bool
+	kafka                kafkaRules
 }
 
-// orElse returns *set, or before when set is nil.
-func orElse(set *bool, before bool) bool {
+// boolOr returns *set, or before when set is nil.
+func boolOr(set *bool, before bool) bool {
 	if set != nil {
 		return *set
 	}
@@ -267,15 +267,15 @@ func (l *Limits) rules(namespace, topic *Policies) rules {
 			continue
 		}
 		r.override(p)
-		parse = orElse(p.ParsePayload, parse)
-		validate = orElse(p.ValidatePayload, validate)
-		r.nameVersion = orElse(p.NameSchemaVersion, r.nameVersion)
+		parse = boolOr(p.ParsePayload, parse)
+		validate = boolOr(p.ValidatePayload, validate)
+		r.requireSchemaVersion = boolOr(p.RequireSchemaVersion, r.requireSchemaVersion)
 	}
 	switch {
 	case validate:
-		r.validation = validated
+		r.validation = schemaValidated
 	case parse:
-		r.validation = parsed
+		r.validation = syntaxValidated
 	}
 	return r
 }
@@ -300,12 +300,12 @@ func (r *rules) override(p *Policies) {
 		r.messageBytes = *p.MaxMessageBytes
 	}
 	if p.DelayedDelivery != nil {
-		r.delay = *p.DelayedDelivery
+		r.delayedDelivery = *p.DelayedDelivery
 	}
 	if p.Compatibility != "" && p.Compatibility != StrategyUndefined {
 		r.strategy = p.Compatibility
 	}
-	r.stream.override(p.Stream)
+	r.kafka.override(p.Kafka)
 }
 
 // config returns the engine's configuration of a topic with these rules.
@@ -327,7 +327,7 @@ func (r *rules) config(t *topic) engine.TopicConfig {
 	if r.retention.Megabytes < 0 {
 		c.RetainBytes = -1
 	}
-	r.stream.configure(&c)
+	r.kafka.configure(&c)
 	if r.quota.Bytes > 0 {
 		c.BacklogBytes, c.BacklogEvict = r.quota.Bytes, r.quota.Action == QuotaEvict
 	}

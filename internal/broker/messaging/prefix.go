@@ -22,8 +22,11 @@ const (
 	PropertyValueSubjects = "kop.stream.value.subject.name.strategy"
 )
 
-// linked are the properties that are also Kafka topic configurations of the same name.
-var linked = []string{PropertyKeyValidation, PropertyValueValidation, PropertyKeySubjects, PropertyValueSubjects}
+// linkedProperties are the properties that are also Kafka topic configurations of the same name.
+var linkedProperties = []string{
+	PropertyKeyValidation, PropertyValueValidation, PropertyKeySubjects,
+	PropertyValueSubjects,
+}
 
 // subjectStrategy is the subject name strategy of serializers.
 type subjectStrategy uint8
@@ -123,8 +126,8 @@ func (b *Broker) subjectsOf(ctx context.Context, t *topic, part string, id int32
 	var list []string
 	for _, end := range ends {
 		dotted := strings.Join([]string{t.name.Namespace.Tenant, t.name.Namespace.Name, t.name.Local}, ".")
-		list = append(list, t.name.StreamName()+"-"+end, t.name.String()+"-"+end)
-		if dotted != t.name.StreamName() {
+		list = append(list, t.name.KafkaName()+"-"+end, t.name.String()+"-"+end)
+		if dotted != t.name.KafkaName() {
 			list = append(list, dotted+"-"+end)
 		}
 	}

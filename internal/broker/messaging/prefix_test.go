@@ -12,7 +12,7 @@ import (
 // subject of the topic's strategy.
 func TestSubjectNameStrategies(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, messaging.Options{Schemas: registered{
+	c := newCluster(t, messaging.Options{Schemas: fakeRegistry{
 		"orders-value": 7, "acme.Order": 20,
 		"orders-acme.Other": 21,
 	}})

@@ -21,14 +21,14 @@ func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Pro
 	live := b.liveOf(t.id)
 	r := b.rulesOf(t.topic, live)
 	admit := b.admit
-	if r.validation != unchecked && len(m.Payload) > workpool.SmallBytes {
+	if r.validation != notValidated && len(m.Payload) > workpool.SmallBytes {
 		admit = b.admitLarge
 	}
 	version, err := admit(ctx, t.topic, r, m)
 	if err != nil {
 		return Produced{}, err
 	}
-	partition := t.choose(live, m)
+	partition := t.choosePartition(live, m)
 	msgs := []engine.Message{m.toEngine(version, r.deduplicate)}
 	appended, err := b.append(ctx, t.id, partition, msgs)
 	if err != nil {
@@ -40,10 +40,10 @@ func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Pro
 	return Produced{ID: t.messageID(appended[0].ID), SchemaVersion: version, Duplicate: appended[0].Duplicate}, nil
 }
 
-// choose picks the partition of a message: the partition in the topic's name, else by key, else
+// choosePartition picks the partition of a message: the partition in the topic's name, else by key, else
 // round robin. A message with a deduplication key but no partition key is routed by that key, so
 // that a retry reaches the same partition.
-func (t target) choose(live *liveTopic, m *Message) int32 {
+func (t target) choosePartition(live *liveTopic, m *Message) int32 {
 	switch {
 	case t.partitions <= 1:
 		return 0
@@ -58,7 +58,7 @@ func (t target) choose(live *liveTopic, m *Message) int32 {
 	case m.Producer != "" && m.HasSequence:
 		return names.Route(m.Producer, t.partitions)
 	}
-	return int32(live.turn.Add(1) % uint32(t.partitions))
+	return int32(live.roundRobin.Add(1) % uint32(t.partitions))
 }
 
 // append writes messages to the engine. It creates or configures the topic there if the engine
@@ -67,10 +67,10 @@ func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32,
 	msgs []engine.Message,
 ) ([]engine.Appended, error) {
 	size := sizeOf(msgs)
-	if err := b.quota.Store(size); err != nil {
+	if err := b.quota.ReserveBytes(size); err != nil {
 		return nil, err
 	}
-	defer b.quota.Stored(size)
+	defer b.quota.ReleaseBytes(size)
 	appended, err := b.engine.Append(ctx, id, partition, msgs)
 	if errors.Is(err, engine.ErrNoTopic) || errors.Is(err, engine.ErrNoPartition) {
 		err = b.repair(ctx, id, func() (err error) {
@@ -93,8 +93,8 @@ func sizeOf(msgs []engine.Message) (n int64) {
 	return n
 }
 
-// Result is the result for one message of ProduceBatch.
-type Result struct {
+// ProduceResult is the result for one message of ProduceBatch.
+type ProduceResult struct {
 	Produced
 	Err error
 }
@@ -104,10 +104,10 @@ const batchWriters = 16
 // ProduceBatch appends messages. The messages of one partition keep their order and succeed or fail
 // together; a message that violates a rule fails alone. ProduceBatch itself returns an error only
 // when it stored nothing.
-func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Message) ([]Result, error) {
-	if len(msgs) == 0 || len(msgs) > b.limits.Batch {
+func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Message) ([]ProduceResult, error) {
+	if len(msgs) == 0 || len(msgs) > b.limits.MaxBatch {
 		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, must be between 1 and %d", ErrBatch, len(msgs),
-			b.limits.Batch)
+			b.limits.MaxBatch)
 	}
 	t, err := b.resolve(ctx, name)
 	if err != nil {
@@ -115,11 +115,11 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 	}
 	live := b.liveOf(t.id)
 	r := b.rulesOf(t.topic, live)
-	results := make([]Result, len(msgs))
+	results := make([]ProduceResult, len(msgs))
 	if err := b.admitBatch(ctx, t.topic, r, msgs, results); err != nil {
 		return nil, err
 	}
-	groups := make(map[int32][]int, 1)
+	byPartition := make(map[int32][]int, 1)
 	turn := int32(-1)
 	for i := range msgs {
 		m := &msgs[i]
@@ -128,28 +128,28 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 		}
 		free := m.Key == "" && !m.EmptyKey && m.IdempotencyKey == "" && (m.Producer == "" || !m.HasSequence)
 		if free && turn < 0 {
-			turn = t.choose(live, m) // the keyless messages of a batch share a partition
+			turn = t.choosePartition(live, m) // the keyless messages of a batch share a partition
 		}
 		p := turn
 		if !free {
-			p = t.choose(live, m)
+			p = t.choosePartition(live, m)
 		}
-		if groups[p] == nil {
-			groups[p] = make([]int, 0, len(msgs)-i)
+		if byPartition[p] == nil {
+			byPartition[p] = make([]int, 0, len(msgs)-i)
 		}
-		groups[p] = append(groups[p], i)
+		byPartition[p] = append(byPartition[p], i)
 	}
-	if len(groups) == 1 { // the usual case: no goroutines needed
-		for p, members := range groups {
-			b.produceGroup(ctx, t, p, msgs, members, results, r.deduplicate)
+	if len(byPartition) == 1 { // the usual case: no goroutines needed
+		for p, indexes := range byPartition {
+			b.producePartition(ctx, t, p, msgs, indexes, results, r.deduplicate)
 		}
 		return results, nil
 	}
 	var writers errgroup.Group
 	writers.SetLimit(batchWriters)
-	for p, members := range groups {
+	for p, indexes := range byPartition {
 		writers.Go(func() error {
-			b.produceGroup(ctx, t, p, msgs, members, results, r.deduplicate)
+			b.producePartition(ctx, t, p, msgs, indexes, results, r.deduplicate)
 			return nil
 		})
 	}
@@ -159,7 +159,7 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 
 // admitBatch validates every message and stores schema versions and errors in results. It returns
 // an error only when ctx ends first.
-func (b *Broker) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Message, results []Result) error {
+func (b *Broker) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Message, results []ProduceResult) error {
 	admit := func() error {
 		for i := range msgs {
 			if err := ctx.Err(); err != nil {
@@ -169,23 +169,23 @@ func (b *Broker) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Mess
 		}
 		return nil
 	}
-	if r.validation == unchecked {
+	if r.validation == notValidated {
 		return admit()
 	}
 	return b.pool.Job(ctx).Do(workpool.Payloads, admit)
 }
 
-// produceGroup appends the messages with the given indexes to one partition.
-func (b *Broker) produceGroup(ctx context.Context, t target, partition int32, msgs []Message, members []int,
-	results []Result, deduplicate bool,
+// producePartition appends the messages with the given indexes to one partition.
+func (b *Broker) producePartition(ctx context.Context, t target, partition int32, msgs []Message, indexes []int,
+	results []ProduceResult, deduplicate bool,
 ) {
-	sealed := make([]engine.Message, len(members))
-	for i, m := range members {
-		sealed[i] = msgs[m].toEngine(results[m].SchemaVersion, deduplicate)
+	engineMessages := make([]engine.Message, len(indexes))
+	for i, m := range indexes {
+		engineMessages[i] = msgs[m].toEngine(results[m].SchemaVersion, deduplicate)
 	}
-	appended, err := b.append(ctx, t.id, partition, sealed)
+	appended, err := b.append(ctx, t.id, partition, engineMessages)
 	count, bytes := 0, 0
-	for i, m := range members {
+	for i, m := range indexes {
 		if err != nil {
 			results[m].Err = err
 			continue

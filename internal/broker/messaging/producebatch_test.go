@@ -8,7 +8,7 @@ import (
 
 func TestProduceBatch(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, messaging.Options{Limits: messaging.Limits{MessageBytes: 100, Batch: 5}})
+	c := newCluster(t, messaging.Options{Limits: messaging.Limits{MessageBytes: 100, MaxBatch: 5}})
 	ctx := t.Context()
 	name := c.create("orders", 4)
 	c.subscribe(name, "s")

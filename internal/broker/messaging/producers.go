@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	keptBatches       = 5              // last batches of a producer in which duplicates are recognized
+	trackedBatches    = 5              // last batches of a producer in which duplicates are recognized
 	maxProducers      = 10_000         // per partition
 	producerRetention = 24 * time.Hour // after the producer's last batch
 )
@@ -22,29 +22,29 @@ const (
 // producerTable holds the idempotent producers of a partition (docs/spec/stream.md#idempotence). mu
 // makes checking a batch and appending it one step. No caller holds mu while it waits for the disk,
 // so the table may be ahead of the disk. The durable form is state of the partition in the engine
-// (engine.Side), which is written together with each batch.
+// (engine.Attribute), which is written together with each batch.
 type producerTable struct {
-	mu     sync.Mutex
-	loaded bool
-	m      map[int64]*producerState
+	mu        sync.Mutex
+	loaded    bool
+	producers map[int64]*producerState
 }
 
 // producerState is the state of one producer. It is immutable; a new batch replaces it.
 type producerState struct {
 	epoch   int16
 	at      int64 // time of the last batch, epoch milliseconds
-	batches []sentBatch
+	batches []trackedBatch
 }
 
-type sentBatch struct {
+type trackedBatch struct {
 	first, last int32 // sequences
 	offset      uint64
-	appendTime  int64         // see PlacedBatch.AppendTime; -1 when loaded from the store
-	ticket      engine.Ticket // nil when loaded from the store
+	appendTime  int64                // see AppendedBatch.AppendTime; -1 when loaded from the store
+	ticket      engine.PendingAppend // nil when loaded from the store
 }
 
 // producerTable returns the table of a partition. The first call loads it from the store.
-func (t *StreamTopic) producerTable(ctx context.Context, partition int32) (*producerTable, error) {
+func (t *KafkaTopic) producerTable(ctx context.Context, partition int32) (*producerTable, error) {
 	if partition < 0 || partition >= t.Partitions() {
 		return nil, engine.ErrNoPartition
 	}
@@ -55,7 +55,7 @@ func (t *StreamTopic) producerTable(ctx context.Context, partition int32) (*prod
 	table, _ := found.(*producerTable)
 	table.mu.Lock()
 	defer table.mu.Unlock()
-	if t.live.left.Load() {
+	if t.live.disowned.Load() {
 		return nil, engine.ErrNotOwner
 	}
 	if table.loaded {
@@ -63,7 +63,7 @@ func (t *StreamTopic) producerTable(ctx context.Context, partition int32) (*prod
 	}
 	m := make(map[int64]*producerState)
 	err := t.engineCall(ctx, func() error {
-		return t.b.engine.Sides(ctx, t.topic.id, partition, producerSides, func(s engine.Side) error {
+		return t.b.engine.Attributes(ctx, t.topic.id, partition, producerKeyPrefix, func(s engine.Attribute) error {
 			id, state, err := decodeProducer(s)
 			if err == nil {
 				m[id] = state
@@ -74,40 +74,40 @@ func (t *StreamTopic) producerTable(ctx context.Context, partition int32) (*prod
 	if err != nil {
 		return nil, err
 	}
-	table.m, table.loaded = m, true
+	table.producers, table.loaded = m, true
 	return table, nil
 }
 
 // append checks a batch against the producer's earlier batches and appends it. A duplicate gets the
 // offset and the append time of the original.
-func (p *producerTable) append(head *records.Head, placed *PlacedBatch, left *atomic.Bool,
-	place func(func(uint64) []engine.Side) (engine.Ticket, error),
+func (p *producerTable) append(head *records.BatchHeader, appended *AppendedBatch, left *atomic.Bool,
+	appendBatch func(func(uint64) []engine.Attribute) (engine.PendingAppend, error),
 ) (duplicate bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if left.Load() { // another member may have accepted batches since
 		return false, engine.ErrNotOwner
 	}
-	old := p.m[head.ProducerID]
+	old := p.producers[head.ProducerID]
 	last := lastSequence(head)
 	if earlier, err := old.check(head, last); err != nil || earlier != nil {
 		if earlier != nil {
-			placed.First, placed.AppendTime, placed.ticket = earlier.offset, earlier.appendTime, earlier.ticket
+			appended.First, appended.AppendTime, appended.ticket = earlier.offset, earlier.appendTime, earlier.ticket
 		}
 		return true, err
 	}
 	next := &producerState{epoch: head.ProducerEpoch, at: now()}
 	if old != nil && old.epoch == head.ProducerEpoch {
-		next.batches = slices.Clone(old.batches[max(0, len(old.batches)-keptBatches+1):])
+		next.batches = slices.Clone(old.batches[max(0, len(old.batches)-trackedBatches+1):])
 	}
-	next.batches = append(next.batches, sentBatch{first: head.Sequence, last: last, appendTime: placed.AppendTime})
+	next.batches = append(next.batches, trackedBatch{first: head.Sequence, last: last, appendTime: appended.AppendTime})
 	sent := &next.batches[len(next.batches)-1]
-	evicted := p.evict(next.at)
-	ticket, err := place(func(first uint64) []engine.Side {
+	evicted := p.evictLocked(next.at)
+	ticket, err := appendBatch(func(first uint64) []engine.Attribute {
 		sent.offset = first
-		sides := []engine.Side{encodeProducer(head.ProducerID, next)}
+		sides := []engine.Attribute{encodeProducer(head.ProducerID, next)}
 		for _, id := range evicted {
-			sides = append(sides, engine.Side{Key: producerKey(id)})
+			sides = append(sides, engine.Attribute{Key: producerKey(id)})
 		}
 		return sides
 	})
@@ -116,22 +116,22 @@ func (p *producerTable) append(head *records.Head, placed *PlacedBatch, left *at
 	}
 	sent.ticket = ticket
 	for _, id := range evicted {
-		delete(p.m, id)
+		delete(p.producers, id)
 	}
-	p.m[head.ProducerID] = next
-	placed.First, placed.ticket = ticket.First(), ticket
+	p.producers[head.ProducerID] = next
+	appended.First, appended.ticket = ticket.First(), ticket
 	return false, nil
 }
 
 // lastSequence returns the sequence number of a batch's last record. After 2^31-1 sequence numbers
 // start again at 0.
-func lastSequence(head *records.Head) int32 {
+func lastSequence(head *records.BatchHeader) int32 {
 	return int32(uint32(head.Sequence+head.Count-1) & 0x7fffffff)
 }
 
 // check returns the batch that this batch duplicates, or an error when it is fenced or out of
 // order.
-func (s *producerState) check(head *records.Head, last int32) (*sentBatch, error) {
+func (s *producerState) check(head *records.BatchHeader, last int32) (*trackedBatch, error) {
 	if s == nil {
 		return nil, nil
 	}
@@ -159,17 +159,17 @@ func (s *producerState) check(head *records.Head, last int32) (*sentBatch, error
 	return nil, nil
 }
 
-// evict returns the producers to remove with the next batch: those without a batch for
+// evictLocked returns the producers to remove with the next batch: those without a batch for
 // producerRetention, or else the oldest one when the table is full. Below the limit it scans the
 // table only at every 256th producer. The caller holds p.mu.
-func (p *producerTable) evict(at int64) (gone []int64) {
-	if len(p.m) < maxProducers {
-		if len(p.m)%256 != 255 {
+func (p *producerTable) evictLocked(at int64) (gone []int64) {
+	if len(p.producers) < maxProducers {
+		if len(p.producers)%256 != 255 {
 			return nil
 		}
 	}
 	oldest, oldestAt := int64(-1), at
-	for id, s := range p.m {
+	for id, s := range p.producers {
 		if at-s.at > producerRetention.Milliseconds() && len(gone) < 100 {
 			gone = append(gone, id)
 		}
@@ -177,26 +177,26 @@ func (p *producerTable) evict(at int64) (gone []int64) {
 			oldest, oldestAt = id, s.at
 		}
 	}
-	if len(gone) == 0 && len(p.m) >= maxProducers && oldest >= 0 {
+	if len(gone) == 0 && len(p.producers) >= maxProducers && oldest >= 0 {
 		gone = append(gone, oldest)
 	}
 	return gone
 }
 
-// producerSides prefixes the key of a stored producer; the id follows in eight bytes. The value is
+// producerKeyPrefix prefixes the key of a stored producer; the id follows in eight bytes. The value is
 // epoch, time, and for each batch its first and last sequence number and its offset.
-var producerSides = []byte{'p'}
+var producerKeyPrefix = []byte{'p'}
 
 const (
-	producerHeadLen  = 2 + 8
-	producerBatchLen = 4 + 4 + 8
+	producerHeaderLen = 2 + 8
+	producerBatchLen  = 4 + 4 + 8
 )
 
 func producerKey(id int64) []byte {
-	return binary.BigEndian.AppendUint64(slices.Clone(producerSides), uint64(id))
+	return binary.BigEndian.AppendUint64(slices.Clone(producerKeyPrefix), uint64(id))
 }
 
-func encodeProducer(id int64, s *producerState) engine.Side {
+func encodeProducer(id int64, s *producerState) engine.Attribute {
 	value := binary.BigEndian.AppendUint16(nil, uint16(s.epoch))
 	value = binary.BigEndian.AppendUint64(value, uint64(s.at))
 	for _, b := range s.batches {
@@ -204,22 +204,22 @@ func encodeProducer(id int64, s *producerState) engine.Side {
 		value = binary.BigEndian.AppendUint32(value, uint32(b.last))
 		value = binary.BigEndian.AppendUint64(value, b.offset)
 	}
-	return engine.Side{Key: producerKey(id), Value: value}
+	return engine.Attribute{Key: producerKey(id), Value: value}
 }
 
-func decodeProducer(side engine.Side) (int64, *producerState, error) {
+func decodeProducer(side engine.Attribute) (int64, *producerState, error) {
 	rest := side.Value
-	if len(side.Key) != len(producerSides)+8 || len(rest) < producerHeadLen ||
-		(len(rest)-producerHeadLen)%producerBatchLen != 0 {
+	if len(side.Key) != len(producerKeyPrefix)+8 || len(rest) < producerHeaderLen ||
+		(len(rest)-producerHeaderLen)%producerBatchLen != 0 {
 		return 0, nil, errs.Newf(errs.Unavailable, "%w: producer state has a key of %d and a value of %d bytes",
 			engine.ErrCorrupt, len(side.Key), len(rest))
 	}
 	s := &producerState{epoch: int16(binary.BigEndian.Uint16(rest)), at: int64(binary.BigEndian.Uint64(rest[2:]))}
-	for rest = rest[producerHeadLen:]; len(rest) > 0; rest = rest[producerBatchLen:] {
-		s.batches = append(s.batches, sentBatch{
+	for rest = rest[producerHeaderLen:]; len(rest) > 0; rest = rest[producerBatchLen:] {
+		s.batches = append(s.batches, trackedBatch{
 			first: int32(binary.BigEndian.Uint32(rest)), last: int32(binary.BigEndian.Uint32(rest[4:])),
 			offset: binary.BigEndian.Uint64(rest[8:]), appendTime: -1,
 		})
 	}
-	return int64(binary.BigEndian.Uint64(side.Key[len(producerSides):])), s, nil
+	return int64(binary.BigEndian.Uint64(side.Key[len(producerKeyPrefix):])), s, nil
 }

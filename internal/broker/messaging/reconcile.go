@@ -51,18 +51,18 @@ func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engi
 			}
 		}
 	}
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(configureWorkers)
+	workers, gctx := errgroup.WithContext(ctx)
+	workers.SetLimit(configureWorkers)
 	var pending []names.Namespace
 	c.byID.Scan(func(id engine.TopicID, t *topic) bool {
 		if !own(id) {
 			return true
 		}
 		if _, ok := inEngine[id]; !ok {
-			group.Go(func() error { return b.ensure(gctx, eng, id) })
+			workers.Go(func() error { return b.ensureInEngine(gctx, eng, id) })
 		}
 		if t.pending != 0 {
-			group.Go(func() error { return b.configure(gctx, eng, id, t.pending) })
+			workers.Go(func() error { return b.configure(gctx, eng, id, t.pending) })
 		}
 		return gctx.Err() == nil
 	})
@@ -72,7 +72,7 @@ func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engi
 		}
 		return true
 	})
-	if err := group.Wait(); err != nil {
+	if err := workers.Wait(); err != nil {
 		return err
 	}
 	for _, name := range pending {
@@ -81,8 +81,8 @@ func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engi
 	return nil
 }
 
-// ensure creates a topic of the catalogue in the engine if the engine lacks it.
-func (b *Broker) ensure(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
+// ensureInEngine creates a topic of the catalogue in the engine if the engine lacks it.
+func (b *Broker) ensureInEngine(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
 	mu := b.topicLock(id)
 	mu.Lock()
 	defer mu.Unlock()
@@ -141,8 +141,8 @@ func (b *Broker) configure(ctx context.Context, eng engine.Topics, id engine.Top
 }
 
 const (
-	configureWorkers = 8
-	configureWait    = 2 * time.Second
+	configureWorkers          = 8
+	namespaceConfigureTimeout = 2 * time.Second
 )
 
 // configureNamespace passes the rules of every topic of a namespace to the engine and records in
@@ -169,33 +169,33 @@ func (b *Broker) tryConfigureNamespace(ctx context.Context, name names.Namespace
 	if !ok || ns.pending == 0 {
 		return nil
 	}
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(configureWorkers)
+	workers, gctx := errgroup.WithContext(ctx)
+	workers.SetLimit(configureWorkers)
 	c.topicsOf(name, func(t *topic) bool {
-		group.Go(func() error { return b.configureEngine(gctx, b.engine, t.id) })
+		workers.Go(func() error { return b.configureEngine(gctx, b.engine, t.id) })
 		return gctx.Err() == nil
 	})
-	if err := group.Wait(); err != nil {
+	if err := workers.Wait(); err != nil {
 		return err
 	}
 	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
 		if now, ok := c.namespace(name); !ok || now.pending != ns.pending {
 			return nil, nil
 		}
-		return [][]byte{record{Op: opConfiguredSpace, Name: name.String(), Position: ns.pending}.encode()}, nil
+		return [][]byte{record{Op: opConfiguredNamespace, Name: name.String(), Position: ns.pending}.encode()}, nil
 	})
 	return err
 }
 
-// announceNamespace starts configureNamespace and waits for it up to configureWait, so that in a
+// startConfigureNamespace starts configureNamespace and waits for it up to namespaceConfigureTimeout, so that in a
 // namespace of ordinary size the policy is in effect on return.
-func (b *Broker) announceNamespace(ctx context.Context, name names.Namespace) {
+func (b *Broker) startConfigureNamespace(ctx context.Context, name names.Namespace) {
 	finished := make(chan struct{})
 	b.work.Go(func() {
 		defer close(finished)
 		b.configureNamespace(b.ctx, name)
 	})
-	timer := time.NewTimer(configureWait)
+	timer := time.NewTimer(namespaceConfigureTimeout)
 	defer timer.Stop()
 	select {
 	case <-finished:
@@ -212,18 +212,18 @@ func (b *Broker) dropFromEngine(ctx context.Context, eng engine.Topics, id engin
 	if err := eng.DeleteTopic(ctx, id); err != nil && !errors.Is(err, engine.ErrNoTopic) {
 		return fmt.Errorf("removing topic %d: %w", id, err)
 	}
-	b.forget(id, ErrNoTopic)
+	b.dropState(id, ErrNoTopic)
 	return nil
 }
 
-// forget removes the in-memory state of a topic and ends its push consumers with an error.
-func (b *Broker) forget(id engine.TopicID, why error) {
+// dropState removes the in-memory state of a topic and ends its push consumers with an error.
+func (b *Broker) dropState(id engine.TopicID, why error) {
 	l, ok := b.live.LoadAndDelete(id)
 	if !ok {
 		return
 	}
 	live := l.(*liveTopic)
-	live.left.Store(true)
+	live.disowned.Store(true)
 	live.subs.Range(func(name, _ any) bool {
 		live.endSubscription(name.(string), why)
 		return true

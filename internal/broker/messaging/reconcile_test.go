@@ -13,30 +13,30 @@ import (
 	"freshet/internal/storage/pebble/pebbletest"
 )
 
-// crashing is an engine that fails selected calls before it executes them. It simulates a crash
+// crashingEngine is an engine that fails selected calls before it executes them. It simulates a crash
 // between the catalogue's journal and the engine.
-type crashing struct {
+type crashingEngine struct {
 	engine.Engine
 	create, configure, drop bool
 }
 
 var errCrash = errors.New("crashed")
 
-func (e *crashing) CreateTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
+func (e *crashingEngine) CreateTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
 	if e.create {
 		return errCrash
 	}
 	return e.Engine.CreateTopic(ctx, id, config)
 }
 
-func (e *crashing) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
+func (e *crashingEngine) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
 	if e.configure {
 		return errCrash
 	}
 	return e.Engine.ConfigureTopic(ctx, id, config)
 }
 
-func (e *crashing) DeleteTopic(ctx context.Context, id engine.TopicID) error {
+func (e *crashingEngine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
 	if e.drop {
 		return errCrash
 	}
@@ -52,14 +52,14 @@ func topicIDs(t *testing.T, eng engine.Engine) []engine.TopicID {
 	return ids
 }
 
-func TestRestartFinishesWhatACrashCutShort(t *testing.T) {
+func TestRestartCompletesInterruptedChanges(t *testing.T) {
 	t.Parallel()
 	real, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = real.Close() })
-	eng := &crashing{Engine: real}
+	eng := &crashingEngine{Engine: real}
 	c := openOver(t, eng, messaging.Options{})
 	ctx := t.Context()
 	c.create("kept", 0)
@@ -105,14 +105,14 @@ func TestRestartFinishesWhatACrashCutShort(t *testing.T) {
 	}
 }
 
-func TestEngineIsToldOnUse(t *testing.T) {
+func TestEngineIsConfiguredOnUse(t *testing.T) {
 	t.Parallel()
 	real, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = real.Close() })
-	eng := &crashing{Engine: real, create: true}
+	eng := &crashingEngine{Engine: real, create: true}
 	c := openOver(t, eng, messaging.Options{})
 	if err := c.CreateTopic(t.Context(), topic("orders"), 0, nil); !errors.Is(err, errCrash) {
 		t.Fatal(err)
@@ -191,22 +191,22 @@ func TestTwoReplicasAgree(t *testing.T) {
 	wantErr(t, err, messaging.ErrNoTopic)
 }
 
-// owned is an engine that reports every topic as deleted when it is created, as the owner of a
+// deletedTopicEngine is an engine that reports every topic as deleted when it is created, as the owner of a
 // shard does for a topic that another caller has deleted since.
-type owned struct{ engine.Engine }
+type deletedTopicEngine struct{ engine.Engine }
 
-func (owned) CreateTopic(context.Context, engine.TopicID, engine.TopicConfig) error {
+func (deletedTopicEngine) CreateTopic(context.Context, engine.TopicID, engine.TopicConfig) error {
 	return engine.ErrNoTopic
 }
 
-func TestCreatedAndDeletedBySomebodyElse(t *testing.T) {
+func TestCreatedAndDeletedByAnotherCaller(t *testing.T) {
 	t.Parallel()
 	real, err := pebbletest.OpenMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = real.Close() })
-	c := openOver(t, owned{real}, messaging.Options{})
+	c := openOver(t, deletedTopicEngine{real}, messaging.Options{})
 	if err := c.CreateTopic(t.Context(), topic("short"), 0, nil); err != nil {
 		t.Errorf("create: got error %v, want none because the topic was created", err)
 	}

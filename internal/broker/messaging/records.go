@@ -16,18 +16,18 @@ const recordFormat = 1
 
 // The operations of the catalogue's journal.
 const (
-	opSeed            = "seed"             // the first record: public/default
-	opTenant          = "tenant"           // create or replace
-	opDropTenant      = "drop-tenant"      //
-	opNamespace       = "namespace"        // create or replace policies
-	opDropNamespace   = "drop-namespace"   //
-	opCreateTopic     = "create-topic"     // the topic's id is derived from its position
-	opTopic           = "topic"            // replace the mutable part of a topic
-	opDropTopic       = "drop-topic"       //
-	opSchema          = "schema"           // append a version, or a tombstone
-	opDropSchemas     = "drop-schemas"     // remove every version
-	opConfigured      = "configured"       // the engine has the topic's rules
-	opConfiguredSpace = "configured-space" // the engine has the rules of every topic of the namespace
+	opSeed                = "seed"             // the first record: public/default
+	opTenant              = "tenant"           // create or replace
+	opDropTenant          = "drop-tenant"      //
+	opNamespace           = "namespace"        // create or replace policies
+	opDropNamespace       = "drop-namespace"   //
+	opCreateTopic         = "create-topic"     // the topic's id is derived from its position
+	opTopic               = "topic"            // replace the mutable part of a topic
+	opDropTopic           = "drop-topic"       //
+	opSchema              = "schema"           // append a version, or a tombstone
+	opDropSchemas         = "drop-schemas"     // remove every version
+	opConfigured          = "configured"       // the engine has the topic's rules
+	opConfiguredNamespace = "configured-space" // the engine has the rules of every topic of the namespace
 )
 
 // record is one entry of the journal, and one line of a snapshot.

@@ -82,7 +82,7 @@ func (s *Schema) size() int64 {
 	return int64(n)
 }
 
-func (h *schemaHistory) emptied() *schemaHistory {
+func (h *schemaHistory) withoutVersions() *schemaHistory {
 	if h == nil {
 		return nil
 	}
@@ -123,10 +123,10 @@ func (h *schemaHistory) version(n int64) (*schemaVersion, bool) {
 	return nil, false
 }
 
-// choose returns the version for a new message: the version that the producer names, or the latest;
+// versionFor returns the version for a new message: the version that the producer names, or the latest;
 // nil when the topic has no schema. Producers cannot use deleted versions.
-func (h *schemaHistory) choose(asked int64) (*schemaVersion, error) {
-	if asked == NoSchema {
+func (h *schemaHistory) versionFor(requested int64) (*schemaVersion, error) {
+	if requested == NoSchema {
 		v, ok := h.latest()
 		if !ok {
 			return nil, nil
@@ -135,11 +135,11 @@ func (h *schemaHistory) choose(asked int64) (*schemaVersion, error) {
 	}
 	versions := h.current()
 	for i := len(versions) - 1; i >= 0; i-- {
-		if versions[i].Version == asked {
+		if versions[i].Version == requested {
 			return versions[i], nil
 		}
 	}
-	return nil, errs.Newf(errs.NotFound, "%w: topic has no schema version %d", ErrNoSchema, asked)
+	return nil, errs.Newf(errs.NotFound, "%w: topic has no schema version %d", ErrNoSchema, requested)
 }
 
 // AddSchema adds a version of a topic's schema and returns its number. For a definition that the
@@ -192,11 +192,11 @@ func (b *Broker) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.
 	if err := compatible(job, &s, compared.current(), strategy); err != nil {
 		return NoSchema, err
 	}
-	room, err := b.quota.Reserve(ctx, quota.SchemaBytes, s.size())
+	reservation, err := b.quota.Reserve(ctx, quota.SchemaBytes, s.size())
 	if err != nil {
 		return NoSchema, err
 	}
-	defer room.Done()
+	defer reservation.Release()
 	version, at := int64(0), now()
 	_, err = b.catalogue.Update(context.WithoutCancel(ctx), func(c *catalogue) ([][]byte, error) {
 		t, ok := c.byID.Get(id)
@@ -219,7 +219,7 @@ func (b *Broker) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.
 
 func (b *Broker) mayAdd(c *catalogue, t *topic, administrator bool) error {
 	if ns, ok := c.namespace(t.name.Namespace); ok && !administrator {
-		if !inForce(ns.policies.AllowSchemaUpdates, defaults.AllowSchemaUpdates) {
+		if !valueOr(ns.policies.AllowSchemaUpdates, defaults.AllowSchemaUpdates) {
 			return ErrSchemaUpdate
 		}
 	}

@@ -343,14 +343,14 @@ func TestPayloadsThatParse(t *testing.T) {
 	}
 }
 
-func TestSchemaVersionIsDemanded(t *testing.T) {
+func TestSchemaVersionIsRequired(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
 	name := c.create("t", 0)
 	yes := true
 	c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
-		p.NameSchemaVersion = &yes
+		p.RequireSchemaVersion = &yes
 		return nil
 	}))
 	c.produce(name, text("no schema, nothing to name"))
@@ -430,22 +430,22 @@ func TestSchemaOfMessages(t *testing.T) {
 	}
 }
 
-// registered is a registry with some schema ids by subject.
-type registered map[string]int32
+// fakeRegistry is a registry with some schema ids by subject.
+type fakeRegistry map[string]int32
 
-func (r registered) SubjectHasID(_ context.Context, subject string, id int32) (bool, error) {
+func (r fakeRegistry) SubjectHasID(_ context.Context, subject string, id int32) (bool, error) {
 	known, ok := r[subject]
 	return ok && known == id, nil
 }
 
 // RecordNames returns names for the schemas 20 and 21 only.
-func (r registered) RecordNames(_ context.Context, id int32) ([]string, error) {
+func (r fakeRegistry) RecordNames(_ context.Context, id int32) ([]string, error) {
 	return map[int32][]string{20: {"acme.Order"}, 21: {"acme.Line", "acme.Other"}}[id], nil
 }
 
 func TestRegisteredSchemaIDs(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, messaging.Options{Schemas: registered{
+	c := newCluster(t, messaging.Options{Schemas: fakeRegistry{
 		"orders-value": 7, "orders-key": 8, "acme.sales.orders-value": 9, "persistent://acme/sales/orders-key": 10,
 	}})
 	ctx := t.Context()

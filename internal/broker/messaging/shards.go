@@ -11,28 +11,28 @@ import (
 // state of its topics: meters, open push consumers and idempotent producers. The state is dropped
 // when the ownership ends.
 
-// Adopt reconciles the engine of a shard that this member has begun to own with the catalogue.
+// AcquireShard reconciles the engine of a shard that this member has begun to own with the catalogue.
 // Calls may use the shard before AcquireShard returns: repair creates topics that the engine lacks.
-func (b *Broker) Adopt(ctx context.Context, shard int, owned engine.Engine) error {
-	b.Abandon(shard) // state from before this member became the owner
+func (b *Broker) AcquireShard(ctx context.Context, shard int, owned engine.Engine) error {
+	b.ReleaseShard(shard) // state from before this member became the owner
 	return b.reconcile(ctx, owned, func(id engine.TopicID) bool { return b.shardOf(id) == shard })
 }
 
-// Abandon drops the in-memory state of a shard's topics. Open push consumers end, so that clients
+// ReleaseShard drops the in-memory state of a shard's topics. Open push consumers end, so that clients
 // reconnect to the new owner.
-func (b *Broker) Abandon(shard int) {
+func (b *Broker) ReleaseShard(shard int) {
 	b.live.Range(func(key, _ any) bool {
 		if id := key.(engine.TopicID); b.shardOf(id) == shard {
-			b.forget(id, ErrClosing)
+			b.dropState(id, ErrClosing)
 		}
 		return true
 	})
 }
 
-// Tell passes the current rules of a topic to an engine that this member owns, after another member
+// ConfigureOwnedTopic passes the current rules of a topic to an engine that this member owns, after another member
 // has changed them. Only the owner configures its engine, always with the newest rules, so that an
 // older change cannot overwrite them.
-func (b *Broker) Tell(ctx context.Context, owned engine.Topics, id engine.TopicID) error {
+func (b *Broker) ConfigureOwnedTopic(ctx context.Context, owned engine.Topics, id engine.TopicID) error {
 	c, err := b.catalogue.Fresh(ctx)
 	if err != nil {
 		return err
@@ -47,9 +47,9 @@ func (b *Broker) shardOf(id engine.TopicID) int {
 	return int(uint64(id) % uint64(max(b.shards, 1))) //nolint:gosec // less than the number of shards
 }
 
-// beside returns the record of a new topic in the shard of t, so that moving a message between the
+// recordInShardOf returns the record of a new topic in the shard of t, so that moving a message between the
 // two topics is one write.
-func (b *Broker) beside(t *topic) topicRecord {
+func (b *Broker) recordInShardOf(t *topic) topicRecord {
 	if b.shards == 0 {
 		return topicRecord{}
 	}

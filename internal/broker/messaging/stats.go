@@ -66,14 +66,14 @@ func (b *Broker) Stats(ctx context.Context, name names.Topic) (Stats, error) {
 		out.Subscriptions = append(out.Subscriptions, s)
 	}
 	if t.partition >= 0 {
-		return out.Of(t.partition), nil
+		return out.OfPartition(t.partition), nil
 	}
 	return out, nil
 }
 
-// Of narrows the statistics down to one partition as far as possible: flows and leases are counted
+// OfPartition narrows the statistics down to one partition as far as possible: flows and leases are counted
 // per topic. A partition that the catalogue has and the engine lacks is empty.
-func (s *Stats) Of(partition int32) Stats {
+func (s *Stats) OfPartition(partition int32) Stats {
 	out := *s
 	out.Topic.Partition = partition
 	exists := int(partition) < len(s.Partitions)

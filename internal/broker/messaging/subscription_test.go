@@ -99,7 +99,7 @@ func TestUnsubscribe(t *testing.T) {
 	wantErr(t, <-waiting, messaging.ErrNoSubscription)
 }
 
-func TestPeekAndLook(t *testing.T) {
+func TestPeekAndReadByID(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()

@@ -95,11 +95,11 @@ func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription s
 	if err != nil {
 		return err
 	}
-	room, err := b.quota.Reserve(ctx, quota.Subscriptions, 1)
+	reservation, err := b.quota.Reserve(ctx, quota.Subscriptions, 1)
 	if err != nil {
 		return err
 	}
-	defer room.Done()
+	defer reservation.Release()
 	err = b.withTopic(ctx, t.id, func() error {
 		return b.engine.CreateSubscription(ctx, t.id, subscription, config, position)
 	})

@@ -80,13 +80,13 @@ func (t *Tail) resume(ctx context.Context, last names.MessageID) error {
 			}
 		}
 	}
-	t.passed(id)
+	t.advancePast(id)
 	return nil
 }
 
-// passed continues after a message. The message may belong to a partition that was added since the
+// advancePast continues after a message. The message may belong to a partition that was added since the
 // tail began.
-func (t *Tail) passed(id engine.MessageID) {
+func (t *Tail) advancePast(id engine.MessageID) {
 	part := int(id.Partition - t.first)
 	for part >= len(t.next) {
 		t.next = append(t.next, 0)
@@ -131,16 +131,16 @@ func (t *Tail) Next(ctx context.Context, wait time.Duration) ([]Received, error)
 func (t *Tail) read(ctx context.Context, wait time.Duration) ([]Received, error) {
 	req := engine.ReadRequest{
 		Partition: t.target.partition, From: t.next[0], FromEach: t.next,
-		Max: streamBatch, MaxBytes: t.b.limits.MessageBytes, Wait: wait,
+		Max: deliveryBatch, MaxBytes: t.b.limits.MessageBytes, Wait: wait,
 	}
 	records, err := t.b.read(ctx, t.target.id, req)
 	if err != nil {
-		return nil, t.target.damaged(err)
+		return nil, t.target.damagedError(err)
 	}
 	var out []Received
 	for i := range records {
 		out = append(out, t.b.received(t.target.topic, &records[i]))
-		t.passed(records[i].ID)
+		t.advancePast(records[i].ID)
 	}
 	return out, nil
 }

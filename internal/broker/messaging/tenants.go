@@ -94,7 +94,7 @@ func (b *Broker) UpdateTenant(ctx context.Context, name string, change func(*Ten
 
 // DeleteTenant removes a tenant that has no namespaces.
 func (b *Broker) DeleteTenant(ctx context.Context, name string) error {
-	_, err := b.catalogue.Free(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err := b.catalogue.UpdateWhenDiskFull(ctx, func(c *catalogue) ([][]byte, error) {
 		if _, ok := c.tenants.Get(name); !ok {
 			return nil, ErrNoTenant
 		}

@@ -16,13 +16,13 @@ import (
 // quota was reserved for it.
 var errTopicChanged = errs.New(errs.Unavailable, "topic or its namespace changed concurrently; retry")
 
-// changedTries is how often a reservation is repeated. The first retry works on a catalogue that
+// maxChangedAttempts is how often a reservation is repeated. The first retry works on a catalogue that
 // contains the changes of other members; each further one is for another concurrent change.
-const changedTries = 5
+const maxChangedAttempts = 5
 
-// untilUnchanged calls try again while it fails with errTopicChanged.
-func untilUnchanged(try func() error) (err error) {
-	for range changedTries {
+// retryWhileChanged calls try again while it fails with errTopicChanged.
+func retryWhileChanged(try func() error) (err error) {
+	for range maxChangedAttempts {
 		if err = try(); !errors.Is(err, errTopicChanged) {
 			return err
 		}
@@ -94,7 +94,7 @@ func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions i
 	if err := checkProperties(properties); err != nil {
 		return err
 	}
-	_, err := b.create(ctx, name, false, func(*namespace) (topicRecord, error) {
+	_, err := b.createTopic(ctx, name, false, func(*namespace) (topicRecord, error) {
 		rec := topicRecord{Partitions: partitions}
 		if len(properties) > 0 {
 			rec.Policies = &Policies{Properties: properties}
@@ -104,28 +104,28 @@ func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions i
 	return err
 }
 
-// create appends the topic's first record to the journal and creates the topic in the engine. With
+// createTopic appends the topic's first record to the journal and creates the topic in the engine. With
 // ifMissing set, a topic that already exists is no error. make may be called more than once.
-func (b *Broker) create(ctx context.Context, name names.Topic, ifMissing bool,
+func (b *Broker) createTopic(ctx context.Context, name names.Topic, ifMissing bool,
 	make func(*namespace) (topicRecord, error),
 ) (t *topic, err error) {
-	err = untilUnchanged(func() error {
-		t, err = b.createAsKnown(ctx, name, ifMissing, make)
+	err = retryWhileChanged(func() error {
+		t, err = b.tryCreateTopic(ctx, name, ifMissing, make)
 		return err
 	})
 	return t, err
 }
 
-// createAsKnown reserves quota according to the cached catalogue and creates the topic. It returns
+// tryCreateTopic reserves quota according to the cached catalogue and creates the topic. It returns
 // errTopicChanged when the reservation turns out too small.
-func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing bool,
+func (b *Broker) tryCreateTopic(ctx context.Context, name names.Topic, ifMissing bool,
 	make func(*namespace) (topicRecord, error),
 ) (*topic, error) {
-	room, n, err := b.reserveTopic(ctx, name, make)
+	reservation, n, err := b.reserveTopic(ctx, name, make)
 	if err != nil {
 		return nil, err
 	}
-	defer room.Done()
+	defer reservation.Release()
 	at := now()
 	c, err := b.catalogue.Update(context.WithoutCancel(ctx), func(c *catalogue) ([][]byte, error) {
 		if _, ok := lookup(c, name); ok {
@@ -146,7 +146,7 @@ func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing 
 			return nil, errs.Newf(errs.Unavailable,
 				"cluster has reached its limit of %d topics; delete some or raise the limit", b.limits.Topics)
 		}
-		if limit := inForce(ns.policies.MaxTopics, defaults.MaxTopics); limit > 0 && ns.topics >= limit {
+		if limit := valueOr(ns.policies.MaxTopics, defaults.MaxTopics); limit > 0 && ns.topics >= limit {
 			return nil, errs.Newf(errs.Precondition, "%w: namespace %s may have %d topics", ErrTopicLimit,
 				name.Namespace, limit)
 		}
@@ -167,16 +167,16 @@ func (b *Broker) createAsKnown(ctx context.Context, name names.Topic, ifMissing 
 	if !ok {
 		return nil, ErrNoTopic
 	}
-	err = b.ensure(ctx, b.engine, t.id)
+	err = b.ensureInEngine(ctx, b.engine, t.id)
 	if errors.Is(err, ErrNoTopic) && !ifMissing {
 		err = nil // created, and deleted by another caller since
 	}
 	return t.topic, err
 }
 
-// InView reports whether the cached catalogue of this member has a topic of that name. Other
+// HasTopicCached reports whether the cached catalogue of this member has a topic of that name. Other
 // members may have changed the catalogue since.
-func (b *Broker) InView(name names.Topic) bool {
+func (b *Broker) HasTopicCached(name names.Topic) bool {
 	_, ok := b.catalogue.View().topic(name)
 	return ok
 }
@@ -195,7 +195,7 @@ func (b *Broker) HasTopic(ctx context.Context, name names.Topic) (bool, error) {
 // reserved number of partitions. A topic that already exists needs no quota.
 func (b *Broker) reserveTopic(ctx context.Context, name names.Topic,
 	make func(*namespace) (topicRecord, error),
-) (room quota.Reservation, n int64, err error) {
+) (reservation quota.Reservation, n int64, err error) {
 	c := b.catalogue.View()
 	ns, ok := c.namespace(name.Namespace)
 	if _, exists := lookup(c, name); exists || !ok {
@@ -206,8 +206,8 @@ func (b *Broker) reserveTopic(ctx context.Context, name names.Topic,
 		return quota.Reservation{}, 0, err
 	}
 	n = partitionsOf(rec.Partitions)
-	room, err = b.quota.Reserve(ctx, quota.Topics, n)
-	return room, n, err
+	reservation, err = b.quota.Reserve(ctx, quota.Topics, n)
+	return reservation, n, err
 }
 
 // autoCreate creates the topic of a new schema or subscription if it does not exist and the
@@ -223,8 +223,8 @@ func (b *Broker) autoCreate(ctx context.Context, name names.Topic) (target, erro
 	if _, _, ok := name.Partition(); ok {
 		return target{}, err
 	}
-	_, err = b.create(ctx, name, true, func(ns *namespace) (topicRecord, error) {
-		auto := inForce(ns.policies.AutoTopicCreation, defaults.AutoTopicCreation)
+	_, err = b.createTopic(ctx, name, true, func(ns *namespace) (topicRecord, error) {
+		auto := valueOr(ns.policies.AutoTopicCreation, defaults.AutoTopicCreation)
 		if !auto.Allow {
 			return topicRecord{}, ErrNoAutoCreation
 		}
@@ -236,8 +236,10 @@ func (b *Broker) autoCreate(ctx context.Context, name names.Topic) (target, erro
 	return b.resolve(ctx, name)
 }
 
-// change edits the mutable part of a topic and passes the result to the engine.
-func (b *Broker) change(ctx context.Context, name names.Topic, edit func(t *topic, rec *topicRecord) error) error {
+// updateTopicRecord edits the mutable part of a topic and passes the result to the engine.
+func (b *Broker) updateTopicRecord(ctx context.Context, name names.Topic,
+	edit func(t *topic, rec *topicRecord) error,
+) error {
 	var id engine.TopicID
 	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
 		t, ok := lookup(c, name)
@@ -267,7 +269,7 @@ func (b *Broker) change(ctx context.Context, name names.Topic, edit func(t *topi
 // UpdateTopic changes a topic's own policies, permissions and properties. update may be called more
 // than once and must depend on its argument only.
 func (b *Broker) UpdateTopic(ctx context.Context, name names.Topic, update func(*Policies) error) error {
-	return b.change(ctx, name, func(_ *topic, rec *topicRecord) error { return update(rec.Policies) })
+	return b.updateTopicRecord(ctx, name, func(_ *topic, rec *topicRecord) error { return update(rec.Policies) })
 }
 
 // SetProperties adds properties to a topic, or replaces those of the same name.
@@ -283,21 +285,22 @@ func (b *Broker) SetProperties(ctx context.Context, name names.Topic, properties
 
 // GrowTopic increases the number of partitions of a partitioned topic.
 func (b *Broker) GrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
-	return untilUnchanged(func() error { return b.growAsKnown(ctx, name, partitions) })
+	return retryWhileChanged(func() error { return b.tryGrowTopic(ctx, name, partitions) })
 }
 
-// growAsKnown reserves quota according to the cached catalogue and adds the partitions.
-func (b *Broker) growAsKnown(ctx context.Context, name names.Topic, partitions int32) error {
+// tryGrowTopic reserves quota according to the cached catalogue and adds the partitions.
+func (b *Broker) tryGrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
 	before, err := b.resolve(ctx, name)
 	if err != nil {
 		return err
 	}
-	room, err := b.quota.Reserve(ctx, quota.Topics, int64(min(partitions, b.limits.Partitions)-before.partitions))
+	reservation, err := b.quota.Reserve(ctx, quota.Topics,
+		int64(min(partitions, b.limits.Partitions)-before.partitions))
 	if err != nil {
 		return err
 	}
-	defer room.Done()
-	return b.change(context.WithoutCancel(ctx), name, func(t *topic, rec *topicRecord) error {
+	defer reservation.Release()
+	return b.updateTopicRecord(context.WithoutCancel(ctx), name, func(t *topic, rec *topicRecord) error {
 		if t.id != before.id {
 			return errTopicChanged
 		}
@@ -311,7 +314,7 @@ func (b *Broker) growAsKnown(ctx context.Context, name names.Topic, partitions i
 
 // Terminate makes a topic reject all further messages and returns the id of its last message.
 func (b *Broker) Terminate(ctx context.Context, name names.Topic) (names.MessageID, error) {
-	err := b.change(ctx, name, func(t *topic, rec *topicRecord) error {
+	err := b.updateTopicRecord(ctx, name, func(t *topic, rec *topicRecord) error {
 		if t.partitions > 0 {
 			return ErrPartitioned
 		}
@@ -345,17 +348,17 @@ func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) 
 			}
 		}
 	}
-	return b.drop(ctx, t.topic)
+	return b.deleteTopic(ctx, t.topic)
 }
 
 // Delete removes this incarnation of the topic with its partitions, subscriptions, schemas and
 // data, even while consumers wait on it. It returns ErrNoTopic when the incarnation no longer
 // exists, even if another topic has its name now.
-func (t *StreamTopic) Delete(ctx context.Context) error { return t.b.drop(ctx, t.topic) }
+func (t *KafkaTopic) Delete(ctx context.Context) error { return t.b.deleteTopic(ctx, t.topic) }
 
-// drop removes one incarnation of a topic.
-func (b *Broker) drop(ctx context.Context, t *topic) error {
-	_, err := b.catalogue.Free(ctx, func(c *catalogue) ([][]byte, error) {
+// deleteTopic removes one incarnation of a topic.
+func (b *Broker) deleteTopic(ctx context.Context, t *topic) error {
+	_, err := b.catalogue.UpdateWhenDiskFull(ctx, func(c *catalogue) ([][]byte, error) {
 		if _, ok := c.byID.Get(t.id); !ok {
 			return nil, ErrNoTopic
 		}

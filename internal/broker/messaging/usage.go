@@ -16,23 +16,23 @@ const (
 	maxTopicUsage     = 10_000
 )
 
-// Counts are counters since the broker opened.
-type Counts struct {
+// Counters are counters since the broker opened.
+type Counters struct {
 	ProducedMessages, ProducedBytes   int64
 	DeliveredMessages, DeliveredBytes int64 // including redeliveries
 	Acknowledgements                  int64
 	DeadLetters                       int64
 }
 
-// Holdings are gauges of the current state.
-type Holdings struct {
+// Gauges are gauges of the current state.
+type Gauges struct {
 	Stored  int64  // bytes
 	Backlog uint64 // unacknowledged messages, summed over the subscriptions
 	Leased  uint64
 	Oldest  int64 // publish time of the oldest message in a backlog, epoch milliseconds; 0 for none
 }
 
-func (h *Holdings) add(f engine.Usage) {
+func (h *Gauges) add(f engine.Usage) {
 	h.Stored += f.Stored
 	h.Backlog += f.Backlog
 	h.Leased += f.Leased
@@ -45,15 +45,15 @@ func (h *Holdings) add(f engine.Usage) {
 // the first maxNamespaceUsage that were used.
 type NamespaceUsage struct {
 	Name names.Namespace
-	Counts
-	Holdings
+	Counters
+	Gauges
 }
 
 // TopicUsage is the usage of one topic.
 type TopicUsage struct {
 	Name names.Topic
-	Counts
-	Holdings
+	Counters
+	Gauges
 }
 
 // Usage is the usage of the cluster.
@@ -62,7 +62,7 @@ type Usage struct {
 	Waiting                     int64            // consume calls and readers that are waiting for messages
 	ByNamespace                 []NamespaceUsage // namespaces that were used or store messages
 	ByTopic                     []TopicUsage     // topics likewise; only with byTopic
-	LeftOut                     int              // topics beyond the limit of ByTopic
+	OmittedTopics               int              // topics beyond the limit of ByTopic
 }
 
 // Usage returns the usage of the cluster, and with byTopic of single topics. Its cost grows with
@@ -73,16 +73,16 @@ func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
 		Tenants: c.tenants.Len(), Namespaces: c.namespaces.Len(), Topics: c.byID.Len(),
 		Waiting: b.waiting.Load(),
 	}
-	holdings := map[*namespaceMeter]*Holdings{}
+	holdings := map[*namespaceMeter]*Gauges{}
 	topics := map[engine.TopicID]*TopicUsage{}
 	err := b.engine.Usage(ctx, func(f engine.Usage) {
 		t, ok := c.byID.Get(f.Topic)
 		if !ok {
 			return // created or deleted concurrently
 		}
-		space := b.spaces.of(t.name.Namespace)
+		space := b.namespaceMeters.meterOf(t.name.Namespace)
 		if holdings[space] == nil {
-			holdings[space] = &Holdings{}
+			holdings[space] = &Gauges{}
 		}
 		holdings[space].add(f)
 		if byTopic {
@@ -93,10 +93,10 @@ func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
 	if err != nil {
 		return out, err
 	}
-	b.spaces.each(c, func(name names.Namespace, space *namespaceMeter) {
-		f := NamespaceUsage{Name: name, Counts: space.counts()}
+	b.namespaceMeters.each(c, func(name names.Namespace, space *namespaceMeter) {
+		f := NamespaceUsage{Name: name, Counters: space.counters()}
 		if h := holdings[space]; h != nil {
-			f.Holdings = *h
+			f.Gauges = *h
 		}
 		if f == (NamespaceUsage{}) {
 			return // no namespace is beyond the limit
@@ -104,14 +104,14 @@ func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
 		out.ByNamespace = append(out.ByNamespace, f)
 	})
 	if byTopic {
-		out.ByTopic, out.LeftOut = b.topicUsage(c, topics)
+		out.ByTopic, out.OmittedTopics = b.topicUsage(c, topics)
 	}
 	return out, nil
 }
 
-// Used returns the numbers that count towards quotas: partitions (a topic without partitions counts
+// QuotaUsage returns the numbers that count towards quotas: partitions (a topic without partitions counts
 // as one) and the bytes of topic schemas. It reads two fields and is cheap.
-func (b *Broker) Used() (partitions, schemaBytes int64) {
+func (b *Broker) QuotaUsage() (partitions, schemaBytes int64) {
 	c := b.catalogue.View()
 	return c.partitions, c.schemaBytes
 }
@@ -130,7 +130,7 @@ func (b *Broker) topicUsage(c *catalogue, topics map[engine.TopicID]*TopicUsage)
 			f = &TopicUsage{Name: t.name}
 			topics[id] = f
 		}
-		f.Counts = countsOf(&live.in, &live.out, &live.acks, &live.dead)
+		f.Counters = countersOf(&live.in, &live.out, &live.acks, &live.dead)
 		return true
 	})
 	ids := make([]engine.TopicID, 0, len(topics))
@@ -150,10 +150,10 @@ func (b *Broker) topicUsage(c *catalogue, topics map[engine.TopicID]*TopicUsage)
 // namespaceMeter counts the traffic of the topics of a namespace.
 type namespaceMeter struct{ in, out, acks, dead meter }
 
-func (m *namespaceMeter) counts() Counts { return countsOf(&m.in, &m.out, &m.acks, &m.dead) }
+func (m *namespaceMeter) counters() Counters { return countersOf(&m.in, &m.out, &m.acks, &m.dead) }
 
-func countsOf(in, out, acks, dead *meter) Counts {
-	return Counts{
+func countersOf(in, out, acks, dead *meter) Counters {
+	return Counters{
 		ProducedMessages: in.messages.Load(), ProducedBytes: in.bytes.Load(),
 		DeliveredMessages: out.messages.Load(), DeliveredBytes: out.bytes.Load(),
 		Acknowledgements: acks.messages.Load(), DeadLetters: dead.messages.Load(),
@@ -162,19 +162,19 @@ func countsOf(in, out, acks, dead *meter) Counts {
 
 // namespaceMeters holds the meters of the namespaces that were used.
 type namespaceMeters struct {
-	byName sync.Map // names.Namespace → *namespaceMeter
-	n      atomic.Int64
-	others namespaceMeter // namespaces beyond maxNamespaceUsage
+	byName   sync.Map // names.Namespace → *namespaceMeter
+	n        atomic.Int64
+	overflow namespaceMeter // namespaces beyond maxNamespaceUsage
 }
 
-// of returns the meter of a namespace.
-func (m *namespaceMeters) of(name names.Namespace) *namespaceMeter {
+// meterOf returns the meter of a namespace.
+func (m *namespaceMeters) meterOf(name names.Namespace) *namespaceMeter {
 	if known, ok := m.byName.Load(name); ok {
 		return known.(*namespaceMeter)
 	}
 	if m.n.Add(1) > maxNamespaceUsage {
 		m.n.Add(-1)
-		return &m.others
+		return &m.overflow
 	}
 	known, loaded := m.byName.LoadOrStore(name, &namespaceMeter{})
 	if loaded {
@@ -197,15 +197,15 @@ func (m *namespaceMeters) each(c *catalogue, visit func(names.Namespace, *namesp
 		visit(name, value.(*namespaceMeter))
 		return true
 	})
-	visit(names.Namespace{}, &m.others)
+	visit(names.Namespace{}, &m.overflow)
 }
 
 // newLive returns the in-memory state of a topic. Its meters also count for the namespace.
 func (b *Broker) newLive(id engine.TopicID) *liveTopic {
 	l := &liveTopic{}
 	if t, ok := b.catalogue.View().byID.Get(id); ok {
-		space := b.spaces.of(t.name.Namespace)
-		l.in.sum, l.out.sum, l.acks.sum, l.dead.sum = &space.in, &space.out, &space.acks, &space.dead
+		space := b.namespaceMeters.meterOf(t.name.Namespace)
+		l.in.parent, l.out.parent, l.acks.parent, l.dead.parent = &space.in, &space.out, &space.acks, &space.dead
 	}
 	return l
 }

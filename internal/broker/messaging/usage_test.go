@@ -45,19 +45,19 @@ func TestUsage(t *testing.T) {
 		if f.Tenants != 1 || f.Namespaces != 1 || f.Topics != 3 || len(f.ByNamespace) != 1 {
 			t.Fatalf("got %+v, want 1 tenant, 1 namespace and 3 topics", f)
 		}
-		counts := messaging.Counts{
+		counts := messaging.Counters{
 			ProducedMessages: 3, ProducedBytes: 15, DeliveredMessages: 2, DeliveredBytes: 10,
 			Acknowledgements: 1,
 		}
 		ns := f.ByNamespace[0]
-		if ns.Name != names.PublicDefault || ns.Counts != counts || ns.Backlog != 2 || ns.Leased != 1 ||
+		if ns.Name != names.PublicDefault || ns.Counters != counts || ns.Backlog != 2 || ns.Leased != 1 ||
 			ns.Oldest != start || ns.Stored == 0 {
 			t.Errorf("got %+v, want %+v with a backlog of 2, 1 of it leased, since %d", ns, counts, start)
 		}
 		var found bool
 		for _, topic := range f.ByTopic {
 			if topic.Name == orders {
-				found = topic.Counts == counts && topic.Holdings == ns.Holdings
+				found = topic.Counters == counts && topic.Gauges == ns.Gauges
 			}
 		}
 		if !found {

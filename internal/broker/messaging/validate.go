@@ -14,9 +14,9 @@ import (
 type validation uint8
 
 const (
-	unchecked validation = iota
-	parsed               // payloads have the format of the schema's type
-	validated            // payloads match the schema
+	notValidated    validation = iota
+	syntaxValidated            // payloads have the format of the schema's type
+	schemaValidated            // payloads match the schema
 )
 
 // admit validates a message against the topic's rules and returns the schema version to store with
@@ -29,17 +29,17 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 	if err := m.check(r, &b.limits, at); err != nil {
 		return NoSchema, err
 	}
-	if r.stream.keyed && m.Key == "" && !m.EmptyKey {
+	if r.kafka.keyed && m.Key == "" && !m.EmptyKey {
 		return NoSchema, errNoKey
 	}
-	if r.nameVersion && m.SchemaVersion == NoSchema {
+	if r.requireSchemaVersion && m.SchemaVersion == NoSchema {
 		if n := len(t.schemas.current()); n > 1 {
 			return NoSchema, errs.Newf(errs.Invalid, "%w: topic has %d schema versions, and its policy "+
 				"schemaVersionEnforced requires producers to name one: send the header "+
 				"X-Msg-Long-Schema-Version, or schemaVersion in a batch", ErrMessage, n)
 		}
 	}
-	v, err := t.schemas.choose(m.SchemaVersion)
+	v, err := t.schemas.versionFor(m.SchemaVersion)
 	if err != nil {
 		return NoSchema, err
 	}
@@ -51,7 +51,7 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 	if v == nil {
 		return NoSchema, nil
 	}
-	if r.validation != unchecked && !m.NullPayload {
+	if r.validation != notValidated && !m.NullPayload {
 		if err := b.checkPayload(ctx, t.id, v, r.validation, m); err != nil {
 			return NoSchema, err
 		}
@@ -83,12 +83,12 @@ func (b *Broker) checkPayload(ctx context.Context, id engine.TopicID, v *schemaV
 	return nil
 }
 
-// checkerOf returns the cached checker of a schema, or creates it.
+// dataCheckerFor returns the cached checker of a schema, or creates it.
 func (b *Broker) checkerOf(ctx context.Context, id engine.TopicID, v *schemaVersion,
 	how validation,
 ) (check checker, err error) {
 	key := schemaKey{id, v.Version, how}
-	if check, ok := b.parsed.Get(key); ok {
+	if check, ok := b.schemaCheckers.Get(key); ok {
 		return check, nil
 	}
 	err = b.pool.Job(ctx).Do(workpool.LaneOf(len(v.Text)), func() error {
@@ -99,7 +99,7 @@ func (b *Broker) checkerOf(ctx context.Context, id engine.TopicID, v *schemaVers
 	if err != nil {
 		return nil, err
 	}
-	return b.parsed.Add(key, check, 1), nil
+	return b.schemaCheckers.Add(key, check, 1), nil
 }
 
 // syntaxChecker checks only the format of a type and not the content that the schema describes.

@@ -17,7 +17,7 @@ type Builder struct {
 // NewBuilder returns a builder that appends to buf a batch with the given base offset.
 func NewBuilder(buf []byte, baseOffset int64) *Builder {
 	b := &Builder{buf: buf, start: len(buf), base: baseOffset, max: -1}
-	var head [HeadSize]byte
+	var head [BatchHeaderSize]byte
 	b.buf = append(b.buf, head[:]...)
 	return b
 }
@@ -65,7 +65,7 @@ func (b *Builder) Finish() []byte {
 		return b.buf[:b.start]
 	}
 	batch := b.buf[b.start:]
-	putInt32(batch, atLength, int32(len(batch)-lengthFrom)) //nolint:gosec // callers finish batches far below 2 GiB
+	putInt32(batch, atLength, int32(len(batch)-lengthBase)) //nolint:gosec // callers finish batches far below 2 GiB
 	batch[atMagic] = 2
 	putInt32(batch, atLastDelta, b.last)
 	putInt64(batch, atFirstTime, b.first)
@@ -74,8 +74,8 @@ func (b *Builder) Finish() []byte {
 	binary.BigEndian.PutUint16(batch[atProducerEpoch:], 0xffff)
 	putInt32(batch, atSequence, -1)
 	putInt32(batch, atCount, b.count)
-	Place(batch, b.base, 0)
-	seal(batch)
+	SetBaseOffset(batch, b.base, 0)
+	writeChecksum(batch)
 	return b.buf
 }
 

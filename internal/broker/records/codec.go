@@ -32,7 +32,7 @@ var (
 	lz4Readers  = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
 	zstdReader  = sync.OnceValue(func() *zstd.Decoder {
 		// DecodeAll is safe for concurrent use; excess callers wait for a free decoder.
-		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(MaxUnpacked), zstd.WithDecoderLowmem(true))
+		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(MaxDecompressedBytes), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			panic(err) // the options are constant
 		}
@@ -41,28 +41,28 @@ var (
 	buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 )
 
-// maxKept is the capacity up to which a buffer returns to the pool.
-const maxKept = 4 << 20
+// maxPooledBuffer is the capacity up to which a buffer returns to the pool.
+const maxPooledBuffer = 4 << 20
 
-// unpack decompresses records. The result is valid until the caller calls release. It fails for
-// records over MaxUnpacked.
-func unpack(codec Codec, packed []byte) (plain []byte, release func(), err error) {
+// decompress decompresses records. The result is valid until the caller calls release. It fails for
+// records over MaxDecompressedBytes.
+func decompress(codec Codec, compressed []byte) (plain []byte, release func(), err error) {
 	buffer, _ := buffers.Get().(*bytes.Buffer)
 	buffer.Reset()
 	release = func() {
-		if buffer.Cap() <= maxKept {
+		if buffer.Cap() <= maxPooledBuffer {
 			buffers.Put(buffer)
 		}
 	}
 	switch codec {
 	case Gzip:
-		plain, err = ungzip(buffer, packed)
+		plain, err = decompressGzip(buffer, compressed)
 	case Snappy:
-		plain, err = unsnappy(buffer, packed)
+		plain, err = decompressSnappy(buffer, compressed)
 	case LZ4:
-		plain, err = unlz4(buffer, packed)
+		plain, err = decompressLZ4(buffer, compressed)
 	case Zstd:
-		plain, err = unzstd(buffer, packed)
+		plain, err = decompressZstd(buffer, compressed)
 	default:
 		err = fmt.Errorf("%w: %d", ErrCodec, codec)
 	}
@@ -79,43 +79,44 @@ func unpack(codec Codec, packed []byte) (plain []byte, release func(), err error
 	return nil, nil, err
 }
 
-var errUnpacked = fmt.Errorf("%w: records have more than %d bytes after decompression", ErrTooLarge, MaxUnpacked)
+var errDecompressedSize = fmt.Errorf("%w: records have more than %d bytes after decompression", ErrTooLarge,
+	MaxDecompressedBytes)
 
-// drain reads r to its end, up to MaxUnpacked bytes.
-func drain(buffer *bytes.Buffer, r io.Reader) ([]byte, error) {
-	n, err := buffer.ReadFrom(io.LimitReader(r, MaxUnpacked+1))
+// readBounded reads r to its end, up to MaxDecompressedBytes bytes.
+func readBounded(buffer *bytes.Buffer, r io.Reader) ([]byte, error) {
+	n, err := buffer.ReadFrom(io.LimitReader(r, MaxDecompressedBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	if n > MaxUnpacked {
-		return nil, errUnpacked
+	if n > MaxDecompressedBytes {
+		return nil, errDecompressedSize
 	}
 	return buffer.Bytes(), nil
 }
 
-func ungzip(buffer *bytes.Buffer, packed []byte) ([]byte, error) {
+func decompressGzip(buffer *bytes.Buffer, compressed []byte) ([]byte, error) {
 	r, _ := gzipReaders.Get().(*gzip.Reader)
 	if r == nil {
 		r = new(gzip.Reader)
 	}
 	defer gzipReaders.Put(r)
-	if err := r.Reset(bytes.NewReader(packed)); err != nil {
+	if err := r.Reset(bytes.NewReader(compressed)); err != nil {
 		return nil, err
 	}
-	return drain(buffer, r)
+	return readBounded(buffer, r)
 }
 
-func unlz4(buffer *bytes.Buffer, packed []byte) ([]byte, error) {
+func decompressLZ4(buffer *bytes.Buffer, compressed []byte) ([]byte, error) {
 	r, _ := lz4Readers.Get().(*lz4.Reader)
 	defer lz4Readers.Put(r)
-	r.Reset(bytes.NewReader(packed))
-	return drain(buffer, r)
+	r.Reset(bytes.NewReader(compressed))
+	return readBounded(buffer, r)
 }
 
-func unzstd(buffer *bytes.Buffer, packed []byte) ([]byte, error) {
-	plain, err := zstdReader().DecodeAll(packed, buffer.AvailableBuffer())
+func decompressZstd(buffer *bytes.Buffer, compressed []byte) ([]byte, error) {
+	plain, err := zstdReader().DecodeAll(compressed, buffer.AvailableBuffer())
 	if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		return nil, errUnpacked
+		return nil, errDecompressedSize
 	}
 	if err != nil {
 		return nil, err
@@ -127,17 +128,17 @@ func unzstd(buffer *bytes.Buffer, packed []byte) ([]byte, error) {
 // of four bytes each, then length-prefixed blocks.
 var xerialMagic = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
 
-const xerialHead = 16
+const xerialHeaderSize = 16
 
-func unsnappy(buffer *bytes.Buffer, packed []byte) ([]byte, error) {
+func decompressSnappy(buffer *bytes.Buffer, compressed []byte) ([]byte, error) {
 	plain := buffer.AvailableBuffer()
-	if !bytes.HasPrefix(packed, xerialMagic) {
-		return appendSnappy(plain, packed)
+	if !bytes.HasPrefix(compressed, xerialMagic) {
+		return appendSnappy(plain, compressed)
 	}
-	if len(packed) < xerialHead {
+	if len(compressed) < xerialHeaderSize {
 		return nil, io.ErrUnexpectedEOF
 	}
-	for rest := packed[xerialHead:]; len(rest) > 0; {
+	for rest := compressed[xerialHeaderSize:]; len(rest) > 0; {
 		if len(rest) < 4 {
 			return nil, io.ErrUnexpectedEOF
 		}
@@ -162,8 +163,8 @@ func appendSnappy(dst, block []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(dst)+size > MaxUnpacked {
-		return nil, errUnpacked
+	if len(dst)+size > MaxDecompressedBytes {
+		return nil, errDecompressedSize
 	}
 	if size > 64*len(block) {
 		return nil, snappy.ErrCorrupt

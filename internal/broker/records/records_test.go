@@ -21,8 +21,8 @@ import (
 	"freshet/internal/broker/records"
 )
 
-// vector is the example batch of docs/spec/stream.md#batch.
-const vector = "0000000000000000" + "00000043" + "00000000" +
+// specVector is the example batch of docs/spec/stream.md#batch.
+const specVector = "0000000000000000" + "00000043" + "00000000" +
 	"02" + "12dfbf6f" + "0000" +
 	"00000000" + "0000018bcfe56800" + "0000018bcfe56800" +
 	"ffffffffffffffff" + "ffff" + "ffffffff" + "00000001" +
@@ -62,7 +62,7 @@ func collect(t testing.TB, batch []byte) []records.Record {
 
 func TestVector(t *testing.T) {
 	t.Parallel()
-	batch := unhex(t, vector)
+	batch := unhex(t, specVector)
 	head, err := records.Check(batch, records.Limits{})
 	if err != nil {
 		t.Fatal(err)
@@ -86,9 +86,9 @@ func TestVector(t *testing.T) {
 	}
 }
 
-// some returns records with nulls, empty values, repeated and binary headers, and decreasing
+// trickyRecords returns records with nulls, empty values, repeated and binary headers, and decreasing
 // timestamps.
-func some() []records.Record {
+func trickyRecords() []records.Record {
 	return []records.Record{
 		{Time: 1000, Key: []byte("a"), Value: []byte("one")},
 		{Delta: 1, Time: 900, Key: nil, Value: []byte{}},
@@ -109,20 +109,20 @@ func build(recs []records.Record) []byte {
 	return b.Finish()
 }
 
-// same compares records and ignores their sizes.
-func same(a, b []records.Record) bool {
+// sameRecords compares records and ignores their sizes.
+func sameRecords(a, b []records.Record) bool {
 	return slices.EqualFunc(a, b, func(a, b records.Record) bool {
 		a.Size, b.Size = 0, 0
 		return fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b)
 	})
 }
 
-// TestBuiltBatchReadsTheSameElsewhere decodes the output of Builder with franz-go's codec.
-func TestBuiltBatchReadsTheSameElsewhere(t *testing.T) {
+// TestBuiltBatchDecodesWithFranzGo decodes the output of Builder with franz-go's codec.
+func TestBuiltBatchDecodesWithFranzGo(t *testing.T) {
 	t.Parallel()
-	want := some()
+	want := trickyRecords()
 	batch := build(want)
-	if got := collect(t, batch); !same(got, want) {
+	if got := collect(t, batch); !sameRecords(got, want) {
 		t.Errorf("records are\n%v, want\n%v", got, want)
 	}
 	var theirs kmsg.RecordBatch
@@ -150,16 +150,16 @@ func TestBuiltBatchReadsTheSameElsewhere(t *testing.T) {
 	}
 }
 
-// pack returns a copy of the batch that is compressed as clients do.
-func pack(t testing.TB, batch []byte, codec records.Codec, compress func([]byte) []byte) []byte {
+// compressBatch returns a copy of the batch that is compressed as clients do.
+func compressBatch(t testing.TB, batch []byte, codec records.Codec, compress func([]byte) []byte) []byte {
 	t.Helper()
-	packed := append(bytes.Clone(batch[:records.HeadSize]), compress(batch[records.HeadSize:])...)
-	binary.BigEndian.PutUint16(packed[21:], uint16(codec))
-	return seal(packed)
+	compressed := append(bytes.Clone(batch[:records.BatchHeaderSize]), compress(batch[records.BatchHeaderSize:])...)
+	binary.BigEndian.PutUint16(compressed[21:], uint16(codec))
+	return fixChecksum(compressed)
 }
 
-// seal corrects the length and the checksum of a modified batch.
-func seal(batch []byte) []byte {
+// fixChecksum corrects the length and the checksum of a modified batch.
+func fixChecksum(batch []byte) []byte {
 	binary.BigEndian.PutUint32(batch[8:], uint32(len(batch)-12))
 	binary.BigEndian.PutUint32(batch[17:], crc32.Checksum(batch[21:], crc32.MakeTable(crc32.Castagnoli)))
 	return batch
@@ -206,8 +206,8 @@ func TestCodecs(t *testing.T) {
 	for _, c := range codecs {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			want := some()
-			batch := pack(t, build(want), c.codec, c.compress)
+			want := trickyRecords()
+			batch := compressBatch(t, build(want), c.codec, c.compress)
 			head, err := records.Check(batch, records.Limits{})
 			if err != nil {
 				t.Fatal(err)
@@ -215,10 +215,10 @@ func TestCodecs(t *testing.T) {
 			if head.Codec() != c.codec {
 				t.Errorf("codec is %d, want %d", head.Codec(), c.codec)
 			}
-			if got := collect(t, batch); !same(got, want) {
+			if got := collect(t, batch); !sameRecords(got, want) {
 				t.Errorf("records are\n%v, want\n%v", got, want)
 			}
-			cut := seal(batch[:len(batch)-3])
+			cut := fixChecksum(batch[:len(batch)-3])
 			if _, err := records.Check(cut, records.Limits{}); !errors.Is(err, records.ErrInvalid) {
 				t.Errorf("without its last bytes: error %v, want %v", err, records.ErrInvalid)
 			}
@@ -226,14 +226,14 @@ func TestCodecs(t *testing.T) {
 	}
 }
 
-// TestUnpackingIsBounded checks small batches that decompress to more than the limit.
-func TestUnpackingIsBounded(t *testing.T) {
+// TestDecompressionIsBounded checks small batches that decompress to more than the limit.
+func TestDecompressionIsBounded(t *testing.T) {
 	t.Parallel()
-	zeros := make([]byte, records.MaxUnpacked+1)
+	zeros := make([]byte, records.MaxDecompressedBytes+1)
 	for _, c := range codecs {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			batch := pack(t, unhex(t, vector), c.codec, func([]byte) []byte { return c.compress(zeros) })
+			batch := compressBatch(t, unhex(t, specVector), c.codec, func([]byte) []byte { return c.compress(zeros) })
 			if _, err := records.Check(batch, records.Limits{}); !errors.Is(err, records.ErrTooLarge) {
 				t.Errorf("%d bytes that decompress to %d: error %v, want %v", len(batch), len(zeros), err,
 					records.ErrTooLarge)
@@ -244,11 +244,11 @@ func TestUnpackingIsBounded(t *testing.T) {
 
 func TestCheckRefuses(t *testing.T) {
 	t.Parallel()
-	good := build(some())
+	good := build(trickyRecords())
 	change := func(at int, b ...byte) []byte {
 		batch := bytes.Clone(good)
 		copy(batch[at:], b)
-		return seal(batch)
+		return fixChecksum(batch)
 	}
 	wrongSum := bytes.Clone(good)
 	wrongSum[len(wrongSum)-1] ^= 1
@@ -260,7 +260,7 @@ func TestCheckRefuses(t *testing.T) {
 		Time:    1,
 		Headers: []records.Header{{Key: []byte("h"), Value: make([]byte, records.MaxHeaderBytes)}},
 	}
-	gap := some()
+	gap := trickyRecords()
 	gap[1].Delta = 2
 	for _, c := range []struct {
 		name  string
@@ -290,7 +290,7 @@ func TestCheckRefuses(t *testing.T) {
 			"producer without sequence", change(43, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff),
 			records.ErrInvalid, "sequence -1",
 		},
-		{"bytes behind the last", seal(append(bytes.Clone(good), 0)), records.ErrInvalid, "1 bytes follow"},
+		{"bytes behind the last", fixChecksum(append(bytes.Clone(good), 0)), records.ErrInvalid, "1 bytes follow"},
 		{"gap", build(gap), records.ErrInvalid, "record 1: "},
 		{"too many headers", build([]records.Record{many}), records.ErrTooLarge, "1001 headers"},
 		{"heavy headers", build([]records.Record{heavy}), records.ErrTooLarge, "record headers have"},
@@ -314,11 +314,11 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-func TestLargestTimeIsMended(t *testing.T) {
+func TestMaxTimeIsCorrected(t *testing.T) {
 	t.Parallel()
-	batch := build(some())
+	batch := build(trickyRecords())
 	binary.BigEndian.PutUint64(batch[35:], 5)
-	head, err := records.Check(seal(batch), records.Limits{})
+	head, err := records.Check(fixChecksum(batch), records.Limits{})
 	if err != nil || head.MaxTime != 2000 {
 		t.Fatalf("largest time is %d (error %v), want 2000", head.MaxTime, err)
 	}
@@ -327,10 +327,10 @@ func TestLargestTimeIsMended(t *testing.T) {
 	}
 }
 
-func TestPlaceAndStamp(t *testing.T) {
+func TestSetBaseOffsetAndAppendTime(t *testing.T) {
 	t.Parallel()
-	batch := build(some())
-	records.Place(batch, 1234, 5)
+	batch := build(trickyRecords())
+	records.SetBaseOffset(batch, 1234, 5)
 	records.StampAppendTime(batch, 777)
 	head, err := records.Check(batch, records.Limits{})
 	if err != nil {
@@ -350,7 +350,7 @@ func TestWalkStopsAtAnError(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stop")
 	seen := 0
-	err := records.Walk(build(some()), func(i int32, _ *records.Record) error {
+	err := records.Walk(build(trickyRecords()), func(i int32, _ *records.Record) error {
 		if seen++; i == 1 {
 			return stop
 		}

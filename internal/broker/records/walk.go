@@ -7,8 +7,8 @@ import (
 
 // Limits of every batch (docs/spec/stream.md#limits).
 const (
-	// MaxUnpacked bounds the decompressed records of a batch in bytes.
-	MaxUnpacked = 64 << 20
+	// MaxDecompressedBytes bounds the decompressed records of a batch in bytes.
+	MaxDecompressedBytes = 64 << 20
 	// MaxHeaders bounds the number of headers of a record.
 	MaxHeaders = 1000
 	// MaxHeaderBytes bounds the total size of the keys and values of a record's headers.
@@ -40,20 +40,20 @@ type Limits struct {
 // records, in the order and number that the header states. The error of an invalid record is a
 // *RecordError. Some clients write a wrong maximum timestamp, which searches by time rely on: Check
 // corrects it in data.
-func Check(data []byte, limits Limits) (Head, error) {
-	head, err := ReadHead(data)
+func Check(data []byte, limits Limits) (BatchHeader, error) {
+	head, err := ReadBatchHeader(data)
 	if err != nil {
-		return Head{}, err
+		return BatchHeader{}, err
 	}
 	if head.Size != len(data) {
-		return Head{}, fmt.Errorf("%w: %d bytes follow the batch; send one batch for each partition", ErrInvalid,
+		return BatchHeader{}, fmt.Errorf("%w: %d bytes follow the batch; send one batch for each partition", ErrInvalid,
 			len(data)-head.Size)
 	}
-	if !intact(data) {
-		return Head{}, fmt.Errorf("%w: checksum does not match", ErrCorrupt)
+	if !checksumValid(data) {
+		return BatchHeader{}, fmt.Errorf("%w: checksum does not match", ErrCorrupt)
 	}
 	if err := head.check(); err != nil {
-		return Head{}, err
+		return BatchHeader{}, err
 	}
 	largest := int64(-1)
 	err = walk(&head, data, func(i int32, r *Record) error {
@@ -71,18 +71,18 @@ func Check(data []byte, limits Limits) (Head, error) {
 		return nil
 	})
 	if err != nil {
-		return Head{}, err
+		return BatchHeader{}, err
 	}
 	if !head.AppendTime() && largest != head.MaxTime {
 		head.MaxTime = largest
 		putInt64(data, atMaxTime, largest)
-		seal(data)
+		writeChecksum(data)
 	}
 	return head, nil
 }
 
 // check validates the fields of a header that a producer sent.
-func (h *Head) check() error {
+func (h *BatchHeader) check() error {
 	switch {
 	case h.Attributes&^knownBits != 0:
 		return fmt.Errorf("%w: attributes %#x contain unknown bits", ErrInvalid, h.Attributes)
@@ -108,19 +108,19 @@ func (h *Head) check() error {
 // Walk calls each for every record of a whole batch, in order, until each returns an error. It does
 // not check the checksum.
 func Walk(batch []byte, each func(i int32, r *Record) error) error {
-	head, err := ReadHead(batch)
+	head, err := ReadBatchHeader(batch)
 	if err != nil {
 		return err
 	}
 	return walk(&head, batch[:head.Size], each)
 }
 
-func walk(head *Head, batch []byte, each func(i int32, r *Record) error) error {
-	packed := batch[HeadSize:]
+func walk(head *BatchHeader, batch []byte, each func(i int32, r *Record) error) error {
+	compressed := batch[BatchHeaderSize:]
 	if head.Codec() == None {
-		return walkRecords(head, packed, each)
+		return walkRecords(head, compressed, each)
 	}
-	plain, release, err := unpack(head.Codec(), packed)
+	plain, release, err := decompress(head.Codec(), compressed)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func walk(head *Head, batch []byte, each func(i int32, r *Record) error) error {
 }
 
 // walkRecords calls each for every decompressed record.
-func walkRecords(head *Head, data []byte, each func(i int32, r *Record) error) error {
+func walkRecords(head *BatchHeader, data []byte, each func(i int32, r *Record) error) error {
 	var record Record
 	for i := range head.Count {
 		rest, err := record.read(head, data)
@@ -149,11 +149,11 @@ func walkRecords(head *Head, data []byte, each func(i int32, r *Record) error) e
 
 // read decodes the first record of data and returns the bytes after it. It reuses the capacity of
 // r.Headers.
-func (r *Record) read(head *Head, data []byte) (rest []byte, err error) {
+func (r *Record) read(head *BatchHeader, data []byte) (rest []byte, err error) {
 	fields := fields{data: data}
 	size := fields.length()
 	if fields.failed || size > len(fields.data) {
-		return nil, errShort
+		return nil, errRecordLength
 	}
 	r.Size = len(data) - len(fields.data) + size
 	rest = fields.data[size:]
@@ -166,7 +166,7 @@ func (r *Record) read(head *Head, data []byte) (rest []byte, err error) {
 	r.Value = fields.nullable()
 	headers := fields.varint()
 	if fields.failed || headers < 0 {
-		return nil, errShort
+		return nil, errRecordLength
 	}
 	if headers > MaxHeaders {
 		return nil, fmt.Errorf("%w: record has %d headers, at most %d are allowed", ErrTooLarge, headers, MaxHeaders)
@@ -176,14 +176,14 @@ func (r *Record) read(head *Head, data []byte) (rest []byte, err error) {
 	for range headers {
 		header := Header{Key: fields.nullable(), Value: fields.nullable()}
 		if header.Key == nil {
-			return nil, errShort // a header's key is never null
+			return nil, errRecordLength // a header's key is never null
 		}
 		bytes += len(header.Key) + len(header.Value)
 		r.Headers = append(r.Headers, header)
 	}
 	switch {
 	case fields.failed || len(fields.data) > 0:
-		return nil, errShort
+		return nil, errRecordLength
 	case bytes > MaxHeaderBytes:
 		return nil, fmt.Errorf("%w: record headers have %d bytes, at most %d are allowed", ErrTooLarge, bytes,
 			MaxHeaderBytes)
@@ -197,7 +197,7 @@ func (r *Record) read(head *Head, data []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
-var errShort = fmt.Errorf("%w: record fields do not match the record length", ErrInvalid)
+var errRecordLength = fmt.Errorf("%w: record fields do not match the record length", ErrInvalid)
 
 // fields consumes the fields of a record one by one. After a field that is missing or malformed,
 // failed is set and every later field is empty.
@@ -219,7 +219,7 @@ func (f *fields) varint() int64 {
 // length consumes a length, which must not be negative.
 func (f *fields) length() int {
 	v := f.varint()
-	if v < 0 || v > MaxUnpacked {
+	if v < 0 || v > MaxDecompressedBytes {
 		f.failed, f.data = true, nil
 		return 0
 	}

@@ -48,7 +48,7 @@ the token cannot be decrypted.`,
 		RunE: command.Help,
 	}
 	cmd.AddCommand(newCreate(env), newDecrypt(env), newList(env), newRevoke(env), newRotate(env))
-	return command.InGroup(command.GroupResources, cmd)
+	return command.InSection(command.SectionResources, cmd)
 }
 
 // fieldManager is the field manager of the objects that these commands write.
@@ -79,17 +79,17 @@ func (k *keys) get(ctx context.Context, name string) (resources.Object, error) {
 	return key, err
 }
 
-// delivery names the files that get a token.
-type delivery struct{ file, env string }
+// tokenFiles names the files that get a token.
+type tokenFiles struct{ file, env string }
 
-func (d *delivery) addFlags(f *pflag.FlagSet) {
+func (d *tokenFiles) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.file, "out", "", "write the token to this `file` instead of printing it")
 	f.StringVar(&d.env, "env-file", "",
 		"write the token as FRESHET_API_KEY to this `file`, with the server, the organization and the cluster")
 }
 
-// hand prints a token, or writes it to files with mode 0600.
-func (k *keys) hand(d delivery, token string) error {
+// writeToken prints a token, or writes it to files with mode 0600.
+func (k *keys) writeToken(d tokenFiles, token string) error {
 	var failed error
 	if d.file != "" {
 		failed = contexts.WritePrivate(d.file, []byte(token+"\n"))
@@ -117,7 +117,7 @@ func (k *keys) keyFile(name string) string {
 }
 
 func newDecrypt(env *command.Env) *cobra.Command {
-	var d delivery
+	var d tokenFiles
 	var private string
 	cmd := &cobra.Command{
 		Use:     "decrypt NAME",
@@ -134,7 +134,7 @@ PKCS #1).`,
 
   # with your own private key
   freshet apikey decrypt opened --private-key private.pem > token`,
-		Args: command.One("the name of the key"),
+		Args: command.OneArg("the name of the key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := connect(env)
 			if err != nil {
@@ -154,11 +154,11 @@ PKCS #1).`,
 					"Set the file with --private-key. Without the private key the token is lost: create another key "+
 						"with 'freshet apikey rotate %s'.", args[0])
 			}
-			token, err := open(key, pem)
+			token, err := decryptToken(key, pem)
 			if err != nil {
 				return err
 			}
-			return k.hand(d, token)
+			return k.writeToken(d, token)
 		},
 	}
 	d.addFlags(cmd.Flags())
@@ -247,7 +247,7 @@ func (k *keys) print(list []resources.Object, format output.Format) error {
 			kept = file
 		}
 		t.Rows = append(t.Rows, []string{
-			key.Name(), key.Text("spec", "serviceAccountName"), instance, state(key), ends(key),
+			key.Name(), key.Text("spec", "serviceAccountName"), instance, state(key), expiry(key),
 			age(key.Text("metadata", "creationTimestamp")), kept,
 		})
 	}
@@ -272,7 +272,7 @@ func state(key resources.Object) string {
 	return "Pending"
 }
 
-func ends(key resources.Object) string {
+func expiry(key resources.Object) string {
 	moment, err := time.Parse(time.RFC3339, key.Text("spec", "expirationTime"))
 	if err != nil {
 		return "never"

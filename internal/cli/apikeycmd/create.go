@@ -31,7 +31,7 @@ type spec struct {
 }
 
 func newCreate(env *command.Env) *cobra.Command {
-	var d delivery
+	var d tokenFiles
 	var s spec
 	var expires string
 	var timeout time.Duration
@@ -51,7 +51,7 @@ organization, including the resource API. Without --expires it never expires.`,
 
   # in a script
   token=$(freshet apikey create nightly --account shop --expires 24h)`,
-		Args: command.One("the name of the key"),
+		Args: command.OneArg("the name of the key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.ServiceAccountName == "" {
 				return command.Usagef(cmd, "--account is missing; name the service account of the key")
@@ -71,7 +71,7 @@ organization, including the resource API. Without --expires it never expires.`,
 			if err != nil {
 				return err
 			}
-			return k.hand(d, token)
+			return k.writeToken(d, token)
 		},
 	}
 	f := cmd.Flags()
@@ -93,8 +93,8 @@ var days = regexp.MustCompile(`^(\d{1,5})d$`)
 
 // parseExpiry parses 90d, 12h30m, 2027-01-31 or a time in RFC 3339.
 func parseExpiry(text string, now time.Time) (time.Time, error) {
-	if found := days.FindStringSubmatch(text); found != nil {
-		n, err := strconv.Atoi(found[1])
+	if match := days.FindStringSubmatch(text); match != nil {
+		n, err := strconv.Atoi(match[1])
 		return now.AddDate(0, 0, n), err
 	}
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
@@ -119,7 +119,7 @@ func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Dur
 			"key name %q is not valid; use at most 253 lower-case letters, digits, '-' and '.'", name)
 	}
 	file := k.keyFile(name)
-	public, err := makeKey(file)
+	public, err := generateKeyPair(file)
 	if err != nil {
 		return "", err
 	}
@@ -139,9 +139,9 @@ func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Dur
 		}
 		return "", err
 	}
-	waiting, cancel := context.WithTimeout(ctx, timeout)
+	waitCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	key, err := k.issued(waiting, name)
+	key, err := k.waitIssued(waitCtx, name)
 	if err != nil {
 		return "", err
 	}
@@ -149,11 +149,11 @@ func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Dur
 	if err != nil {
 		return "", err
 	}
-	return open(key, private)
+	return decryptToken(key, private)
 }
 
-// issued waits until a key works.
-func (k *keys) issued(ctx context.Context, name string) (resources.Object, error) {
+// waitIssued waits until a key works.
+func (k *keys) waitIssued(ctx context.Context, name string) (resources.Object, error) {
 	progress := k.env.Progress()
 	defer progress.Clear()
 	key, err := k.Wait(ctx, k.ref(name), func(o resources.Object) (bool, error) {

@@ -20,10 +20,10 @@ import (
 // keyBits is the size of the RSA key pairs.
 const keyBits = 3072
 
-// makeKey generates a key pair, writes the private key to a file and returns the public
+// generateKeyPair generates a key pair, writes the private key to a file and returns the public
 // one. It does not overwrite a file, which would make the token of an existing key
 // unreadable.
-func makeKey(file string) (public string, err error) {
+func generateKeyPair(file string) (public string, err error) {
 	if fileExists(file) {
 		return "", hint.Add(errs.Newf(errs.Conflict, "file %s already has a private key", file),
 			"It belongs to a key of this name. Print its token with 'freshet apikey decrypt', or remove the file if "+
@@ -37,7 +37,7 @@ func makeKey(file string) (public string, err error) {
 	if err != nil {
 		return "", err
 	}
-	open, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
+	publicDER, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
 	if err != nil {
 		return "", err
 	}
@@ -48,11 +48,11 @@ func makeKey(file string) (public string, err error) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})); err != nil {
 		return "", fmt.Errorf("storing the private key: %w", err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: open})), nil
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER})), nil
 }
 
-// open decrypts the token of a key.
-func open(key resources.Object, privatePEM []byte) (string, error) {
+// decryptToken decrypts the token of a key.
+func decryptToken(key resources.Object, privatePEM []byte) (string, error) {
 	private, err := parsePrivate(privatePEM)
 	if err != nil {
 		return "", err

@@ -65,7 +65,7 @@ func (k *keys) revoke(ctx context.Context, name string) error {
 
 // rotation has the flags of one rotate command.
 type rotation struct {
-	delivery
+	tokenFiles
 
 	name, expires string
 	revokeAfter   time.Duration
@@ -89,7 +89,7 @@ immediately.`,
 
   # in one step
   freshet apikey rotate worker-2 --as worker-next --out worker.token --revoke-after 1s`,
-		Args: command.One("the name of the key"),
+		Args: command.OneArg("the name of the key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("revoke-after") && r.revokeAfter < 0 {
 				return command.Usagef(cmd, "--revoke-after takes a duration, not %s", r.revokeAfter)
@@ -117,7 +117,7 @@ func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) e
 	if err != nil {
 		return err
 	}
-	next, err := r.spec(key)
+	next, err := r.newSpec(key)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) e
 	if err != nil {
 		return err
 	}
-	if err := k.hand(r.delivery, token); err != nil {
+	if err := k.writeToken(r.tokenFiles, token); err != nil {
 		return err
 	}
 	if !revokes {
@@ -150,9 +150,9 @@ func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) e
 	return k.revoke(ctx, old)
 }
 
-// spec returns the spec of the new key: the old key's, with the same lifetime from now on
+// newSpec returns the spec of the new key: the old key's, with the same lifetime from now on
 // unless --expires is set.
-func (r *rotation) spec(key resources.Object) (spec, error) {
+func (r *rotation) newSpec(key resources.Object) (spec, error) {
 	var old struct {
 		Spec spec `json:"spec"`
 	}
@@ -171,12 +171,12 @@ func (r *rotation) spec(key resources.Object) (spec, error) {
 	if next.ExpirationTime == "" {
 		return next, nil
 	}
-	made, err := time.Parse(time.RFC3339, key.Text("metadata", "creationTimestamp"))
+	created, err := time.Parse(time.RFC3339, key.Text("metadata", "creationTimestamp"))
 	end, endErr := time.Parse(time.RFC3339, next.ExpirationTime)
 	if err := errors.Join(err, endErr); err != nil {
 		return spec{}, fmt.Errorf("parsing the creation and expiry times of the old key: %w", err)
 	}
-	next.ExpirationTime = now.Add(end.Sub(made)).UTC().Format(time.RFC3339)
+	next.ExpirationTime = now.Add(end.Sub(created)).UTC().Format(time.RFC3339)
 	return next, nil
 }
 
@@ -188,9 +188,9 @@ const maxNames = 1000
 // nextName returns the old name with the next unused number.
 func (k *keys) nextName(ctx context.Context, old string) (string, error) {
 	base, number := old, 1
-	if found := numbered.FindStringSubmatch(old); found != nil {
-		base = found[1]
-		number, _ = strconv.Atoi(found[2]) // at most four digits
+	if match := numbered.FindStringSubmatch(old); match != nil {
+		base = match[1]
+		number, _ = strconv.Atoi(match[2]) // at most four digits
 	}
 	for i := number + 1; i < number+maxNames; i++ {
 		name := fmt.Sprintf("%s-%d", base, i)

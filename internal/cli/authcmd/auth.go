@@ -65,7 +65,7 @@ type identity struct {
 }
 
 func whoami(ctx context.Context, conn *client.Client) (identity, error) {
-	answer, err := resources.New(conn).Post(ctx, resources.Ref{Kind: userReviews}, "", map[string]any{})
+	response, err := resources.New(conn).Post(ctx, resources.Ref{Kind: userReviews}, "", map[string]any{})
 	if err != nil {
 		return identity{}, err
 	}
@@ -79,18 +79,18 @@ func whoami(ctx context.Context, conn *client.Client) (identity, error) {
 			ExpirationTime                     *time.Time
 		}
 	}
-	if err := answer.Into(&review); err != nil {
+	if err := response.Into(&review); err != nil {
 		return identity{}, fmt.Errorf("decoding the server's response: %w", err)
 	}
 	s := review.Status
-	who := identity{
+	caller := identity{
 		Principal: s.Principal, Administrator: s.Administrator, SystemAdministrator: s.SystemAdministrator,
 		Expires: s.ExpirationTime, Server: conn.BaseURL(),
 	}
 	if len(s.Users) > 0 {
-		who.Kind, who.Name, who.Organization = s.Users[0].Kind, s.Users[0].Name, s.Users[0].Organization
+		caller.Kind, caller.Name, caller.Organization = s.Users[0].Kind, s.Users[0].Name, s.Users[0].Organization
 	}
-	return who, nil
+	return caller, nil
 }
 
 func newWhoami(env *command.Env) *cobra.Command {
@@ -112,24 +112,24 @@ func newWhoami(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			who, err := whoami(cmd.Context(), conn)
+			caller, err := whoami(cmd.Context(), conn)
 			if err != nil {
 				return err
 			}
 			if c, err := env.Context(); err == nil {
-				who.Context = c.Name
-				if err := addSession(cmd.Context(), conn, c, &who); err != nil {
+				caller.Context = c.Name
+				if err := addSession(cmd.Context(), conn, c, &caller); err != nil {
 					return err
 				}
 			}
 			switch format {
 			case output.FormatText:
-				return printIdentity(env, who)
+				return printIdentity(env, caller)
 			case output.FormatName:
-				_, err = fmt.Fprintln(env.Out, who.Principal)
+				_, err = fmt.Fprintln(env.Out, caller.Principal)
 				return err
 			}
-			return output.Value(env.Out, format, who)
+			return output.Value(env.Out, format, caller)
 		},
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatName, output.FormatJSON, output.FormatYAML)
@@ -137,29 +137,29 @@ func newWhoami(env *command.Env) *cobra.Command {
 }
 
 // addSession adds the user's session to an identity, if the context has one.
-func addSession(ctx context.Context, conn *client.Client, c contexts.Context, who *identity) error {
+func addSession(ctx context.Context, conn *client.Client, c contexts.Context, caller *identity) error {
 	if c.Credential.Session == "" {
 		return nil
 	}
-	kept, err := session.Read(c.Credential.Session)
+	stored, err := session.Read(c.Credential.Session)
 	if err != nil {
 		return err
 	}
-	if !kept.Ends.IsZero() {
-		who.SessionEnds = &kept.Ends
+	if !stored.Ends.IsZero() {
+		caller.SessionEnds = &stored.Ends
 	}
-	who.Person, who.Email, err = person(ctx, conn)
+	caller.Person, caller.Email, err = userInfo(ctx, conn)
 	return err
 }
 
-// person returns the name and the e-mail address of the signed-in user.
-func person(ctx context.Context, conn *client.Client) (name, email string, err error) {
-	answer, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/oauth/userinfo"})
+// userInfo returns the name and the e-mail address of the signed-in user.
+func userInfo(ctx context.Context, conn *client.Client) (name, email string, err error) {
+	response, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/oauth/userinfo"})
 	if err != nil {
 		return "", "", err
 	}
 	var info struct{ Name, Email string }
-	if err := answer.JSON(&info); err != nil {
+	if err := response.JSON(&info); err != nil {
 		return "", "", err
 	}
 	return info.Name, info.Email, nil
@@ -167,29 +167,30 @@ func person(ctx context.Context, conn *client.Client) (name, email string, err e
 
 const timeForm = "2006-01-02 15:04:05 MST"
 
-func printIdentity(env *command.Env, who identity) error {
+func printIdentity(env *command.Env, caller identity) error {
 	role := "by role bindings"
 	switch {
-	case who.SystemAdministrator:
+	case caller.SystemAdministrator:
 		role = "system administrator"
-	case who.Administrator:
+	case caller.Administrator:
 		role = "administrator of the organization"
 	}
 	expires := "unknown"
-	if who.Expires != nil {
-		expires = who.Expires.Local().Format(timeForm)
+	if caller.Expires != nil {
+		expires = caller.Expires.Local().Format(timeForm)
 	}
 	text := ""
-	if who.Person != "" {
-		text = "Person:        " + output.Clean(strings.TrimSpace(who.Person+" "+who.Email)) + "\n"
+	if caller.Person != "" {
+		text = "Person:        " + output.Clean(strings.TrimSpace(caller.Person+" "+caller.Email)) + "\n"
 	}
-	if who.SessionEnds != nil {
-		text += "Session until: " + who.SessionEnds.Local().Format(timeForm) + " (using it extends it)\n"
+	if caller.SessionEnds != nil {
+		text += "Session until: " + caller.SessionEnds.Local().Format(timeForm) + " (using it extends it)\n"
 	}
 	_, err := fmt.Fprintf(env.Out,
 		"Principal:     %s\n%-15s%s\nOrganization:  %s\nRights:        %s\nToken until:   %s\nServer:        %s\n%s",
-		output.Clean(who.Principal), who.Kind+":", output.Clean(who.Name), output.Clean(who.Organization), role,
-		expires, who.Server, text)
+		output.Clean(caller.Principal), caller.Kind+":", output.Clean(caller.Name),
+		output.Clean(caller.Organization), role,
+		expires, caller.Server, text)
 	return err
 }
 
@@ -261,14 +262,14 @@ accepts it.`,
 			if err != nil {
 				return err
 			}
-			answer := execCredential{
+			response := execCredential{
 				Kind: "ExecCredential", APIVersion: kubeconfig.ExecVersion,
 				Status: execStatus{Token: secret.Value},
 			}
 			if !secret.Expiry.IsZero() {
-				answer.Status.Expires = &secret.Expiry
+				response.Status.Expires = &secret.Expiry
 			}
-			return json.NewEncoder(env.Out).Encode(answer)
+			return json.NewEncoder(env.Out).Encode(response)
 		},
 	}
 }

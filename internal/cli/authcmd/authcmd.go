@@ -11,6 +11,6 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
-	return command.InGroup(command.GroupConnect, newLogin(env), newLogout(env), newContext(env), newAuth(env),
+	return command.InSection(command.SectionConnect, newLogin(env), newLogout(env), newContext(env), newAuth(env),
 		newKubeconfig(env))
 }

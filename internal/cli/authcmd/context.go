@@ -96,13 +96,13 @@ func listContexts(env *command.Env, format output.Format) error {
 		Wide: format == output.FormatWide,
 	}
 	for _, c := range all {
-		mark := ""
+		marker := ""
 		if c.Name == current {
-			mark = "*"
+			marker = "*"
 		}
 		t.Rows = append(t.Rows,
 			[]string{
-				mark, c.Name, c.Server, c.Organization, cmp.Or(c.Cluster, contexts.DefaultCluster),
+				marker, c.Name, c.Server, c.Organization, cmp.Or(c.Cluster, contexts.DefaultCluster),
 				c.Credential.Path(),
 			})
 	}
@@ -121,12 +121,12 @@ func newContextUse(env *command.Env) *cobra.Command {
 
   # for one command only
   freshet --context local context show`,
-		Args:              command.One("the name of a context"),
+		Args:              command.OneArg("the name of a context"),
 		ValidArgsFunction: completeContexts(env),
 		RunE: func(_ *cobra.Command, args []string) error {
 			err := contexts.Update(env.Selection().File, func(f *contexts.File) error {
 				if _, ok := f.Get(args[0]); !ok && args[0] != contexts.LocalName {
-					return noContext(args[0])
+					return errNoContext(args[0])
 				}
 				f.Current = args[0]
 				return nil
@@ -144,7 +144,7 @@ func newContextUse(env *command.Env) *cobra.Command {
 	}
 }
 
-func noContext(name string) error {
+func errNoContext(name string) error {
 	return hint.Add(errs.Newf(errs.NotFound, "context %q does not exist", name),
 		"'freshet context list' shows all contexts, 'freshet login' creates one.")
 }
@@ -164,7 +164,7 @@ one, with the overrides of flags and environment.`,
 
   # for another organization, as JSON
   freshet context show -n acme -o json`,
-		Args:              command.AtMost(1),
+		Args:              command.MaxArgs(1),
 		ValidArgsFunction: completeContexts(env),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -204,9 +204,9 @@ or 'freshet apikey revoke'.`,
 
   # use the server on this machine again
   freshet context use local`,
-		Args:              command.One("the name of a context"),
+		Args:              command.OneArg("the name of a context"),
 		ValidArgsFunction: completeContexts(env),
-		RunE:              func(cmd *cobra.Command, args []string) error { return forget(cmd.Context(), env, args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return deleteContext(cmd.Context(), env, args[0]) },
 	}
 }
 

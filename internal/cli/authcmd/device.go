@@ -18,8 +18,8 @@ import (
 	"freshet/internal/cli/session"
 )
 
-// inBrowser signs a user in with a device code (docs/spec/signin.md#device).
-func (l *login) inBrowser(ctx context.Context) error {
+// signInWithBrowser signs a user in with a device code (docs/spec/signin.md#device).
+func (l *login) signInWithBrowser(ctx context.Context) error {
 	// Reject a bad name before the user signs in, not after.
 	if l.name != "" {
 		if err := contexts.CheckName(l.name); err != nil {
@@ -30,17 +30,17 @@ func (l *login) inBrowser(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := l.askPerson(ctx, c)
+	s, err := l.awaitUser(ctx, c)
 	if err != nil {
-		return explain(err, c.Server)
+		return explainSignIn(err, c.Server)
 	}
-	who, err := l.keepSession(ctx, &c, before, s)
+	caller, err := l.storeSession(ctx, &c, before, s)
 	if err != nil {
 		// The session was not stored, so no command could use it.
 		return errors.Join(err, s.Revoke(context.WithoutCancel(ctx)))
 	}
 	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s (%s); the context is %s\n", c.Server,
-		output.Clean(who.Person), who.Principal, c.Name)
+		output.Clean(caller.Person), caller.Principal, c.Name)
 	return err
 }
 
@@ -68,8 +68,8 @@ func (l *login) target() (c, before contexts.Context, err error) {
 	return c, before, contexts.CheckServer(c.Server)
 }
 
-// askPerson shows the code and waits until the user has signed in.
-func (l *login) askPerson(ctx context.Context, c contexts.Context) (*session.Session, error) {
+// awaitUser shows the code and waits until the user has signed in.
+func (l *login) awaitUser(ctx context.Context, c contexts.Context) (*session.Session, error) {
 	conn, err := client.New(client.Config{
 		BaseURL: c.Server, CA: []byte(c.CA),
 		UserAgent: "freshet/" + version.Get().Version,
@@ -78,7 +78,7 @@ func (l *login) askPerson(ctx context.Context, c contexts.Context) (*session.Ses
 		return nil, err
 	}
 	defer conn.Close()
-	offered, err := session.Offered(ctx, conn)
+	offered, err := session.SupportsDevice(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (l *login) askPerson(ctx context.Context, c contexts.Context) (*session.Ses
 	if err != nil {
 		return nil, err
 	}
-	if l.opens {
+	if l.openBrowser {
 		if err := openPage(ctx, d.Complete); err != nil {
 			// The user can open the printed address.
 			_, _ = fmt.Fprintf(l.env.Err, "Warning: opening a browser on this machine failed: %v\n", err)
@@ -119,8 +119,8 @@ func openPage(ctx context.Context, page string) error {
 	return cmd.Process.Release()
 }
 
-// keepSession requests the user's identity, and stores the session and then the context.
-func (l *login) keepSession(ctx context.Context, c *contexts.Context, before contexts.Context,
+// storeSession requests the user's identity, and stores the session and then the context.
+func (l *login) storeSession(ctx context.Context, c *contexts.Context, before contexts.Context,
 	s *session.Session,
 ) (identity, error) {
 	conn, err := client.New(client.Config{
@@ -131,15 +131,15 @@ func (l *login) keepSession(ctx context.Context, c *contexts.Context, before con
 		return identity{}, err
 	}
 	defer conn.Close()
-	who, err := whoami(ctx, conn)
+	caller, err := whoami(ctx, conn)
 	if err != nil {
-		return who, err
+		return caller, err
 	}
-	if who.Person, who.Email, err = person(ctx, conn); err != nil {
-		return who, err
+	if caller.Person, caller.Email, err = userInfo(ctx, conn); err != nil {
+		return caller, err
 	}
-	s.Principal = who.Principal
-	c.Organization = cmp.Or(l.env.Selection().Organization, who.Organization)
+	s.Principal = caller.Principal
+	c.Organization = cmp.Or(l.env.Selection().Organization, caller.Organization)
 	if c.Name == "" && before.Credential.Session != "" {
 		if old, err := session.Read(before.Credential.Session); err != nil || old.Principal == s.Principal &&
 			old.Server == s.Server {
@@ -147,17 +147,17 @@ func (l *login) keepSession(ctx context.Context, c *contexts.Context, before con
 				cmp.Or(c.Instance, before.Instance)
 		}
 	}
-	c.Name = cmp.Or(c.Name, who.Name+"@"+who.Organization)
+	c.Name = cmp.Or(c.Name, caller.Name+"@"+caller.Organization)
 	if err := contexts.CheckName(c.Name); err != nil {
-		return who, hint.Add(err, "Set another name with --name.")
+		return caller, hint.Add(err, "Set another name with --name.")
 	}
-	c.Credential = contexts.Credential{Session: contexts.KeptAt(contexts.Directory(l.env.Getenv), c.Name)}
-	old, err := session.Keep(ctx, c.Credential.Session, s)
+	c.Credential = contexts.Credential{Session: contexts.SecretPath(contexts.Directory(l.env.Getenv), c.Name)}
+	old, err := session.Store(ctx, c.Credential.Session, s)
 	if err != nil {
-		return who, err
+		return caller, err
 	}
 	if old != nil {
 		_ = old.Revoke(ctx) // an old session that is not revoked expires
 	}
-	return who, l.put(c)
+	return caller, l.saveContext(c)
 }

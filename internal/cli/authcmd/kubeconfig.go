@@ -20,13 +20,13 @@ import (
 	"freshet/internal/ops/kubeconfig"
 )
 
-type kubeconfigRun struct {
+type kubeconfigCommand struct {
 	dataDir, file, name string
 	merge, use, static  bool
 }
 
 func newKubeconfig(env *command.Env) *cobra.Command {
-	var k kubeconfigRun
+	var k kubeconfigCommand
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Write a kubeconfig for kubectl",
@@ -59,7 +59,7 @@ server with its data in that directory instead of the context.`,
 	return cmd
 }
 
-func (k *kubeconfigRun) run(ctx context.Context, env *command.Env) error {
+func (k *kubeconfigCommand) run(ctx context.Context, env *command.Env) error {
 	if k.dataDir != "" {
 		if _, err := contexts.Local(k.dataDir); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (k *kubeconfigRun) run(ctx context.Context, env *command.Env) error {
 }
 
 // context returns the context in use, or that of --data-dir with the overrides of the flags.
-func (k *kubeconfigRun) context(env *command.Env) (contexts.Context, error) {
+func (k *kubeconfigCommand) context(env *command.Env) (contexts.Context, error) {
 	selection := env.Selection()
 	if k.dataDir != "" {
 		selection.DataDir, selection.Context = k.dataDir, contexts.LocalName
@@ -120,7 +120,7 @@ func entryName(c contexts.Context) string {
 
 // exec returns the exec entry with which kubectl runs this program for a token. Its paths
 // are absolute, so that kubectl can run it from any directory.
-func (k *kubeconfigRun) exec(env *command.Env, c contexts.Context) (*kubeconfig.Exec, error) {
+func (k *kubeconfigCommand) exec(env *command.Env, c contexts.Context) (*kubeconfig.Exec, error) {
 	program, err := ownProgram()
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func ownProgram() (string, error) {
 }
 
 // mergeInto adds the entry to the file of --file, or to the file that kubectl reads.
-func (k *kubeconfigRun) mergeInto(env *command.Env, o kubeconfig.Options) error {
+func (k *kubeconfigCommand) mergeInto(env *command.Env, o kubeconfig.Options) error {
 	path := k.file
 	if path == "" {
 		path = filepath.Join(env.Getenv("HOME"), ".kube", "config")

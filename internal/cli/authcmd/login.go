@@ -24,10 +24,10 @@ import (
 
 // login has the flags of one login command.
 type login struct {
-	env                   *command.Env
-	name, instance        string
-	inPlace, keepsCurrent bool
-	device, opens         bool
+	env                  *command.Env
+	name, instance       string
+	inPlace, keepCurrent bool
+	device, openBrowser  bool
 }
 
 func newLogin(env *command.Env) *cobra.Command {
@@ -63,14 +63,14 @@ rejects them. It copies the secret into ~/.config/freshet, readable only by you.
 
   # with an API key
   freshet login --name bot --server $SERVER --ca-file freshet-data/tls/ca.crt --token-file freshet-data/admin.token`,
-		Args: command.AtMost(1),
+		Args: command.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if env.Flags.CredentialsFile != "" {
 				return command.Usagef(cmd, "--credentials-file has no effect here; pass the file as the argument")
 			}
 			withFile := len(args) > 0 || env.Flags.TokenFile != ""
 			switch {
-			case len(args) > 0 && env.Flags.TokenFile != "", withFile && (l.device || l.opens):
+			case len(args) > 0 && env.Flags.TokenFile != "", withFile && (l.device || l.openBrowser):
 				return command.Usagef(cmd,
 					"choose one way to sign in: a credentials file, --token-file and --server, or --device")
 			case !withFile && l.inPlace:
@@ -80,7 +80,7 @@ rejects them. It copies the secret into ~/.config/freshet, readable only by you.
 				return command.Usagef(cmd, "FRESHET_TOKEN_FILE or FRESHET_CREDENTIALS_FILE overrides the credentials "+
 					"of every context; unset it, or use --device")
 			case !withFile:
-				return l.inBrowser(cmd.Context())
+				return l.signInWithBrowser(cmd.Context())
 			}
 			return l.run(cmd.Context(), strings.Join(args, ""))
 		},
@@ -90,9 +90,9 @@ rejects them. It copies the secret into ~/.config/freshet, readable only by you.
 	f.StringVar(&l.instance, "instance", "",
 		"`name` of the cluster's instance, for an account that may not read the cluster")
 	f.BoolVar(&l.device, "device", false, "sign in through a browser, and ignore credentials in the environment")
-	f.BoolVar(&l.opens, "open", false, "open the page in the browser of this machine")
+	f.BoolVar(&l.openBrowser, "open", false, "open the page in the browser of this machine")
 	f.BoolVar(&l.inPlace, "in-place", false, "refer to the file instead of copying it")
-	f.BoolVar(&l.keepsCurrent, "keep-current", false, "do not make the new context the current one")
+	f.BoolVar(&l.keepCurrent, "keep-current", false, "do not make the new context the current one")
 	return cmd
 }
 
@@ -102,7 +102,7 @@ func (l *login) run(ctx context.Context, file string) error {
 	if err := readAuthority(&c, selection.CAFile); err != nil {
 		return err
 	}
-	secret, tokens, err := l.secret(&c, file, selection)
+	secret, tokens, err := l.readSecret(&c, file, selection)
 	if err != nil {
 		return err
 	}
@@ -113,16 +113,16 @@ func (l *login) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	who, err := whoami(ctx, conn)
+	caller, err := whoami(ctx, conn)
 	if err != nil {
-		return explain(err, c.Server)
+		return explainSignIn(err, c.Server)
 	}
-	c.Organization = cmp.Or(selection.Organization, who.Organization, c.Organization)
-	c.Name = cmp.Or(c.Name, who.Name+"@"+who.Organization)
-	if err := l.keep(&c, secret); err != nil {
+	c.Organization = cmp.Or(selection.Organization, caller.Organization, c.Organization)
+	c.Name = cmp.Or(c.Name, caller.Name+"@"+caller.Organization)
+	if err := l.store(&c, secret); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s; the context is %s\n", c.Server, who.Principal, c.Name)
+	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s; the context is %s\n", c.Server, caller.Principal, c.Name)
 	return err
 }
 
@@ -140,9 +140,9 @@ func readAuthority(c *contexts.Context, file string) error {
 	return nil
 }
 
-// secret reads the credentials file or the API key, and sets the context's server and
+// readSecret reads the credentials file or the API key, and sets the context's server and
 // credential.
-func (l *login) secret(c *contexts.Context, file string,
+func (l *login) readSecret(c *contexts.Context, file string,
 	selection contexts.Selection,
 ) ([]byte, client.TokenSource, error) {
 	path := cmp.Or(file, selection.TokenFile)
@@ -202,39 +202,39 @@ func (l *login) read(path string) ([]byte, error) {
 	return text, nil
 }
 
-// keep stores the secret and then the context, because a context without its secret would
+// store stores the secret and then the context, because a context without its secret would
 // not work.
-func (l *login) keep(c *contexts.Context, secret []byte) (err error) {
-	kept := &c.Credential.File
+func (l *login) store(c *contexts.Context, secret []byte) (err error) {
+	stored := &c.Credential.File
 	if c.Credential.TokenFile != "" {
-		kept = &c.Credential.TokenFile
+		stored = &c.Credential.TokenFile
 	}
 	if l.inPlace {
-		*kept, err = filepath.Abs(*kept)
+		*stored, err = filepath.Abs(*stored)
 	} else {
-		*kept, err = contexts.Keep(contexts.Directory(l.env.Getenv), c.Name, secret)
+		*stored, err = contexts.StoreSecret(contexts.Directory(l.env.Getenv), c.Name, secret)
 	}
 	if err != nil {
 		return err
 	}
-	return l.put(c)
+	return l.saveContext(c)
 }
 
-// put writes the context to the context file.
-func (l *login) put(c *contexts.Context) error {
+// saveContext writes the context to the context file.
+func (l *login) saveContext(c *contexts.Context) error {
 	return contexts.Update(l.env.Selection().File, func(f *contexts.File) error {
 		if err := f.Put(*c); err != nil {
 			return err
 		}
-		if !l.keepsCurrent || f.Current == "" {
+		if !l.keepCurrent || f.Current == "" {
 			f.Current = c.Name
 		}
 		return nil
 	})
 }
 
-// explain adds a hint to an error of signing in.
-func explain(err error, server string) error {
+// explainSignIn adds a hint to an error of signing in.
+func explainSignIn(err error, server string) error {
 	var authority x509.UnknownAuthorityError
 	switch {
 	case errors.As(err, &authority):

@@ -30,11 +30,11 @@ change.`,
 
   # list the contexts
   freshet context list`,
-		Args:              command.AtMost(1),
+		Args:              command.MaxArgs(1),
 		ValidArgsFunction: completeContexts(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return forget(cmd.Context(), env, args[0])
+				return deleteContext(cmd.Context(), env, args[0])
 			}
 			c, err := env.Context()
 			if err != nil {
@@ -44,25 +44,25 @@ change.`,
 				return errs.New(errs.NotFound,
 					"you are not signed in: the context in use was not created by 'freshet login'")
 			}
-			return forget(cmd.Context(), env, c.Name)
+			return deleteContext(cmd.Context(), env, c.Name)
 		},
 	}
 }
 
-// forget deletes a context and its secret, and ends the session on the server. It deletes
+// deleteContext deletes a context and its secret, and ends the session on the server. It deletes
 // the secret even if the server cannot be reached: without it the session cannot be renewed
 // and expires.
-func forget(ctx context.Context, env *command.Env, name string) error {
+func deleteContext(ctx context.Context, env *command.Env, name string) error {
 	file, err := contexts.Load(env.Selection().File)
 	if err != nil {
 		return err
 	}
-	gone, ok := file.Get(name)
+	deleted, ok := file.Get(name)
 	if !ok {
-		return noContext(name)
+		return errNoContext(name)
 	}
 	ended := ""
-	if path := gone.Credential.Session; path != "" {
+	if path := deleted.Credential.Session; path != "" {
 		if err := session.End(ctx, path); err == nil {
 			ended = ", and the session has ended"
 		} else if _, err := fmt.Fprintf(env.Err,
@@ -77,7 +77,7 @@ func forget(ctx context.Context, env *command.Env, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(contexts.Forget(contexts.Directory(env.Getenv), gone),
+	if err := errors.Join(contexts.RemoveSecret(contexts.Directory(env.Getenv), deleted),
 		tokencache.Clear(tokencache.Directory(env.Getenv))); err != nil {
 		return err
 	}

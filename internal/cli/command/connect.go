@@ -64,15 +64,15 @@ func (e *Env) ClusterClient(ctx context.Context) (*client.Client, error) {
 // OnCluster returns the RunE function of a command that needs a client for the chosen
 // cluster. It closes the client afterwards.
 func (e *Env) OnCluster(do func(cmd *cobra.Command, c *client.Client,
-	given []string) error,
+	args []string) error,
 ) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, given []string) error {
+	return func(cmd *cobra.Command, args []string) error {
 		c, err := e.ClusterClient(cmd.Context())
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		return do(cmd, c, given)
+		return do(cmd, c, args)
 	}
 }
 
@@ -132,7 +132,7 @@ func (e *Env) Audience(ctx context.Context, c contexts.Context) (string, error) 
 			return "", err
 		}
 		defer conn.Close()
-		answer, err := conn.Do(ctx, &client.Request{
+		response, err := conn.Do(ctx, &client.Request{
 			Method: http.MethodGet,
 			Path: "/apis/cloud.vendor.io/v1alpha1/namespaces/" + url.PathEscape(c.Organization) +
 				"/messagingclusters/" + url.PathEscape(c.Cluster),
@@ -149,7 +149,7 @@ func (e *Env) Audience(ctx context.Context, c contexts.Context) (string, error) 
 				InstanceName string `json:"instanceName"`
 			} `json:"spec"`
 		}
-		if err := answer.JSON(&cluster); err != nil {
+		if err := response.JSON(&cluster); err != nil {
 			return "", err
 		}
 		c.Instance = cluster.Spec.InstanceName

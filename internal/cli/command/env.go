@@ -105,14 +105,14 @@ func (e *Env) Progress() *output.Progress { return output.NewProgress(e.Err, e.G
 
 // The sections of the root command's help.
 const (
-	GroupConnect   = "connect"
-	GroupMessages  = "messages"
-	GroupResources = "resources"
-	GroupServer    = "server"
+	SectionConnect   = "connect"
+	SectionMessages  = "messages"
+	SectionResources = "resources"
+	SectionServer    = "server"
 )
 
-// InGroup puts commands into a section of the root command's help.
-func InGroup(id string, commands ...*cobra.Command) []*cobra.Command {
+// InSection puts commands into a section of the root command's help.
+func InSection(id string, commands ...*cobra.Command) []*cobra.Command {
 	for _, cmd := range commands {
 		cmd.GroupID = id
 	}
@@ -140,9 +140,9 @@ func IsOffline(cmd *cobra.Command) bool {
 	return ok
 }
 
-// RefuseConnection returns an error if the command is offline and a global flag is set. The
+// RejectGlobalFlags returns an error if the command is offline and a global flag is set. The
 // command's own flags of the same name are allowed.
-func RefuseConnection(cmd *cobra.Command) error {
+func RejectGlobalFlags(cmd *cobra.Command) error {
 	if !IsOffline(cmd) {
 		return nil
 	}

@@ -32,10 +32,10 @@ func Usagef(cmd *cobra.Command, format string, args ...any) error {
 }
 
 // NoArgs rejects all arguments.
-func NoArgs(cmd *cobra.Command, args []string) error { return AtMost(0)(cmd, args) }
+func NoArgs(cmd *cobra.Command, args []string) error { return MaxArgs(0)(cmd, args) }
 
-// AtMost rejects more than n arguments.
-func AtMost(n int) cobra.PositionalArgs {
+// MaxArgs rejects more than n arguments.
+func MaxArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) <= n:
@@ -57,33 +57,33 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return Usagef(cmd, "unknown command %q", name)
 }
 
-// One requires one argument, which what describes.
-func One(what string) cobra.PositionalArgs {
+// OneArg requires one argument, which what describes.
+func OneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return Usagef(cmd, "argument is missing: %s", what)
 		}
-		return AtMost(1)(cmd, args)
+		return MaxArgs(1)(cmd, args)
 	}
 }
 
 // Help prints the command's help. It is the RunE of commands that only have subcommands.
 func Help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// timeout is an error that errors.Is matches with context.DeadlineExceeded.
-type timeout struct{ text string }
+// timeoutError is an error that errors.Is matches with context.DeadlineExceeded.
+type timeoutError struct{ text string }
 
-func (e *timeout) Error() string        { return e.text }
-func (e *timeout) Is(target error) bool { return target == context.DeadlineExceeded }
+func (e *timeoutError) Error() string        { return e.text }
+func (e *timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // Timeoutf returns the error of an operation that did not finish in time.
-func Timeoutf(format string, args ...any) error { return &timeout{fmt.Sprintf(format, args...)} }
+func Timeoutf(format string, args ...any) error { return &timeoutError{fmt.Sprintf(format, args...)} }
 
-// Quiet is an outcome that is reported by the exit code only.
-type Quiet struct{ Code int }
+// SilentExit is an outcome that is reported by the exit code only.
+type SilentExit struct{ Code int }
 
 // Error implements error. Package cli does not print it.
-func (q Quiet) Error() string { return fmt.Sprintf("exit code %d", q.Code) }
+func (q SilentExit) Error() string { return fmt.Sprintf("exit code %d", q.Code) }
 
-// Quietly makes a command exit with a code and without a message.
-func Quietly(code int) error { return Quiet{code} }
+// ExitSilently makes a command exit with a code and without a message.
+func ExitSilently(code int) error { return SilentExit{code} }

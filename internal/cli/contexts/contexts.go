@@ -61,8 +61,8 @@ const LocalName = "local"
 // DefaultCluster is the default cluster, which the first start of a server creates.
 const DefaultCluster = "default"
 
-// nameForm is the syntax of context names, which are used as file names.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
+// nameSyntax is the syntax of context names, which are used as file names.
+var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
 
 // Directory returns the user's configuration directory of the command line.
 func Directory(getenv func(string) string) string {
@@ -138,7 +138,7 @@ func CheckName(name string) error {
 	case name == LocalName:
 		return errs.Newf(errs.Invalid, "context name %q is reserved for the server on this machine; choose another",
 			LocalName)
-	case !nameForm.MatchString(name):
+	case !nameSyntax.MatchString(name):
 		return errs.Newf(errs.Invalid,
 			"context name %q is not valid; use at most 63 letters, digits, '.', '_', '-' and '@'", name)
 	}

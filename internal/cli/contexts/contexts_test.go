@@ -127,9 +127,9 @@ func TestResolve(t *testing.T) {
 func TestUpdatesDoNotOverwriteEachOther(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "freshet", "contexts.yaml")
-	var together sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range 20 {
-		together.Go(func() {
+		wg.Go(func() {
 			err := contexts.Update(path, func(f *contexts.File) error {
 				return f.Put(contexts.Context{Name: fmt.Sprintf("c%d", i), Server: "http://x", Organization: "o"})
 			})
@@ -138,7 +138,7 @@ func TestUpdatesDoNotOverwriteEachOther(t *testing.T) {
 			}
 		})
 	}
-	together.Wait()
+	wg.Wait()
 	f, err := contexts.Load(path)
 	if err != nil || len(f.Contexts) != 20 {
 		t.Errorf("got %d contexts, %v; want 20", len(f.Contexts), err)
@@ -172,10 +172,10 @@ func TestStrictFile(t *testing.T) {
 	}
 }
 
-func TestKeepAndForget(t *testing.T) {
+func TestStoreAndRemoveSecret(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path, err := contexts.Keep(dir, "work", []byte("s"))
+	path, err := contexts.StoreSecret(dir, "work", []byte("s"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,8 @@ func TestKeepAndForget(t *testing.T) {
 	}
 	elsewhere := write(t, filepath.Join(t.TempDir(), "mine"), "s")
 	for _, file := range []string{path, elsewhere} {
-		if err := contexts.Forget(dir, contexts.Context{Credential: contexts.Credential{TokenFile: file}}); err != nil {
+		if err := contexts.RemoveSecret(dir,
+			contexts.Context{Credential: contexts.Credential{TokenFile: file}}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -194,7 +195,7 @@ func TestKeepAndForget(t *testing.T) {
 	if _, err := os.Stat(elsewhere); err != nil {
 		t.Error("the user's own file was removed")
 	}
-	if _, err := contexts.Keep(dir, "../x", nil); err == nil {
+	if _, err := contexts.StoreSecret(dir, "../x", nil); err == nil {
 		t.Error("a name with a path: got no error")
 	}
 }

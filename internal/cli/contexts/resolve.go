@@ -34,7 +34,7 @@ func Resolve(s Selection) (Context, error) {
 	if s.CredentialsFile != "" && s.TokenFile != "" {
 		return Context{}, errs.New(errs.Invalid, "credentials file and token file are both set; use one of them")
 	}
-	c, err := find(s)
+	c, err := findContext(s)
 	if err != nil {
 		return Context{}, err
 	}
@@ -68,9 +68,9 @@ func Resolve(s Selection) (Context, error) {
 	return c, CheckServer(c.Server)
 }
 
-// find returns the context without overrides. It is empty if the flags set the server and
+// findContext returns the context without overrides. It is empty if the flags set the server and
 // the credentials.
-func find(s Selection) (Context, error) {
+func findContext(s Selection) (Context, error) {
 	file, err := Load(s.File)
 	if err != nil {
 		return Context{}, err
@@ -112,7 +112,7 @@ func Local(dataDir string) (Context, error) {
 	c := Context{Name: LocalName, Cluster: DefaultCluster, Credential: Credential{TokenFile: token}}
 	text, err := os.ReadFile(filepath.Join(dataDir, "kubeconfig"))
 	if err == nil {
-		entry, err := kubeconfig.Entry(text)
+		entry, err := kubeconfig.Current(text)
 		if err != nil {
 			return Context{}, fmt.Errorf("%s: %w", filepath.Join(dataDir, "kubeconfig"), err)
 		}

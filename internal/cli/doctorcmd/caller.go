@@ -35,8 +35,8 @@ var (
 	}
 )
 
-// tokenSoon is the remaining lifetime below which doctor warns about a token.
-const tokenSoon = 7 * 24 * time.Hour
+// tokenExpiryWarning is the remaining lifetime below which doctor warns about a token.
+const tokenExpiryWarning = 7 * 24 * time.Hour
 
 // identity is the caller's identity as the server reports it.
 type identity struct {
@@ -57,29 +57,29 @@ func (d *doctor) caller(ctx context.Context) bool {
 	}
 	defer conn.Close()
 	r := resources.New(conn)
-	answer, err := r.Post(ctx, resources.Ref{Kind: userReviews}, "", map[string]any{})
+	response, err := r.Post(ctx, resources.Ref{Kind: userReviews}, "", map[string]any{})
 	if err != nil {
-		return d.refused(ctx, err)
+		return d.tokenRejected(ctx, err)
 	}
-	var who identity
-	if err := answer.Into(&who); err != nil {
+	var caller identity
+	if err := response.Into(&caller); err != nil {
 		d.failed("token", "the server's response cannot be decoded: "+err.Error(),
 			"Check that it is a Freshet server of a similar version.")
 		return false
 	}
-	end := who.Status.ExpirationTime
+	end := caller.Status.ExpirationTime
 	switch {
 	case end == nil:
-		d.good("token", "you are %s", who.Status.Principal)
-	case d.at.Credential.TokenFile != "" && time.Until(*end) < tokenSoon:
-		d.warned("token", fmt.Sprintf("you are %s until %s", who.Status.Principal, end.UTC().Format(time.RFC3339)),
+		d.good("token", "you are %s", caller.Status.Principal)
+	case d.at.Credential.TokenFile != "" && time.Until(*end) < tokenExpiryWarning:
+		d.warned("token", fmt.Sprintf("you are %s until %s", caller.Status.Principal, end.UTC().Format(time.RFC3339)),
 			"A token in a file is not renewed: replace the key with 'freshet apikey rotate', or use a credentials "+
 				"file, whose tokens are renewed.")
 	default:
-		d.good("token", "you are %s, until %s", who.Status.Principal, end.UTC().Format(time.RFC3339))
+		d.good("token", "you are %s, until %s", caller.Status.Principal, end.UTC().Format(time.RFC3339))
 	}
 	d.versions(ctx, conn)
-	d.roles(ctx, r, who)
+	d.roles(ctx, r, caller)
 	if _, err := r.Kinds(ctx); err != nil {
 		d.failed("resources", err.Error(), "See the log of the server.")
 	} else {
@@ -88,9 +88,9 @@ func (d *doctor) caller(ctx context.Context) bool {
 	return true
 }
 
-// refused reports why the server rejects a token. It returns true for an API key of one
+// tokenRejected reports why the server rejects a token. It returns true for an API key of one
 // instance, which is valid for messages and schemas but not for the resource API.
-func (d *doctor) refused(ctx context.Context, err error) bool {
+func (d *doctor) tokenRejected(ctx context.Context, err error) bool {
 	text, account := err.Error(), "its account"
 	if !errors.Is(err, client.ErrUnauthenticated) && !errors.Is(err, client.ErrInvalid) {
 		d.failed("token", "the server does not return your identity: "+text, "See the log of the server.")
@@ -156,8 +156,8 @@ func (d *doctor) claims() (c claims) {
 }
 
 // roles checks that the caller has permissions for messages and may read the cluster.
-func (d *doctor) roles(ctx context.Context, r *resources.Client, who identity) {
-	if who.Status.SystemAdministrator || who.Status.Administrator {
+func (d *doctor) roles(ctx context.Context, r *resources.Client, caller identity) {
+	if caller.Status.SystemAdministrator || caller.Status.Administrator {
 		d.good("roles", "administrator")
 		return
 	}
@@ -185,16 +185,16 @@ func (d *doctor) roles(ctx context.Context, r *resources.Client, who identity) {
 		messages = messages ||
 			slices.ContainsFunc(rule.Permissions, func(p string) bool { return strings.HasPrefix(p, "messaging.") })
 	}
-	sees, err := d.mayGetCluster(ctx, r)
+	canReadCluster, err := d.mayGetCluster(ctx, r)
 	switch {
 	case err != nil:
 		d.failed("roles", "the server does not return your permissions: "+err.Error(), next)
-	case total == 0 || !messages && !sees:
+	case total == 0 || !messages && !canReadCluster:
 		d.failed("roles", fmt.Sprintf("%s has no role in organization %s: all requests are denied",
-			who.Status.Principal, d.at.Organization), next)
+			caller.Status.Principal, d.at.Organization), next)
 	case !messages:
 		d.warned("roles", "no role gives access to messages or schemas", next)
-	case !sees:
+	case !canReadCluster:
 		d.warned("roles", fmt.Sprintf("you may not read cluster %s, so commands cannot look up its instance",
 			d.at.Cluster), "Set FRESHET_INSTANCE, or ask for the role org-readonly.")
 	default:
@@ -219,8 +219,8 @@ func (d *doctor) mayGetCluster(ctx context.Context, r *resources.Client) (bool, 
 
 // surfaces sends one read request to each of the other APIs. known reports whether the
 // server accepts the credential.
-func (d *doctor) surfaces(ctx context.Context, known bool) {
-	if known {
+func (d *doctor) surfaces(ctx context.Context, authenticated bool) {
+	if authenticated {
 		d.cluster(ctx)
 	}
 	conn, err := client.New(client.Config{BaseURL: d.at.Server, CA: []byte(d.at.CA)})
@@ -229,14 +229,14 @@ func (d *doctor) surfaces(ctx context.Context, known bool) {
 	}
 	defer conn.Close()
 	if _, err := conn.Do(ctx,
-		&client.Request{Method: http.MethodGet, Path: "/console/", Timeout: answerTimeout}); err != nil {
+		&client.Request{Method: http.MethodGet, Path: "/console/", Timeout: requestTimeout}); err != nil {
 		d.failed("console", "the console does not respond: "+err.Error(),
 			"Check for a proxy that forwards only some paths.")
 	} else {
 		d.good("console", "%s/console/", d.at.Server)
 	}
-	if address, err := url.Parse(d.at.Server); err == nil && d.config == nil && !d.stream {
-		d.streamProtocol(ctx, address.Hostname())
+	if address, err := url.Parse(d.at.Server); err == nil && d.config == nil && !d.kafkaReached {
+		d.kafkaProtocol(ctx, address.Hostname())
 	}
 }
 
@@ -274,18 +274,18 @@ func (d *doctor) surface(check, cluster string, err error) {
 	}
 }
 
-// streamPorts are the default ports of the Kafka protocol.
-var streamPorts = []string{"9093", "9092"}
+// kafkaPorts are the default ports of the Kafka protocol.
+var kafkaPorts = []string{"9093", "9092"}
 
-// streamProtocol checks the default ports of the Kafka protocol on another machine.
-func (d *doctor) streamProtocol(ctx context.Context, host string) {
-	for _, port := range streamPorts {
-		if reach(ctx, net.JoinHostPort(host, port)) == nil {
+// kafkaProtocol checks the default ports of the Kafka protocol on another machine.
+func (d *doctor) kafkaProtocol(ctx context.Context, host string) {
+	for _, port := range kafkaPorts {
+		if dial(ctx, net.JoinHostPort(host, port)) == nil {
 			d.good("stream", "a program listens at %s", net.JoinHostPort(host, port))
 			return
 		}
 	}
 	d.warned("stream",
-		fmt.Sprintf("no program listens at %s on the ports %s", host, strings.Join(streamPorts, " and ")),
+		fmt.Sprintf("no program listens at %s on the ports %s", host, strings.Join(kafkaPorts, " and ")),
 		"This is expected if the Kafka protocol is off or has other ports (stream.plain, stream.tls).")
 }

@@ -25,10 +25,11 @@ import (
 // this version cannot read it.
 type Formats func(dir string) (older bool, err error)
 
-// LookAtLog inspects the NATS servers of a configuration without changing them. It returns
+// InspectNATS inspects the NATS servers of a configuration without changing them. It returns
 // a description, the settings that keep members from becoming ready (wrong), and those that
 // it warns about (unsure).
-type LookAtLog func(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error)
+type InspectNATS func(ctx context.Context, cfg *config.Config) (description string, problems,
+	warnings []string, err error)
 
 // The outcomes of a check.
 const (
@@ -54,28 +55,28 @@ type report struct {
 
 // doctor is the state of one doctor command.
 type doctor struct {
-	env     *command.Env
-	formats Formats
-	log     LookAtLog
-	file    string // configuration file (--config)
-	tell    func(finding) error
+	env         *command.Env
+	formats     Formats
+	inspectNATS InspectNATS
+	file        string // configuration file (--config)
+	emit        func(finding) error
 
 	report report
 	err    error // first error of printing
 
-	config *config.Config // of the server on this machine; nil for a server elsewhere
-	listen bool           // the server on this machine is running
-	at     contexts.Context
-	stream bool // the Kafka listener of this machine was reached
+	config        *config.Config // of the server on this machine; nil for a server elsewhere
+	serverRunning bool           // the server on this machine is running
+	at            contexts.Context
+	kafkaReached  bool // the Kafka listener of this machine was reached
 }
 
 // Commands returns `freshet doctor`.
-func Commands(env *command.Env, formats Formats, log LookAtLog) []*cobra.Command {
-	return command.InGroup(command.GroupServer, newDoctor(env, formats, log))
+func Commands(env *command.Env, formats Formats, log InspectNATS) []*cobra.Command {
+	return command.InSection(command.SectionServer, newDoctor(env, formats, log))
 }
 
-func newDoctor(env *command.Env, formats Formats, log LookAtLog) *cobra.Command {
-	d := &doctor{env: env, formats: formats, log: log}
+func newDoctor(env *command.Env, formats Formats, log InspectNATS) *cobra.Command {
+	d := &doctor{env: env, formats: formats, inspectNATS: log}
 	var format output.Format
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -115,11 +116,11 @@ The exit code is 0 if no check failed, and 1 otherwise.`,
 
 func (d *doctor) run(ctx context.Context, format output.Format) error {
 	d.report = report{OK: true, Checks: []finding{}}
-	d.tell = func(finding) error { return nil }
+	d.emit = func(finding) error { return nil }
 	if format == output.FormatText {
-		d.tell = d.printLine
+		d.emit = d.printLine
 	}
-	d.examine(ctx)
+	d.runChecks(ctx)
 	if d.err == nil && format != output.FormatText {
 		d.err = output.Value(d.env.Out, format, d.report)
 	}
@@ -127,13 +128,13 @@ func (d *doctor) run(ctx context.Context, format output.Format) error {
 		return d.err
 	}
 	if !d.report.OK {
-		return command.Quietly(1)
+		return command.ExitSilently(1)
 	}
 	return nil
 }
 
-// examine runs all checks, each after the checks that it depends on.
-func (d *doctor) examine(ctx context.Context) {
+// runChecks runs all checks, each after the checks that it depends on.
+func (d *doctor) runChecks(ctx context.Context) {
 	at, err := d.env.Context()
 	d.at = at
 	// A context of another server has no relation to this machine.
@@ -158,7 +159,7 @@ func (d *doctor) add(f finding) {
 	if f.Status == fail {
 		d.report.OK = false
 	}
-	if err := d.tell(f); d.err == nil {
+	if err := d.emit(f); d.err == nil {
 		d.err = err
 	}
 }

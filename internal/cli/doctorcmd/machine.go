@@ -24,8 +24,8 @@ func (d *doctor) machine(ctx context.Context) bool {
 	if !d.configuration() {
 		return false
 	}
-	d.listen = d.directory()
-	if d.listen && d.file == "" {
+	d.serverRunning = d.directory()
+	if d.serverRunning && d.file == "" {
 		d.running(ctx)
 	}
 	d.disk()
@@ -33,10 +33,10 @@ func (d *doctor) machine(ctx context.Context) bool {
 	d.nats(ctx)
 	d.members(ctx)
 	d.addresses(ctx)
-	if !d.listen {
+	if !d.serverRunning {
 		d.warned("server", "no server is running on "+d.config.DataDir, "Start it with 'freshet serve'.")
 	}
-	return d.listen
+	return d.serverRunning
 }
 
 // configuration reads the configuration with which a server would start.
@@ -138,14 +138,14 @@ func (d *doctor) running(ctx context.Context) {
 		return // the connection checks report it
 	}
 	defer conn.Close()
-	answer, err := conn.Do(ctx, &client.Request{
+	response, err := conn.Do(ctx, &client.Request{
 		Method: http.MethodGet, Path: "/system/v1alpha1/configuration",
-		Timeout: answerTimeout,
+		Timeout: requestTimeout,
 	})
 	if err != nil {
 		return
 	}
-	if cfg, err := config.Parse(answer.Body); err == nil {
+	if cfg, err := config.Parse(response.Body); err == nil {
 		cfg.DataDir = d.config.DataDir // the server's path can be relative to another directory
 		d.config = cfg
 	}
@@ -167,8 +167,9 @@ func (d *doctor) disk() {
 	}
 	free := int64(fs.Bavail) * fs.Bsize  //nolint:gosec // sizes of disks
 	total := int64(fs.Blocks) * fs.Bsize //nolint:gosec // sizes of disks
-	reserve := config.ReserveOf(total, d.config.Limits.DiskReserve)
-	text := fmt.Sprintf("%s free of %s, the server accepts messages down to %s", size(free), size(total), size(reserve))
+	reserve := config.DiskReserve(total, d.config.Limits.DiskReserve)
+	text := fmt.Sprintf("%s free of %s, the server accepts messages down to %s", formatBytes(free), formatBytes(total),
+		formatBytes(reserve))
 	const next = "Free some space, shorten retention, or lower limits.diskReserve; consuming and deleting still work."
 	switch {
 	case free < reserve:
@@ -180,8 +181,8 @@ func (d *doctor) disk() {
 	}
 }
 
-// size formats a number of bytes with a binary unit.
-func size(n int64) string {
+// formatBytes formats a number of bytes with a binary unit.
+func formatBytes(n int64) string {
 	units, f := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}, float64(n)
 	i := 0
 	for ; f >= 1024 && i < len(units)-1; i++ {
@@ -197,7 +198,7 @@ func (d *doctor) etcd(ctx context.Context) {
 		return
 	}
 	const next = "Start etcd, or correct etcd.endpoints and its certificates; the server does not start without etcd."
-	asker, err := etcdClient(&d.config.Etcd)
+	httpClient, err := etcdClient(&d.config.Etcd)
 	if err != nil {
 		d.failed("etcd", err.Error(), next)
 		return
@@ -206,7 +207,7 @@ func (d *doctor) etcd(ctx context.Context) {
 		if !strings.Contains(endpoint, "://") {
 			endpoint = "http://" + endpoint
 		}
-		if err := healthy(ctx, asker, endpoint); err != nil {
+		if err := healthy(ctx, httpClient, endpoint); err != nil {
 			d.failed("etcd", fmt.Sprintf("%s cannot be used: %v", endpoint, err), next)
 			continue
 		}
@@ -233,22 +234,22 @@ func etcdClient(cfg *config.Etcd) (*http.Client, error) {
 		}
 		secured.Certificates = []tls.Certificate{pair}
 	}
-	return &http.Client{Timeout: answerTimeout, Transport: &http.Transport{TLSClientConfig: secured}}, nil
+	return &http.Client{Timeout: requestTimeout, Transport: &http.Transport{TLSClientConfig: secured}}, nil
 }
 
-func healthy(ctx context.Context, asker *http.Client, endpoint string) error {
+func healthy(ctx context.Context, httpClient *http.Client, endpoint string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		strings.TrimRight(endpoint, "/")+"/health", http.NoBody)
 	if err != nil {
 		return err
 	}
-	answer, err := asker.Do(request)
+	response, err := httpClient.Do(request)
 	if err != nil {
 		return err
 	}
-	_ = answer.Body.Close() // only the status matters
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("health check returned %s", answer.Status)
+	_ = response.Body.Close() // only the status matters
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("health check returned %s", response.Status)
 	}
 	return nil
 }
@@ -256,8 +257,8 @@ func healthy(ctx context.Context, asker *http.Client, endpoint string) error {
 // addresses checks that a running server listens at its addresses, or that a server could.
 func (d *doctor) addresses(ctx context.Context) {
 	c := d.config
-	own, place := c.Members.Own()
-	setting := fmt.Sprintf("members.list[%d].", place)
+	own, index := c.Members.Own()
+	setting := fmt.Sprintf("members.list[%d].", index)
 	for _, l := range []struct{ name, setting, address string }{
 		{"internal", setting + "internal", own.Internal},
 		{"etcd", setting + "etcd", own.Etcd},
@@ -265,22 +266,22 @@ func (d *doctor) addresses(ctx context.Context) {
 		{"http", "http", c.HTTP},
 		{"https", "https", c.HTTPS},
 		{"ops", "ops", c.Ops},
-		{"stream", "stream.plain", c.Stream.Plain},
-		{"stream tls", "stream.tls", c.Stream.TLS},
+		{"stream", "stream.plain", c.Kafka.Plain},
+		{"stream tls", "stream.tls", c.Kafka.TLS},
 	} {
 		if l.address == config.Off || l.address == config.Auto || l.address == "" ||
 			strings.HasSuffix(l.address, ":0") {
 			continue
 		}
 		check := "port " + l.name
-		if d.listen {
-			if err := reach(ctx, l.address); err != nil {
+		if d.serverRunning {
+			if err := dial(ctx, l.address); err != nil {
 				d.warned(check, fmt.Sprintf("a server is using the data directory, but no program listens at %s",
 					l.address),
 					"This is expected if it was started with other flags; otherwise restart it, and see its log.")
 				continue
 			}
-			d.stream = d.stream || strings.HasPrefix(l.name, "stream")
+			d.kafkaReached = d.kafkaReached || strings.HasPrefix(l.name, "stream")
 			d.good(check, "%s accepts connections", l.address)
 			continue
 		}
@@ -301,12 +302,12 @@ func (d *doctor) addresses(ctx context.Context) {
 	}
 }
 
-// answerTimeout bounds each request.
-const answerTimeout = 10 * time.Second
+// requestTimeout bounds each request.
+const requestTimeout = 10 * time.Second
 
-// reach returns an error if no program listens at the address. An address without a host is
+// dial returns an error if no program listens at the address. An address without a host is
 // on this machine.
-func reach(ctx context.Context, address string) error {
+func dial(ctx context.Context, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return err
@@ -314,7 +315,7 @@ func reach(ctx context.Context, address string) error {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	conn, err := (&net.Dialer{Timeout: answerTimeout}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	conn, err := (&net.Dialer{Timeout: requestTimeout}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return err
 	}

@@ -13,15 +13,15 @@ import (
 	"freshet/internal/ensemble/bundle"
 )
 
-// certificateEnds is the remaining lifetime below which doctor warns about a member's
+// memberCertificateWarning is the remaining lifetime below which doctor warns about a member's
 // certificate.
-const certificateEnds = 30 * 24 * time.Hour
+const memberCertificateWarning = 30 * 24 * time.Hour
 
 // members checks this member's certificate, and every address of the other members.
 func (d *doctor) members(ctx context.Context) {
 	m := &d.config.Members
-	if !m.On() {
-		if name := bundle.MemberIn(d.config.BundleDir()); name != "" {
+	if !m.Enabled() {
+		if name := bundle.InstalledMember(d.config.BundleDir()); name != "" {
 			d.failed("members", fmt.Sprintf("%s is the data directory of member %s of an ensemble, but the "+
 				"configuration has no members", d.config.DataDir, name),
 				"Start the server with the configuration that 'freshet ensemble join' wrote (--config), or choose "+
@@ -42,21 +42,21 @@ func (d *doctor) nats(ctx context.Context) {
 	if !d.config.NATS.External() {
 		return
 	}
-	is, wrong, unsure, err := d.log(ctx, d.config)
+	description, problems, warnings, err := d.inspectNATS(ctx, d.config)
 	if err != nil {
 		d.failed("nats", err.Error(), "Start the NATS servers, or correct nats.urls and its credentials and "+
 			"certificates; the server does not start without NATS.")
 		return
 	}
-	for _, each := range wrong {
+	for _, each := range problems {
 		d.failed("nats", each,
-			"Correct this on every NATS server; members become ready only afterwards. See docs/howto/group.md.")
+			"Correct this on every NATS server; members become ready only afterwards. See docs/howto/ensemble.md.")
 	}
-	for _, each := range unsure {
-		d.warned("nats", each, "See docs/howto/group.md.")
+	for _, each := range warnings {
+		d.warned("nats", each, "See docs/howto/ensemble.md.")
 	}
-	if len(wrong) == 0 {
-		d.good("nats", "%s", is)
+	if len(problems) == 0 {
+		d.good("nats", "%s", description)
 	}
 }
 
@@ -71,9 +71,9 @@ func (d *doctor) bundle() *bundle.Credentials {
 			"Install its bundle with 'freshet ensemble join BUNDLE'; 'freshet ensemble init' creates bundles.")
 	case err != nil:
 		d.failed("members", err.Error(), "Install its bundle again with 'freshet ensemble join BUNDLE'.")
-	case time.Until(credentials.Ends()) < certificateEnds:
+	case time.Until(credentials.Expiry()) < memberCertificateWarning:
 		d.warned("members", fmt.Sprintf("the certificate of member %s expires on %s", d.config.Members.Self,
-			credentials.Ends().UTC().Format(time.DateOnly)),
+			credentials.Expiry().UTC().Format(time.DateOnly)),
 			"Create bundles with new certificates, and install them on one member after the other; "+
 				"see docs/howto/operate.md.")
 	default:
@@ -83,8 +83,8 @@ func (d *doctor) bundle() *bundle.Credentials {
 }
 
 // member checks that another member accepts connections at all its addresses.
-func (d *doctor) member(ctx context.Context, credentials *bundle.Credentials, place int, member config.Member) {
-	check, whole := "member "+member.Name, true
+func (d *doctor) member(ctx context.Context, credentials *bundle.Credentials, index int, member config.Member) {
+	check, reachable := "member "+member.Name, true
 	for _, a := range []struct {
 		name, what, address string
 		secured             bool // TLS from the first byte
@@ -96,33 +96,33 @@ func (d *doctor) member(ctx context.Context, credentials *bundle.Credentials, pl
 		if a.address == "" {
 			continue // etcd or NATS is external
 		}
-		setting := fmt.Sprintf("members.list[%d].%s", place, a.name)
-		err := reach(ctx, a.address)
+		setting := fmt.Sprintf("members.list[%d].%s", index, a.name)
+		err := dial(ctx, a.address)
 		if err == nil && a.secured && credentials != nil {
-			err = greet(ctx, a.address, credentials.Client(member.Name))
+			err = tlsHandshake(ctx, a.address, credentials.ClientTLS(member.Name))
 		}
 		var refused *tls.CertificateVerificationError
 		switch {
 		case errors.As(err, &refused):
-			whole = false
+			reachable = false
 			d.failed(check, fmt.Sprintf("%s (%s) is not this member: %v", a.address, a.what, refused),
 				fmt.Sprintf("Correct %s, or install bundles of the same ensemble on both machines: "+
 					"'freshet ensemble join BUNDLE'.", setting))
 		case err != nil:
-			whole = false
+			reachable = false
 			d.failed(check, fmt.Sprintf("%s (%s) does not respond: %v", a.address, a.what, err),
 				fmt.Sprintf("Start the server %s, open its port between the members, or correct %s; an ensemble works "+
 					"while more than half of its members do.", member.Name, setting))
 		}
 	}
-	if whole {
+	if reachable {
 		d.good(check, "accepts connections at all its addresses")
 	}
 }
 
-// greet does the TLS handshake of a call between members.
-func greet(ctx context.Context, address string, config *tls.Config) error {
-	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: answerTimeout}, Config: config}).DialContext(ctx,
+// tlsHandshake does the TLS handshake of a call between members.
+func tlsHandshake(ctx context.Context, address string, config *tls.Config) error {
+	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: requestTimeout}, Config: config}).DialContext(ctx,
 		"tcp", address)
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"freshet/internal/base/version"
 )
 
-// maxAnswer limits a response in bytes, because the server may not be a Freshet server.
-const maxAnswer = 1 << 20
+// maxResponse limits a response in bytes, because the server may not be a Freshet server.
+const maxResponse = 1 << 20
 
 // Clock differences above which doctor warns and fails. With a larger difference, tokens
 // become invalid too early or too late.
@@ -25,10 +25,10 @@ const (
 	skewFail = 30 * time.Second
 )
 
-// certificateSoon is the remaining lifetime below which doctor warns about a certificate.
+// certificateExpiryWarning is the remaining lifetime below which doctor warns about a certificate.
 // It is below six days, because a server's own authority issues certificates for seven days
 // and renews them every day.
-const certificateSoon = 5 * 24 * time.Hour
+const certificateExpiryWarning = 5 * 24 * time.Hour
 
 // server checks what every client needs: a response, a certificate, the clock, and health.
 // It reports whether the server responds.
@@ -44,32 +44,32 @@ func (d *doctor) server(ctx context.Context) bool {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	asker := &http.Client{Timeout: answerTimeout, Transport: transport}
+	httpClient := &http.Client{Timeout: requestTimeout, Transport: transport}
 	before := time.Now()
-	answer, body, err := get(ctx, asker, d.at.Server+"/readyz?verbose") //nolint:bodyclose // get closes it
+	response, body, err := get(ctx, httpClient, d.at.Server+"/readyz?verbose") //nolint:bodyclose // get closes it
 	after := time.Now()
 	if err != nil {
 		d.unreachable(err)
 		return false
 	}
 	d.good("connection", "%s responds", d.at.Server)
-	d.certificate(answer.TLS)
-	d.clock(answer.Header.Get("Date"), before, after)
-	d.health(answer.StatusCode, body)
+	d.certificate(response.TLS)
+	d.clock(response.Header.Get("Date"), before, after)
+	d.health(response.StatusCode, body)
 	return true
 }
 
-func get(ctx context.Context, asker *http.Client, url string) (*http.Response, string, error) {
+func get(ctx context.Context, httpClient *http.Client, url string) (*http.Response, string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, "", err
 	}
-	answer, err := asker.Do(request)
+	response, err := httpClient.Do(request)
 	if err != nil {
 		return nil, "", err
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	return answer, string(body), errors.Join(err, answer.Body.Close())
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	return response, string(body), errors.Join(err, response.Body.Close())
 }
 
 // unreachable reports why the server does not respond.
@@ -108,7 +108,7 @@ func (d *doctor) certificate(state *tls.ConnectionState) {
 	}
 	leaf := state.PeerCertificates[0]
 	until := leaf.NotAfter.UTC().Format("2006-01-02")
-	if time.Until(leaf.NotAfter) < certificateSoon {
+	if time.Until(leaf.NotAfter) < certificateExpiryWarning {
 		d.warned("certificate", "the certificate expires on "+until,
 			"Renew it; the server reloads tls.certFile automatically.")
 		return
@@ -177,12 +177,12 @@ func (d *doctor) versions(ctx context.Context, conn *client.Client) {
 	var shown struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	answer, err := conn.Do(ctx, &client.Request{
-		Method: http.MethodGet, Path: "/version", Timeout: answerTimeout,
-		MaxResponse: maxAnswer,
+	response, err := conn.Do(ctx, &client.Request{
+		Method: http.MethodGet, Path: "/version", Timeout: requestTimeout,
+		MaxResponse: maxResponse,
 	})
 	if err == nil {
-		err = answer.JSON(&shown)
+		err = response.JSON(&shown)
 	}
 	_, theirs, found := strings.Cut(shown.GitVersion, "+freshet.")
 	switch {

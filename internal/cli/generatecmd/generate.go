@@ -45,7 +45,7 @@ settings of this version.`,
 	}
 	cmd.AddCommand(newGrafana(env), newPrometheus(env), newAlerts(env), newSystemd(env), newCompose(env),
 		newCompletion(env))
-	return command.InGroup(command.GroupServer, command.Offline(cmd)...)
+	return command.InSection(command.SectionServer, command.Offline(cmd)...)
 }
 
 // write fills in a template. The delimiters are [[ and ]], because Prometheus and Grafana
@@ -217,7 +217,7 @@ func newCompletion(env *command.Env) *cobra.Command {
 
   # zsh
   freshet generate completion zsh > _freshet`,
-		Args: command.One("bash, zsh, fish or powershell"),
+		Args: command.OneArg("bash, zsh, fish or powershell"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {

@@ -61,7 +61,7 @@ organization, which cannot be changed later.`,
 
   # create an administrator of another organization
   freshet org create branch && freshet sa create boss -n branch --admin`,
-		Args: command.One("the name of the account"),
+		Args: command.OneArg("the name of the account"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, at, err := env.Resources()
 			if err != nil {
@@ -139,7 +139,7 @@ default file is ORGANIZATION-NAME.json.`,
 
   # sign in without a file
   freshet sa credentials reader --out - | freshet login --name reader -`,
-		Args: command.One("the name of the account"),
+		Args: command.OneArg("the name of the account"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, at, err := env.Resources()
 			if err != nil {
@@ -190,7 +190,7 @@ If the context uses the account's credentials file, the file is updated too.`,
 
   # after a leak: end the old ones immediately
   freshet sa rotate worker --overlap 0s --out worker.json`,
-		Args: command.One("the name of the account"),
+		Args: command.OneArg("the name of the account"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if k.end && (k.out != "" || cmd.Flags().Changed("overlap")) {
 				return command.Usagef(cmd, "--end-replaced creates no credentials; use it without --out and --overlap")
@@ -214,11 +214,11 @@ func (k *rotation) run(ctx context.Context, name string) error {
 	if k.end {
 		spec = map[string]any{"endReplaced": true}
 	}
-	own := k.own(at, name)
+	own := k.ownCredentials(at, name)
 	if own.ClientSecret != "" {
 		spec["clientSecret"] = own.ClientSecret
 	}
-	answer, err := r.Post(ctx, resources.Ref{
+	result, err := r.Post(ctx, resources.Ref{
 		Kind: resources.ServiceAccounts, Organization: at.Organization,
 		Name: name,
 	}, "rotate",
@@ -234,7 +234,7 @@ func (k *rotation) run(ctx context.Context, name string) error {
 		return err
 	}
 	out := cmp.Or(k.out, at.Organization+"-"+name+".json")
-	if err := writeCredentials(k.env, answer.Text("status", "privateKeyData"), out); err != nil {
+	if err := writeCredentials(k.env, result.Text("status", "privateKeyData"), out); err != nil {
 		return err
 	}
 	if own.ClientSecret != "" && out != "-" && out != at.Credential.File {
@@ -242,7 +242,7 @@ func (k *rotation) run(ctx context.Context, name string) error {
 			return fmt.Errorf("updating the credentials of context %s, which still has the old ones: %w", at.Name, err)
 		}
 	}
-	ends := answer.Text("status", "replaced", "expirationTime")
+	ends := result.Text("status", "replaced", "expirationTime")
 	if ends == "" {
 		ends = "now"
 	}
@@ -250,8 +250,8 @@ func (k *rotation) run(ctx context.Context, name string) error {
 	return err
 }
 
-// own returns the context's credentials if they belong to the account, else empty ones.
-func (k *rotation) own(at contexts.Context, name string) contexts.Credentials {
+// ownCredentials returns the context's credentials if they belong to the account, else empty ones.
+func (k *rotation) ownCredentials(at contexts.Context, name string) contexts.Credentials {
 	if at.Credential.File == "" {
 		return contexts.Credentials{}
 	}

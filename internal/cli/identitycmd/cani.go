@@ -50,7 +50,7 @@ The command prints yes or no; the exit code is 0 for yes and 4 for no.`,
 
   # all permissions
   freshet can-i --list`,
-		Args: command.AtMost(2),
+		Args: command.MaxArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list != (len(args) == 0) {
 				return command.Usagef(cmd, "argument is missing: a verb and a kind, a permission, or --list")
@@ -59,31 +59,31 @@ The command prints yes or no; the exit code is 0 for yes and 4 for no.`,
 			if err != nil {
 				return err
 			}
-			ask := asking{env: env, Client: r, organization: at.Organization}
+			check := permissionCheck{env: env, Client: r, organization: at.Organization}
 			if list {
-				return ask.list(cmd.Context())
+				return check.list(cmd.Context())
 			}
-			where, err := parsePlace(on)
+			where, err := parseScope(on)
 			if err != nil {
 				return err
 			}
-			var answer string
+			var result string
 			var yes bool
 			if len(args) == 2 {
-				yes, answer, err = ask.verb(cmd.Context(), args[0], args[1])
+				yes, result, err = check.verb(cmd.Context(), args[0], args[1])
 			} else {
-				yes, answer, err = ask.permission(cmd.Context(), args[0], where)
+				yes, result, err = check.permission(cmd.Context(), args[0], where)
 			}
 			if err != nil {
 				return err
 			}
 			if !quiet {
-				if _, err := fmt.Fprintln(env.Out, answer); err != nil {
+				if _, err := fmt.Fprintln(env.Out, result); err != nil {
 					return err
 				}
 			}
 			if !yes {
-				return command.Quietly(exitNo)
+				return command.ExitSilently(exitNo)
 			}
 			return nil
 		},
@@ -95,30 +95,30 @@ The command prints yes or no; the exit code is 0 for yes and 4 for no.`,
 	return cmd
 }
 
-// asking is the state of one can-i command.
-type asking struct {
+// permissionCheck is the state of one can-i command.
+type permissionCheck struct {
 	*resources.Client
 	env          *command.Env
 	organization string
 }
 
 // verb checks a verb on a kind of resource.
-func (a asking) verb(ctx context.Context, verb, what string) (yes bool, answer string, err error) {
+func (a permissionCheck) verb(ctx context.Context, verb, what string) (yes bool, result string, err error) {
 	word, name, _ := strings.Cut(what, "/")
 	kinds, err := a.Kinds(ctx)
 	if err != nil {
 		return false, "", err
 	}
-	found := resources.Find(kinds, word)
-	if len(found) != 1 {
+	matches := resources.Find(kinds, word)
+	if len(matches) != 1 {
 		return false, "", hint.Add(errs.Newf(errs.NotFound, "kind %q does not exist on the server", word),
 			"'freshet get all' shows the kinds that have objects.")
 	}
-	attributes := map[string]any{"verb": verb, "group": found[0].Group, "resource": found[0].Resource}
+	attributes := map[string]any{"verb": verb, "group": matches[0].Group, "resource": matches[0].Resource}
 	if name != "" {
 		attributes["name"] = name
 	}
-	if found[0].Namespaced {
+	if matches[0].Namespaced {
 		attributes["namespace"] = a.organization
 	}
 	review, err := a.Post(ctx, resources.Ref{Kind: accessReviews}, "", map[string]any{
@@ -131,11 +131,11 @@ func (a asking) verb(ctx context.Context, verb, what string) (yes bool, answer s
 	if allowed, _ := review.Field("status", "allowed").(bool); allowed {
 		return true, "yes", nil
 	}
-	answer = "no"
+	result = "no"
 	if reason := review.Text("status", "reason"); reason != "" {
-		answer += ": " + output.Clean(reason)
+		result += ": " + output.Clean(reason)
 	}
-	return false, answer, nil
+	return false, result, nil
 }
 
 // rule is a set of permissions with their restrictions.
@@ -148,7 +148,7 @@ type rule struct {
 	CEL          string              `json:"cel"`
 }
 
-func (a asking) rules(ctx context.Context) ([]rule, error) {
+func (a permissionCheck) rules(ctx context.Context) ([]rule, error) {
 	review, err := a.Post(ctx, resources.Ref{Kind: rulesReviews}, "", map[string]any{
 		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind,
 		"spec": map[string]any{"namespace": a.organization},
@@ -156,30 +156,30 @@ func (a asking) rules(ctx context.Context) ([]rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	var answer struct {
+	var result struct {
 		Status struct {
 			Rules []rule `json:"rules"`
 		} `json:"status"`
 	}
-	if err := review.Into(&answer); err != nil {
+	if err := review.Into(&result); err != nil {
 		return nil, fmt.Errorf("decoding the server's response: %w", err)
 	}
-	return answer.Status.Rules, nil
+	return result.Status.Rules, nil
 }
 
-// where describes the scope of a rule.
-func (r rule) where() string {
+// scopeText describes the scope of a rule.
+func (r rule) scopeText() string {
 	switch {
 	case r.CEL != "":
 		return "where " + r.CEL
 	case len(r.Restrictions) == 0:
 		return "everywhere"
 	}
-	var places []string
+	var scopes []string
 	for _, restriction := range r.Restrictions {
-		places = append(places, placeOf(restriction).String())
+		scopes = append(scopes, scopeOf(restriction).String())
 	}
-	return strings.Join(places, " or ")
+	return strings.Join(scopes, " or ")
 }
 
 func (r rule) source() string {
@@ -191,7 +191,9 @@ func (r rule) source() string {
 
 // permission checks a permission, anywhere or for a scope. It does not evaluate CEL
 // conditions: only the server can, so it shows them.
-func (a asking) permission(ctx context.Context, permission string, at place) (yes bool, answer string, err error) {
+func (a permissionCheck) permission(ctx context.Context, permission string,
+	at scope,
+) (yes bool, result string, err error) {
 	if strings.Count(permission, ".") != 2 {
 		return false, "", hint.Add(errs.Newf(errs.Invalid, "permission %q is not valid", permission),
 			"Permissions have the form messaging.topics.produce ('freshet can-i --list' shows yours); a verb requires "+
@@ -208,10 +210,10 @@ func (a asking) permission(ctx context.Context, permission string, at place) (ye
 		}
 		matches := len(at) == 0 || r.CEL == "" && len(r.Restrictions) == 0
 		for _, restriction := range r.Restrictions {
-			matches = matches || placeOf(restriction).holds(at)
+			matches = matches || scopeOf(restriction).covers(at)
 		}
 		if r.CEL != "" {
-			limits = append(limits, fmt.Sprintf("%s (%s)", r.where(), r.source()))
+			limits = append(limits, fmt.Sprintf("%s (%s)", r.scopeText(), r.source()))
 			continue
 		}
 		if !matches {
@@ -220,7 +222,7 @@ func (a asking) permission(ctx context.Context, permission string, at place) (ye
 		if len(r.Restrictions) == 0 || len(at) > 0 {
 			return true, "yes (" + r.source() + ")", nil
 		}
-		limits = append(limits, fmt.Sprintf("on %s (%s)", r.where(), r.source()))
+		limits = append(limits, fmt.Sprintf("on %s (%s)", r.scopeText(), r.source()))
 	}
 	if len(limits) > 0 {
 		return true, "yes, " + output.Clean(strings.Join(limits, "; ")), nil
@@ -229,7 +231,7 @@ func (a asking) permission(ctx context.Context, permission string, at place) (ye
 }
 
 // list prints all permissions, one line for each resource of a rule.
-func (a asking) list(ctx context.Context) error {
+func (a permissionCheck) list(ctx context.Context) error {
 	rules, err := a.rules(ctx)
 	if err != nil {
 		return err
@@ -246,7 +248,7 @@ func (a asking) list(ctx context.Context) error {
 			verbs[p[:max(i, 0)]] = append(verbs[p[:max(i, 0)]], p[i+1:])
 		}
 		for _, resource := range order {
-			t.Rows = append(t.Rows, []string{resource, strings.Join(verbs[resource], ","), r.where(), r.source()})
+			t.Rows = append(t.Rows, []string{resource, strings.Join(verbs[resource], ","), r.scopeText(), r.source()})
 		}
 	}
 	if len(t.Rows) == 0 {

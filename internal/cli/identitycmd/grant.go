@@ -24,7 +24,7 @@ var (
 		Group: resources.Group, Version: resources.Version, Resource: "clusterroles",
 		Kind: "ClusterRole",
 	}
-	ownRoles = resources.Kind{
+	organizationRoles = resources.Kind{
 		Group: resources.Group, Version: resources.Version, Resource: "roles", Kind: "Role",
 		Namespaced: true,
 	}
@@ -63,7 +63,7 @@ changes nothing. To revoke the role, delete the role binding that the command pr
 
   # revoke it
   freshet delete rb org-readonly.shop`,
-		Args: command.One("a role"),
+		Args: command.OneArg("a role"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(g.to) == 0 {
 				return command.Usagef(cmd, "--to is missing; name the account or user that gets the role")
@@ -80,7 +80,7 @@ changes nothing. To revoke the role, delete the role binding that the command pr
 }
 
 func (g *grant) run(ctx context.Context, role string) error {
-	where, err := parsePlace(g.on)
+	where, err := parseScope(g.on)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (g *grant) run(ctx context.Context, role string) error {
 	if err != nil {
 		return err
 	}
-	if err := g.known(ctx, r, at.Organization, subjects); err != nil {
+	if err := g.warnMissingSubjects(ctx, r, at.Organization, subjects); err != nil {
 		return err
 	}
 	spec := map[string]any{
@@ -150,9 +150,11 @@ func parseSubjects(words []string) ([]map[string]any, error) {
 	return subjects, nil
 }
 
-// known warns about subjects that do not exist. A binding may be created before its account,
+// warnMissingSubjects warns about subjects that do not exist. A binding may be created before its account,
 // but the name may also be a typo.
-func (g *grant) known(ctx context.Context, r *resources.Client, organization string, subjects []map[string]any) error {
+func (g *grant) warnMissingSubjects(ctx context.Context, r *resources.Client, organization string,
+	subjects []map[string]any,
+) error {
 	for _, s := range subjects {
 		kind := resources.ServiceAccounts
 		if s["kind"] == "User" {
@@ -175,7 +177,7 @@ func (g *grant) known(ctx context.Context, r *resources.Client, organization str
 // roleKind returns the kind of a role: ClusterRole if it is predefined, Role if the
 // organization defined it.
 func roleKind(ctx context.Context, r *resources.Client, organization, role string) (string, error) {
-	for _, kind := range []resources.Kind{clusterRoles, ownRoles} {
+	for _, kind := range []resources.Kind{clusterRoles, organizationRoles} {
 		ref := resources.Ref{Kind: kind, Name: role}
 		if kind.Namespaced {
 			ref.Organization = organization
@@ -197,7 +199,7 @@ var notInName = regexp.MustCompile(`[^a-z0-9.-]+`)
 
 // bindingName derives the name of a binding from role, subjects and scope. It is
 // deterministic, so that repeating a grant changes nothing.
-func bindingName(role string, subjects []map[string]any, where place) string {
+func bindingName(role string, subjects []map[string]any, where scope) string {
 	name := role
 	for _, s := range subjects {
 		name += "." + fmt.Sprint(s["name"])

@@ -20,7 +20,7 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
-	return command.InGroup(command.GroupResources, newOrg(env), newAccount(env), newGrant(env), newCanI(env))
+	return command.InSection(command.SectionResources, newOrg(env), newAccount(env), newGrant(env), newCanI(env))
 }
 
 // fieldManager is the field manager of the objects that these commands write.
@@ -60,7 +60,7 @@ func newOrgCreate(env *command.Env) *cobra.Command {
 
   # show its quota
   freshet describe quota -n shop`,
-		Args: command.One("the name of the organization"),
+		Args: command.OneArg("the name of the organization"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, _, err := env.Resources()
 			if err != nil {
@@ -146,7 +146,7 @@ objects, and lists them in the error; delete them first.`,
 
   # delete its objects first
   freshet delete sa,ak,rb --all -n mistake`,
-		Args: command.One("the name of the organization"),
+		Args: command.OneArg("the name of the organization"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, _, err := env.Resources()
 			if err != nil {

@@ -56,7 +56,7 @@ peek'.`,
 
   # run a command for each message, four at a time, until no more arrive
   freshet consume orders -s billing --exec 'wc -c' --workers 4`,
-		Args:              args("the topic's name"),
+		Args:              exactArgs("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if err := o.check(cmd); err != nil {
@@ -141,35 +141,35 @@ func (o *consumeOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 	return err
 }
 
-// idle calls a function after the time wait without messages. A zero wait disables it.
-type idle struct {
+// idleTimer calls a function after the time wait without messages. A zero wait disables it.
+type idleTimer struct {
 	timer *time.Timer
 	wait  time.Duration
 }
 
-func newIdle(wait time.Duration, end func()) *idle {
+func newIdleTimer(wait time.Duration, end func()) *idleTimer {
 	if wait <= 0 {
-		return &idle{}
+		return &idleTimer{}
 	}
-	return &idle{timer: time.AfterFunc(wait, end), wait: wait}
+	return &idleTimer{timer: time.AfterFunc(wait, end), wait: wait}
 }
 
-// busy stops the timer while a message is handled.
-func (i *idle) busy() {
+// stop stops the timer while a message is handled.
+func (i *idleTimer) stop() {
 	if i.timer != nil {
 		i.timer.Stop()
 	}
 }
 
-// rest restarts the timer.
-func (i *idle) rest() {
+// restart restarts the timer.
+func (i *idleTimer) restart() {
 	if i.timer != nil {
 		i.timer.Reset(i.wait)
 	}
 }
 
-// patience returns the idle timeout: how long to wait for the next message, 0 for ever.
-func (o *consumeOptions) patience() time.Duration {
+// idleTimeout returns the idle timeout: how long to wait for the next message, 0 for ever.
+func (o *consumeOptions) idleTimeout() time.Duration {
 	if o.follow {
 		return 0
 	}
@@ -182,31 +182,31 @@ func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *clien
 ) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	clock := newIdle(o.patience(), cancel)
-	defer clock.busy()
+	clock := newIdleTimer(o.idleTimeout(), cancel)
+	defer clock.stop()
 	rate := newRate(env)
 	defer func() { rate.end(err) }()
 	// With --no-ack the messages are returned at the end. A message that is returned
 	// earlier would be delivered to this command again.
-	var kept []string
+	var unacked []string
 	defer func() {
-		giving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		nackCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		if len(kept) > 0 {
-			_ = sub.Nack(giving, 0, kept...) // on failure they are redelivered when their lease ends
+		if len(unacked) > 0 {
+			_ = sub.Nack(nackCtx, 0, unacked...) // on failure they are redelivered when their lease ends
 		}
 	}()
 	for message, err := range sub.Messages(ctx) {
 		if err != nil {
 			return err
 		}
-		clock.busy()
+		clock.stop()
 		if err := p.print(ctx, &message.Received); err != nil {
 			message.Nack(0)
 			return err
 		}
 		if o.noAck {
-			kept = append(kept, message.ID)
+			unacked = append(unacked, message.ID)
 		} else {
 			message.Ack()
 		}
@@ -214,7 +214,7 @@ func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *clien
 		if o.count > 0 && rate.count() == o.count {
 			break
 		}
-		clock.rest()
+		clock.restart()
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ replayed. The property ORIGIN_MESSAGE_ID has the id of the original message.`,
 
   # the first five
   freshet dead-letter list orders billing --count 5 -o wide`,
-		Args:              args("the topic's name", "the subscription's name"),
+		Args:              exactArgs("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			dead, err := deadLetterTopic(cmd.Context(), c, given[0], given[1])
@@ -108,7 +108,7 @@ subscriptions of the topic receive them; use --to to send them to another topic.
 
   # to a separate topic
   freshet dead-letter replay orders billing --to orders-retry`,
-		Args:              args("the topic's name", "the subscription's name"),
+		Args:              exactArgs("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			dead, err := deadLetterTopic(cmd.Context(), c, given[0], given[1])
@@ -146,14 +146,14 @@ func replay(ctx context.Context, dead, target *client.Topic, count int) (int, er
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	clock := newIdle(time.Second, cancel)
-	defer clock.busy()
+	clock := newIdleTimer(time.Second, cancel)
+	defer clock.stop()
 	n := 0
 	for letter, err := range sub.Messages(ctx) {
 		if err != nil {
 			return n, err
 		}
-		clock.busy()
+		clock.stop()
 		if _, err := target.Produce(ctx, replayed(letter)); err != nil {
 			letter.Nack(0)
 			return n, err
@@ -164,7 +164,7 @@ func replay(ctx context.Context, dead, target *client.Topic, count int) (int, er
 		if n++; n == count {
 			return n, nil
 		}
-		clock.rest()
+		clock.restart()
 	}
 	return n, nil
 }

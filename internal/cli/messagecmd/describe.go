@@ -19,22 +19,22 @@ import (
 
 // topicDescription is the output of describe, as text and as JSON.
 type topicDescription struct {
-	Name        string                      `json:"name"`
-	Partitions  int                         `json:"partitions"`
-	Properties  map[string]string           `json:"properties,omitempty"`
-	Created     *time.Time                  `json:"created,omitempty"`
-	LastPublish *time.Time                  `json:"lastPublish,omitempty"`
-	Bytes       int64                       `json:"storageBytes"`
-	In          int64                       `json:"messagesIn"`
-	RateIn      float64                     `json:"messageRateIn"`
-	Out         int64                       `json:"messagesOut"`
-	RateOut     float64                     `json:"messageRateOut"`
-	Schema      string                      `json:"schema,omitempty"`
-	Reading     map[string]readerOfTopic    `json:"subscriptions"`
-	Groups      map[string]groupOfTopicBody `json:"groups,omitempty"`
+	Name          string                       `json:"name"`
+	Partitions    int                          `json:"partitions"`
+	Properties    map[string]string            `json:"properties,omitempty"`
+	Created       *time.Time                   `json:"created,omitempty"`
+	LastPublish   *time.Time                   `json:"lastPublish,omitempty"`
+	Bytes         int64                        `json:"storageBytes"`
+	In            int64                        `json:"messagesIn"`
+	RateIn        float64                      `json:"messageRateIn"`
+	Out           int64                        `json:"messagesOut"`
+	RateOut       float64                      `json:"messageRateOut"`
+	Schema        string                       `json:"schema,omitempty"`
+	Subscriptions map[string]topicSubscription `json:"subscriptions"`
+	Groups        map[string]topicGroup        `json:"groups,omitempty"`
 }
 
-type readerOfTopic struct {
+type topicSubscription struct {
 	Backlog int64 `json:"backlog"`
 	Bytes   int64 `json:"backlogBytes"`
 	Leased  int64 `json:"leased"`
@@ -42,7 +42,7 @@ type readerOfTopic struct {
 	Waiting int   `json:"waiting"`
 }
 
-type groupOfTopicBody struct {
+type topicGroup struct {
 	State   string `json:"state"`
 	Members int    `json:"members"`
 	Lag     int64  `json:"lag"`
@@ -61,7 +61,7 @@ func newTopicDescribe(env *command.Env) *cobra.Command {
 
   # as YAML
   freshet topic describe orders -o yaml`,
-		Args:              args("the topic's name"),
+		Args:              exactArgs("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			d, err := describeTopic(cmd, c.Topic(given[0]))
@@ -86,7 +86,7 @@ func describeTopic(cmd *cobra.Command, topic *client.Topic) (*topicDescription, 
 	d := &topicDescription{
 		Name: topic.Name(), Partitions: stats.Partitions, Bytes: stats.StorageBytes,
 		In: stats.MessagesIn, RateIn: stats.MessageRateIn, Out: stats.MessagesOut, RateOut: stats.MessageRateOut,
-		Reading: make(map[string]readerOfTopic), Groups: make(map[string]groupOfTopicBody),
+		Subscriptions: make(map[string]topicSubscription), Groups: make(map[string]topicGroup),
 	}
 	if !stats.Created.IsZero() {
 		d.Created = &stats.Created
@@ -95,10 +95,10 @@ func describeTopic(cmd *cobra.Command, topic *client.Topic) (*topicDescription, 
 		d.LastPublish = &stats.LastPublish
 	}
 	for name, s := range stats.Subscriptions {
-		d.Reading[name] = readerOfTopic{s.Backlog, s.BacklogBytes, s.Leased, s.Delayed, s.Waiting}
+		d.Subscriptions[name] = topicSubscription{s.Backlog, s.BacklogBytes, s.Leased, s.Delayed, s.Waiting}
 	}
 	for name, g := range stats.Groups {
-		d.Groups[name] = groupOfTopicBody(g)
+		d.Groups[name] = topicGroup(g)
 	}
 	if d.Properties, err = topic.Properties(cmd.Context()); err != nil {
 		return nil, err
@@ -121,27 +121,27 @@ func (d *topicDescription) write(w io.Writer) error {
 		}
 	}
 	line("Name", d.Name)
-	line("Partitions", partitionWord(d.Partitions))
+	line("Partitions", partitionText(d.Partitions))
 	for _, name := range slices.Sorted(maps.Keys(d.Properties)) {
 		line("Property", name+"="+d.Properties[name])
 	}
-	line("Created", when(d.Created))
-	line("Last message", when(d.LastPublish))
-	line("Stored", bytesWord(d.Bytes))
+	line("Created", formatTime(d.Created))
+	line("Last message", formatTime(d.LastPublish))
+	line("Stored", formatBytes(d.Bytes))
 	line("In", fmt.Sprintf("%d messages, %.1f/s", d.In, d.RateIn))
 	line("Out", fmt.Sprintf("%d messages, %.1f/s", d.Out, d.RateOut))
 	line("Schema", d.Schema)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	if len(d.Reading) > 0 {
+	if len(d.Subscriptions) > 0 {
 		table := output.Table{Columns: output.Columns("Subscription", "Backlog", "Bytes", "Leased",
 			"Delayed", "Waiting")}
-		for _, name := range slices.Sorted(maps.Keys(d.Reading)) {
-			s := d.Reading[name]
+		for _, name := range slices.Sorted(maps.Keys(d.Subscriptions)) {
+			s := d.Subscriptions[name]
 			table.Rows = append(table.Rows,
 				[]string{
-					name, number(s.Backlog), bytesWord(s.Bytes), number(s.Leased), number(s.Delayed),
+					name, formatInt(s.Backlog), formatBytes(s.Bytes), formatInt(s.Leased), formatInt(s.Delayed),
 					strconv.Itoa(s.Waiting),
 				})
 		}
@@ -153,7 +153,7 @@ func (d *topicDescription) write(w io.Writer) error {
 		table := output.Table{Columns: output.Columns("Group", "State", "Members", "Lag")}
 		for _, name := range slices.Sorted(maps.Keys(d.Groups)) {
 			g := d.Groups[name]
-			table.Rows = append(table.Rows, []string{name, g.State, strconv.Itoa(g.Members), number(g.Lag)})
+			table.Rows = append(table.Rows, []string{name, g.State, strconv.Itoa(g.Members), formatInt(g.Lag)})
 		}
 		return writeTable(w, &table)
 	}
@@ -168,24 +168,24 @@ func writeTable(w io.Writer, table *output.Table) error {
 	return table.Write(w)
 }
 
-func partitionWord(n int) string {
+func partitionText(n int) string {
 	if n == 0 {
 		return "none"
 	}
 	return strconv.Itoa(n)
 }
 
-func when(at *time.Time) string {
+func formatTime(at *time.Time) string {
 	if at == nil {
 		return ""
 	}
 	return at.UTC().Format(time.RFC3339)
 }
 
-func number(n int64) string { return strconv.FormatInt(n, 10) }
+func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
-// bytesWord formats a number of bytes with a binary unit.
-func bytesWord(n int64) string {
+// formatBytes formats a number of bytes with a binary unit.
+func formatBytes(n int64) string {
 	const unit = 1024
 	if n < unit {
 		return strconv.FormatInt(n, 10) + " B"

@@ -21,8 +21,8 @@ import (
 func (o *consumeOptions) runCommands(cmd *cobra.Command, env *command.Env, sub *client.Subscription, p *printer) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	r := &runner{o: o, env: env, sub: sub, p: p, stop: cancel, clock: newIdle(o.patience(), cancel)}
-	defer r.clock.busy()
+	r := &runner{o: o, env: env, sub: sub, p: p, stop: cancel, clock: newIdleTimer(o.idleTimeout(), cancel)}
+	defer r.clock.stop()
 	// Hold at most one message per worker, so that no lease ends while a message waits.
 	sub.ReceiveOptions.MaxHeld = o.workers
 	if err := r.handle(ctx); err != nil {
@@ -44,7 +44,7 @@ type runner struct {
 
 	// mu protects the fields below, and serializes the output of commands.
 	mu      sync.Mutex
-	clock   *idle
+	clock   *idleTimer
 	running int
 	taken   int
 	failed  int
@@ -76,7 +76,7 @@ func (r *runner) begin() bool {
 	}
 	r.taken++
 	if r.running++; r.running == 1 {
-		r.clock.busy()
+		r.clock.stop()
 	}
 	if r.o.count > 0 && r.taken == r.o.count {
 		r.stop()
@@ -92,12 +92,12 @@ func (r *runner) end(err error) {
 		_, _ = fmt.Fprintln(r.env.Err, "freshet:", err) // the exit code reports the failure too
 	}
 	if r.running--; r.running == 0 {
-		r.clock.rest()
+		r.clock.restart()
 	}
 }
 
-// killAfter is the grace period of a command between SIGINT and SIGKILL.
-const killAfter = 5 * time.Second
+// killGracePeriod is the grace period of a command between SIGINT and SIGKILL.
+const killGracePeriod = 5 * time.Second
 
 // run runs the command for one message. It prints the command's output after the command
 // has ended, so that the outputs of commands do not mix.
@@ -114,12 +114,12 @@ func (r *runner) run(ctx context.Context, d *client.Delivery) error {
 	cmd.Stdin = bytes.NewReader(value)
 	cmd.Env = append(os.Environ(),
 		"FRESHET_TOPIC="+r.sub.Topic().ShortName(), "FRESHET_SUBSCRIPTION="+r.sub.Name(),
-		"FRESHET_MESSAGE_ID="+d.StringID, "FRESHET_MESSAGE_KEY="+noZero(d.Key),
+		"FRESHET_MESSAGE_ID="+d.StringID, "FRESHET_MESSAGE_KEY="+removeZeroBytes(d.Key),
 		"FRESHET_REDELIVERIES="+strconv.Itoa(d.Redeliveries))
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = killAfter
+	cmd.WaitDelay = killGracePeriod
 	err := cmd.Run()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *runner) run(ctx context.Context, d *client.Delivery) error {
 	return nil
 }
 
-// noZero removes zero bytes, which an environment variable cannot contain.
-func noZero(key string) string {
+// removeZeroBytes removes zero bytes, which an environment variable cannot contain.
+func removeZeroBytes(key string) string {
 	return string(bytes.ReplaceAll([]byte(key), []byte{0}, nil))
 }

@@ -41,8 +41,8 @@ enabled for the cluster (spec.config.protocols.stream).`,
 	return cmd
 }
 
-// withoutStream adds a hint to the error of a cluster without the Kafka protocol.
-func withoutStream(err error) error {
+// explainNoKafka adds a hint to the error of a cluster without the Kafka protocol.
+func explainNoKafka(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && strings.Contains(refused.Message, "protocols.stream") {
 		return hint.Add(err,
@@ -69,7 +69,7 @@ func newGroupList(env *command.Env, tenant *string) *cobra.Command {
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			groups, err := c.Groups(cmd.Context(), *tenant)
 			if err != nil {
-				return withoutStream(err)
+				return explainNoKafka(err)
 			}
 			return printGroups(env, format, groups)
 		}),
@@ -114,11 +114,11 @@ func newGroupDescribe(env *command.Env, tenant *string) *cobra.Command {
 
   # as YAML
   freshet group describe workers -o yaml`,
-		Args: args("the group's name"),
+		Args: exactArgs("the group's name"),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			info, err := c.Group(cmd.Context(), *tenant, given[0])
 			if err != nil {
-				return withoutStream(err)
+				return explainNoKafka(err)
 			}
 			if format != output.FormatText {
 				return output.Value(env.Out, format, info)
@@ -153,7 +153,8 @@ func writeGroup(w io.Writer, info *client.GroupInfo) error {
 		o := &info.Offsets[i]
 		committed := o.Committed()
 		table.Rows = append(table.Rows, []string{
-			o.Topic, strconv.Itoa(o.Partition), number(o.Offset), number(o.EndOffset), number(o.Lag), when(&committed),
+			o.Topic, strconv.Itoa(o.Partition), formatInt(o.Offset), formatInt(o.EndOffset), formatInt(o.Lag),
+			formatTime(&committed),
 		})
 	}
 	return writeTable(w, &table)
@@ -177,7 +178,7 @@ topics, to a time, or on one partition to an offset. A missing group is created.
 
   # one partition, to an offset
   freshet group reset workers --topic orders --partition 0 --offset 0`,
-		Args: args("the group's name"),
+		Args: exactArgs("the group's name"),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			byOffset := cmd.Flags().Changed("offset")
 			switch {
@@ -192,28 +193,28 @@ topics, to a time, or on one partition to an offset. A missing group is created.
 			if err != nil {
 				return err
 			}
-			var places []client.GroupPlace
+			var locations []client.GroupPlace
 			for _, topic := range topics {
-				place := client.GroupPlace{Topic: topic, At: at}
+				location := client.GroupPlace{Topic: topic, At: at}
 				if partition >= 0 {
-					place.Partition = &partition
+					location.Partition = &partition
 				}
 				if byOffset {
-					place.Offset = &offset
+					location.Offset = &offset
 				}
-				places = append(places, place)
+				locations = append(locations, location)
 			}
 			c, err := env.ClusterClient(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			err = c.ResetGroup(cmd.Context(), *tenant, given[0], places...)
+			err = c.ResetGroup(cmd.Context(), *tenant, given[0], locations...)
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "Stop its members first; 'freshet group describe %s' shows them.", given[0])
 			}
 			if err != nil {
-				return withoutStream(err)
+				return explainNoKafka(err)
 			}
 			_, err = fmt.Fprintf(env.Out, "group %s reset\n", given[0])
 			return err
@@ -240,10 +241,10 @@ func newGroupDelete(env *command.Env, tenant *string) *cobra.Command {
 
   # list the remaining groups
   freshet group list`,
-		Args: args("the group's name"),
+		Args: exactArgs("the group's name"),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			if err := c.DeleteGroup(cmd.Context(), *tenant, given[0]); err != nil {
-				return withoutStream(err)
+				return explainNoKafka(err)
 			}
 			_, err := fmt.Fprintf(env.Out, "group %s deleted\n", given[0])
 			return err

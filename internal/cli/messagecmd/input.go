@@ -36,7 +36,7 @@ type input struct {
 // inMessage is a message and its source for error messages, such as "line 3".
 type inMessage struct {
 	client.Message
-	place string
+	location string
 }
 
 // read yields messages from the first source that is set: --null-value, the command line,
@@ -107,13 +107,13 @@ func (in *input) lines(ctx context.Context, stdin io.Reader, yield func(inMessag
 		return 0, nil, nil
 	})
 	for n := 1; ctx.Err() == nil && scanner.Scan(); n++ {
-		place := fmt.Sprintf("%s %d", what, n)
+		location := fmt.Sprintf("%s %d", what, n)
 		message, err := in.line(bytes.Clone(scanner.Bytes()))
 		if err != nil {
-			yield(inMessage{}, fmt.Errorf("%s: %w", place, err))
+			yield(inMessage{}, fmt.Errorf("%s: %w", location, err))
 			return
 		}
-		if !yield(inMessage{message, place}, nil) {
+		if !yield(inMessage{message, location}, nil) {
 			return
 		}
 	}

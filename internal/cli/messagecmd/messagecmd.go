@@ -18,23 +18,23 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
-	return command.InGroup(command.GroupMessages,
+	return command.InSection(command.SectionMessages,
 		newTopic(env), newProduce(env), newConsume(env), newTail(env),
 		newSubscription(env), newAck(env), newNack(env), newDeadLetter(env), newGroup(env))
 }
 
-// args requires one argument for each description.
-func args(what ...string) cobra.PositionalArgs {
+// exactArgs requires one argument for each description.
+func exactArgs(what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if len(given) < len(what) {
 			return command.Usagef(cmd, "argument is missing: %s", strings.Join(what[len(given):], ", "))
 		}
-		return command.AtMost(len(what))(cmd, given)
+		return command.MaxArgs(len(what))(cmd, given)
 	}
 }
 
-// argsAndMore requires one argument for each description, and accepts more.
-func argsAndMore(what ...string) cobra.PositionalArgs {
+// minArgs requires one argument for each description, and accepts more.
+func minArgs(what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if len(given) < len(what) {
 			return command.Usagef(cmd, "argument is missing: %s", strings.Join(what[len(given):], ", "))

@@ -100,7 +100,7 @@ func (p *printer) print(ctx context.Context, r *client.Received) error {
 		line = text
 	case output.FormatWide:
 		line = fmt.Appendf(nil, "%s  %s  %s  %s", r.PublishTime.UTC().Format("2006-01-02T15:04:05.000Z"), r.StringID,
-			keyWord(r), value)
+			keyText(r), value)
 	case output.FormatName:
 		line = []byte(r.StringID)
 	default:
@@ -113,7 +113,7 @@ func (p *printer) print(ctx context.Context, r *client.Received) error {
 	return err
 }
 
-func keyWord(r *client.Received) string {
+func keyText(r *client.Received) string {
 	if r.Key == "" {
 		return "-"
 	}

@@ -57,7 +57,7 @@ nullValue.`,
 
   # JSON, stored as Avro with the latest schema of the subject orders-value
   echo '{"id": 7}' | freshet produce orders --encode registry`,
-		Args:              argsAndMore("the topic's name"),
+		Args:              minArgs("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if err := o.check(cmd, given[1:]); err != nil {
@@ -169,8 +169,8 @@ func (o *produceOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	sent := &sending{env: env, ids: o.ids, stop: cancel, progress: env.Progress(), meter: output.NewMeter()}
-	if o.typed(env, messages) {
+	sent := &sendState{env: env, ids: o.ids, stop: cancel, progress: env.Progress(), meter: output.NewMeter()}
+	if o.isInteractive(env, messages) {
 		sent.progress = &output.Progress{} // a progress line would overwrite the user's input
 		if output.IsTerminal(env.Err) {
 			_, _ = fmt.Fprintln(env.Err, "Type messages, one per line; end with Ctrl-D.")
@@ -189,26 +189,26 @@ func (o *produceOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 		if err != nil {
 			return err
 		}
-		o.complete(&message.Message)
+		o.applyFlags(&message.Message)
 		if encode != nil && !message.NullValue {
 			if err := encode(ctx, &message.Message); err != nil {
-				return fmt.Errorf("%s: %w", message.place, err)
+				return fmt.Errorf("%s: %w", message.location, err)
 			}
 		}
-		if err := p.Send(ctx, message.Message, sent.done(message.place)); err != nil {
-			return sent.first(err)
+		if err := p.Send(ctx, message.Message, sent.done(message.location)); err != nil {
+			return sent.unlessFailed(err)
 		}
 	}
 	return nil
 }
 
-// typed reports whether the messages are typed on a terminal.
-func (o *produceOptions) typed(env *command.Env, messages []string) bool {
+// isInteractive reports whether the messages are typed on a terminal.
+func (o *produceOptions) isInteractive(env *command.Env, messages []string) bool {
 	return len(messages) == 0 && len(o.files) == 0 && !o.nullValue && output.IsTerminal(env.In)
 }
 
-// complete applies the flags to a message.
-func (o *produceOptions) complete(m *client.Message) {
+// applyFlags applies the flags to a message.
+func (o *produceOptions) applyFlags(m *client.Message) {
 	if o.key != "" {
 		m.Key = o.key
 	}
@@ -225,20 +225,20 @@ func (o *produceOptions) complete(m *client.Message) {
 	m.DeliverAfter, m.IdempotencyKey = o.delay, o.idempotencyKey
 }
 
-// sending counts the stored messages and records the first error.
-type sending struct {
+// sendState counts the stored messages and records the first error.
+type sendState struct {
 	env      *command.Env
 	ids      bool
 	stop     context.CancelFunc
 	progress *output.Progress
 
-	mu     sync.Mutex // protects the fields below, and progress
-	meter  *output.Meter
-	failed error
+	mu         sync.Mutex // protects the fields below, and progress
+	meter      *output.Meter
+	firstError error
 }
 
 // done returns the callback for a message that was stored or has failed.
-func (s *sending) done(place string) func(client.Produced, error) {
+func (s *sendState) done(location string) func(client.Produced, error) {
 	return func(produced client.Produced, err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -246,8 +246,8 @@ func (s *sending) done(place string) func(client.Produced, error) {
 			_, err = fmt.Fprintln(s.env.Out, produced.StringID)
 		}
 		if err != nil {
-			if s.failed == nil {
-				s.failed = fmt.Errorf("%s: %w", place, err)
+			if s.firstError == nil {
+				s.firstError = fmt.Errorf("%s: %w", location, err)
 				s.stop() // stops reading
 			}
 			return
@@ -257,23 +257,23 @@ func (s *sending) done(place string) func(client.Produced, error) {
 	}
 }
 
-// first returns err, or nil if a message failed before: end returns that first error.
-func (s *sending) first(err error) error {
+// unlessFailed returns err, or nil if a message failed before: end returns that first error.
+func (s *sendState) unlessFailed(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failed != nil {
+	if s.firstError != nil {
 		return nil
 	}
 	return err
 }
 
 // end returns the first error, or prints a summary on a terminal.
-func (s *sending) end(err error) error {
+func (s *sendState) end(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress.Clear()
-	if s.failed != nil {
-		err = s.failed
+	if s.firstError != nil {
+		err = s.firstError
 	}
 	if err != nil {
 		if n := s.meter.Count(); n > 0 {

@@ -58,7 +58,7 @@ the position of --from. A missing topic is created too, if its namespace allows 
 
   # move a message to the dead letters after three redeliveries
   freshet subscription create orders invoices --max-redeliver 3 --dead-letter-topic orders-failed`,
-		Args:              args("the topic's name", "the subscription's name"),
+		Args:              exactArgs("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			at, err := position(cmd, "from", from)
@@ -118,7 +118,7 @@ func newSubscriptionList(env *command.Env) *cobra.Command {
 
   # all statistics
   freshet subscription list orders -o json`,
-		Args:              args("the topic's name"),
+		Args:              exactArgs("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			if format == output.FormatName { // needs no permission for statistics
@@ -153,7 +153,7 @@ func printSubscriptions(env *command.Env, format output.Format, all map[string]c
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s := all[name]
 		table.Rows = append(table.Rows, []string{
-			name, number(s.Backlog), bytesWord(s.BacklogBytes), number(s.Leased), number(s.Delayed),
+			name, formatInt(s.Backlog), formatBytes(s.BacklogBytes), formatInt(s.Leased), formatInt(s.Delayed),
 			strconv.Itoa(s.Waiting), fmt.Sprintf("%.1f", s.AckRate),
 		})
 	}
@@ -175,7 +175,7 @@ messages from it on are delivered, even if they were acknowledged. All leases en
 
   # go back by one hour
   freshet subscription reset orders billing --to 1h`,
-		Args:              args("the topic's name", "the subscription's name"),
+		Args:              exactArgs("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if to == "" {
@@ -217,7 +217,7 @@ func newSubscriptionPeek(env *command.Env) *cobra.Command {
 
   # with times and ids
   freshet subscription peek orders billing -o wide`,
-		Args:              args("the topic's name", "the subscription's name"),
+		Args:              exactArgs("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if count < 1 {
@@ -264,7 +264,7 @@ func newSubscriptionDelete(env *command.Env) *cobra.Command {
 
   # list the remaining subscriptions
   freshet subscription list orders -o name`,
-		Args:              args("the topic's name", "the subscription's name"),
+		Args:              exactArgs("the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			sub := c.Topic(given[0]).Subscription(given[1])

@@ -54,7 +54,7 @@ move to other partitions.`,
 
   # a compacted topic, which keeps the last message of each key
   freshet topic create prices --partitions 2 --property cleanup.policy=compact`,
-		Args: args("the topic's name"),
+		Args: exactArgs("the topic's name"),
 		RunE: func(cmd *cobra.Command, given []string) (err error) {
 			if options.Partitions < 0 {
 				return command.Usagef(cmd, "--partitions must not be negative")
@@ -106,7 +106,7 @@ func newTopicList(env *command.Env) *cobra.Command {
 
   # names only, for scripts
   freshet topic list -o name`,
-		Args: command.AtMost(1),
+		Args: command.MaxArgs(1),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			namespace := ""
 			if len(given) > 0 {
@@ -167,7 +167,7 @@ func newTopicDelete(env *command.Env) *cobra.Command {
 
   # in a script that may run twice
   freshet topic delete payments --ignore-not-found`,
-		Args:              argsAndMore("the topic's name"),
+		Args:              minArgs("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			for _, name := range given {

@@ -235,22 +235,22 @@ func (o *benchOptions) withTopic(ctx context.Context, use func(*client.Topic) er
 	if o.topic != "" {
 		return use(c.Topic(o.topic))
 	}
-	topic := c.Topic(temporary())
+	topic := c.Topic(temporaryName())
 	if err := topic.Create(ctx, client.TopicOptions{Partitions: 1}); err != nil {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, removing(ctx, func(ctx context.Context) error { return topic.Delete(ctx, true) }))
+		err = errors.Join(err, cleanup(ctx, func(ctx context.Context) error { return topic.Delete(ctx, true) }))
 	}()
 	return use(topic)
 }
 
-// temporary returns a unique name.
-func temporary() string { return fmt.Sprintf("bench-%x", time.Now().UnixNano()) }
+// temporaryName returns a unique name.
+func temporaryName() string { return fmt.Sprintf("bench-%x", time.Now().UnixNano()) }
 
-// removing calls a cleanup function with a new timeout, so that it also runs after an
+// cleanup calls a cleanup function with a new timeout, so that it also runs after an
 // interrupt.
-func removing(ctx context.Context, remove func(context.Context) error) error {
+func cleanup(ctx context.Context, remove func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	if err := remove(ctx); err != nil && !errors.Is(err, client.ErrNotFound) {

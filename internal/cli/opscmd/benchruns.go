@@ -113,29 +113,29 @@ acknowledges them.`,
 	return cmd
 }
 
-// fetchMost is the maximum of messages that one call fetches.
-const fetchMost = 100
+// maxFetch is the maximum of messages that one call fetches.
+const maxFetch = 100
 
 func (o *benchOptions) consume(ctx context.Context, t *client.Topic) error {
-	sub := t.Subscription(temporary())
+	sub := t.Subscription(temporaryName())
 	if err := sub.Create(ctx, client.SubscriptionOptions{}); err != nil {
 		return err
 	}
 	if o.topic != "" { // a temporary topic is removed with its subscriptions
 		defer func() {
 			// A failed cleanup does not invalidate the result.
-			_ = removing(ctx, func(ctx context.Context) error { return sub.Delete(ctx, true) })
+			_ = cleanup(ctx, func(ctx context.Context) error { return sub.Delete(ctx, true) })
 		}()
 	}
 	fill := *o
 	fill.workers = 2
-	batch := min(o.count, fetchMost, max(1, (1<<20)/max(1, o.size)))
+	batch := min(o.count, maxFetch, max(1, (1<<20)/max(1, o.size)))
 	filled, err := fill.measure(ctx, "fill", batch, produceCall(t, payload(o.size)))
 	if err != nil {
 		return err
 	}
 	o.count = filled.Count
-	r, err := o.measure(ctx, "consume", fetchMost, func(ctx context.Context, _, most int) (int, error) {
+	r, err := o.measure(ctx, "consume", maxFetch, func(ctx context.Context, _, most int) (int, error) {
 		got, err := sub.Fetch(ctx, most, 100*time.Millisecond, time.Minute)
 		if err != nil || len(got) == 0 {
 			return 0, err
@@ -185,7 +185,7 @@ func (o *benchOptions) registry(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	registry, subject := schemas.New(c), temporary()
+	registry, subject := schemas.New(c), temporaryName()
 	r, err := o.measure(ctx, "registry", 1, func(ctx context.Context, n, _ int) (int, error) {
 		text := fmt.Sprintf(`{"type":"record","name":"Bench","fields":[{"name":"id","type":"long"},`+
 			`{"name":"f%d","type":"string","default":""}]}`, n)
@@ -196,7 +196,7 @@ func (o *benchOptions) registry(ctx context.Context) error {
 		_, err = registry.ByID(ctx, id)
 		return 1, err
 	})
-	tidy := removing(ctx, func(ctx context.Context) error {
+	tidy := cleanup(ctx, func(ctx context.Context) error {
 		if _, err := registry.DeleteSubject(ctx, subject, false); err != nil {
 			return err
 		}

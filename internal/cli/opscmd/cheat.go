@@ -42,7 +42,7 @@ func newCheat(env *command.Env) *cobra.Command {
 
   # accounts, keys and roles
   freshet cheat access`,
-		Args: command.AtMost(1),
+		Args: command.MaxArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			names, err := sheetNames()
 			if err != nil {

@@ -81,7 +81,7 @@ objects and continues. --remove deletes the demo.`,
 	return cmd
 }
 
-func (d *demo) say(format string, args ...any) error {
+func (d *demo) printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(d.env.Out, format+"\n", args...)
 	return err
 }
@@ -89,7 +89,7 @@ func (d *demo) say(format string, args ...any) error {
 func (d *demo) run(ctx context.Context, timeout time.Duration) error {
 	making, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := d.make(making); err != nil {
+	if err := d.createResources(making); err != nil {
 		if errors.Is(err, client.ErrDenied) {
 			return hint.Add(err, "The demo requires a system administrator: run it on the machine of the server, or "+
 				"with --credentials-file admin.json.")
@@ -104,10 +104,11 @@ func (d *demo) run(ctx context.Context, timeout time.Duration) error {
 	}
 	defer conn.Close()
 	shop := &shop{demo: d, conn: conn}
-	if err := shop.open(making); err != nil {
+	if err := shop.createTopics(making); err != nil {
 		return err
 	}
-	if err := d.say("organization %s has cluster %s with the topics %s and %s", d.organization, demoCluster, demoOrders,
+	if err := d.printf("organization %s has cluster %s with the topics %s and %s", d.organization,
+		demoCluster, demoOrders,
 		demoParcels); err != nil {
 		return err
 	}
@@ -116,14 +117,14 @@ func (d *demo) run(ctx context.Context, timeout time.Duration) error {
 			return err
 		}
 	}
-	return d.say("see %s/console/, or 'freshet tail %s -n %s --cluster %s --from earliest --decode "+
+	return d.printf("see %s/console/, or 'freshet tail %s -n %s --cluster %s --from earliest --decode "+
 		"registry'; delete the demo with 'freshet demo --remove'",
 		conn.BaseURL(), demoOrders, d.organization, demoCluster)
 }
 
-// make creates the missing resources and waits until the cluster is ready.
-func (d *demo) make(ctx context.Context) error {
-	if err := d.own(ctx); err != nil {
+// createResources creates the missing resources and waits until the cluster is ready.
+func (d *demo) createResources(ctx context.Context) error {
+	if err := d.ensureOrganization(ctx); err != nil {
 		return err
 	}
 	objects := []resources.Object{
@@ -159,9 +160,9 @@ func (d *demo) make(ctx context.Context) error {
 	return nil
 }
 
-// own creates the demo's organization if it does not exist. It returns an error if an
+// ensureOrganization creates the demo's organization if it does not exist. It returns an error if an
 // organization of that name does not belong to the demo.
-func (d *demo) own(ctx context.Context) error {
+func (d *demo) ensureOrganization(ctx context.Context) error {
 	ref := resources.Ref{Kind: resources.Organizations, Name: d.organization}
 	found, err := d.resources.Get(ctx, ref)
 	switch {
@@ -203,9 +204,9 @@ func (d *demo) binding(role, account string) resources.Object {
 func (d *demo) remove(ctx context.Context) error {
 	organization := resources.Ref{Kind: resources.Organizations, Name: d.organization}
 	if _, err := d.resources.Get(ctx, organization); errors.Is(err, client.ErrNotFound) {
-		return d.say("organization %s does not exist", d.organization)
+		return d.printf("organization %s does not exist", d.organization)
 	}
-	if err := d.own(ctx); err != nil {
+	if err := d.ensureOrganization(ctx); err != nil {
 		return err
 	}
 	ref := func(kind resources.Kind, name string) resources.Ref {
@@ -227,5 +228,5 @@ func (d *demo) remove(ctx context.Context) error {
 			return fmt.Errorf("waiting until %s is deleted: %w", r, err)
 		}
 	}
-	return d.say("demo in organization %s deleted", d.organization)
+	return d.printf("demo in organization %s deleted", d.organization)
 }

@@ -28,11 +28,11 @@ var label = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"`)
 
 // metrics fetches the metrics that the caller may see.
 func metrics(ctx context.Context, conn *client.Client) (*scrape, error) {
-	answer, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/system/v1alpha1/metrics"})
+	response, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/system/v1alpha1/metrics"})
 	if err != nil {
 		return nil, err
 	}
-	return parseMetrics(string(answer.Body), time.Now()), nil
+	return parseMetrics(string(response.Body), time.Now()), nil
 }
 
 func parseMetrics(text string, at time.Time) *scrape {
@@ -66,15 +66,15 @@ func (s *scrape) sum(name string, labels ...string) float64 {
 	return total
 }
 
-// most returns the largest value of a metric, 0 if it has no series.
-func (s *scrape) most(name string) float64 {
+// maximum returns the largest value of a metric, 0 if it has no series.
+func (s *scrape) maximum(name string) float64 {
 	largest := 0.0
 	s.each(name, nil, func(value float64) { largest = max(largest, value) })
 	return largest
 }
 
-// least returns the smallest value of a metric, false if it has no series.
-func (s *scrape) least(name string) (float64, bool) {
+// minimum returns the smallest value of a metric, false if it has no series.
+func (s *scrape) minimum(name string) (float64, bool) {
 	smallest, found := 0.0, false
 	s.each(name, nil, func(value float64) {
 		if !found || value < smallest {

@@ -12,8 +12,8 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
-	return append(command.InGroup(command.GroupServer, newStatus(env), newBench(env), newDemo(env)),
-		command.InGroup(command.GroupConnect, append(command.Offline(newCheat(env)), newOpen(env))...)...)
+	return append(command.InSection(command.SectionServer, newStatus(env), newBench(env), newDemo(env)),
+		command.InSection(command.SectionConnect, append(command.Offline(newCheat(env)), newOpen(env))...)...)
 }
 
 // fieldManager is the field manager of the objects that these commands write.

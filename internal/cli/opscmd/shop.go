@@ -36,8 +36,8 @@ type shop struct {
 	taken, shipped atomic.Int64
 }
 
-// open creates the missing topics, subscriptions and schemas.
-func (s *shop) open(ctx context.Context) error {
+// createTopics creates the missing topics, subscriptions and schemas.
+func (s *shop) createTopics(ctx context.Context) error {
 	registry := schemas.New(s.conn)
 	s.codec = schemas.NewCodec(registry)
 	for topic, schema := range map[string]string{demoOrders: orderSchema, demoParcels: parcelSchema} {
@@ -69,7 +69,7 @@ func (s *shop) trade(ctx context.Context) error {
 	err := s.sell(ctx)
 	cancel()
 	return errors.Join(err, <-shipping,
-		s.say("%d orders were taken, %d were shipped", s.taken.Load(), s.shipped.Load()))
+		s.printf("%d orders were taken, %d were shipped", s.taken.Load(), s.shipped.Load()))
 }
 
 // ended reports whether there is no error, or only the end of the run.

@@ -18,12 +18,12 @@ import (
 
 // overview is the status of a server. It omits what the caller may not see.
 type overview struct {
-	Server  string     `json:"server"`
-	Time    time.Time  `json:"time"`
-	Ready   bool       `json:"ready"`
-	Problem []string   `json:"problems,omitempty"`
-	Version string     `json:"version,omitempty"`
-	Started *time.Time `json:"started,omitempty"`
+	Server   string     `json:"server"`
+	Time     time.Time  `json:"time"`
+	Ready    bool       `json:"ready"`
+	Problems []string   `json:"problems,omitempty"`
+	Version  string     `json:"version,omitempty"`
+	Started  *time.Time `json:"started,omitempty"`
 
 	Organizations *int           `json:"organizations,omitempty"`
 	Clusters      *clusterCounts `json:"clusters,omitempty"`
@@ -115,7 +115,7 @@ func (s *status) run(ctx context.Context, watch bool) error {
 				return err
 			}
 		}
-		o, err := s.look(ctx)
+		o, err := s.collect(ctx)
 		if err != nil {
 			return err
 		}
@@ -137,16 +137,16 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look collects the status once.
-func (s *status) look(ctx context.Context) (*overview, error) {
+// collect collects the status once.
+func (s *status) collect(ctx context.Context) (*overview, error) {
 	o := &overview{Server: s.conn.BaseURL(), Time: time.Now().UTC().Truncate(time.Millisecond)}
-	answer, err := s.conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/readyz", Timeout: 10 * time.Second})
+	response, err := s.conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/readyz", Timeout: 10 * time.Second})
 	var refusal *client.Error
 	switch {
 	case err == nil:
-		o.Ready = answer.Status == http.StatusOK
+		o.Ready = response.Status == http.StatusOK
 	case errors.As(err, &refusal):
-		o.Problem = append(o.Problem, "not ready: "+refusal.Message)
+		o.Problems = append(o.Problems, "not ready: "+refusal.Message)
 	default:
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (s *status) count(ctx context.Context, o *overview) error {
 			o.Clusters.Ready++
 			continue
 		}
-		o.Problem = append(o.Problem,
+		o.Problems = append(o.Problems,
 			fmt.Sprintf("cluster %s/%s is not ready: %s", c.Organization(), c.Name(), c.Condition("Ready").Message))
 	}
 	return nil
@@ -205,7 +205,7 @@ func (s *status) count(ctx context.Context, o *overview) error {
 // measure fills in the values of the metrics.
 func (s *status) measure(o *overview, now *scrape) {
 	o.Version = now.label("freshet_build_info", "version")
-	if start := now.most("process_start_time_seconds"); start > 0 {
+	if start := now.maximum("process_start_time_seconds"); start > 0 {
 		moment := time.Unix(int64(start), 0).UTC()
 		o.Started = &moment
 	}
@@ -215,22 +215,22 @@ func (s *status) measure(o *overview, now *scrape) {
 	}
 	o.Messages = &messageCounts{
 		Backlog:          int64(now.sum("freshet_namespace_backlog_messages")),
-		OldestAgeSeconds: now.most("freshet_namespace_oldest_unacknowledged_age_seconds"),
+		OldestAgeSeconds: now.maximum("freshet_namespace_oldest_unacknowledged_age_seconds"),
 	}
 	if s.before != nil {
 		o.Messages.ProducedPerSecond = now.rate(s.before, "freshet_namespace_produced_messages_total")
 		o.Messages.DeliveredPerSecond = now.rate(s.before, "freshet_namespace_delivered_messages_total")
 		o.Messages.RequestsPerSecond = now.rate(s.before, "freshet_http_requests_total")
 	}
-	if free, ok := now.least("freshet_store_disk_available_bytes"); ok {
+	if free, ok := now.minimum("freshet_store_disk_available_bytes"); ok {
 		o.Disk = &diskUse{UsedBytes: int64(now.sum("freshet_store_disk_used_bytes")), FreeBytes: int64(free)}
 	}
-	if last := now.most("freshet_backup_last_timestamp_seconds"); last > 0 {
+	if last := now.maximum("freshet_backup_last_timestamp_seconds"); last > 0 {
 		moment := time.Unix(int64(last), 0).UTC()
 		o.LastBackup = &moment
 	}
-	if now.most("freshet_etcd_refusing") > 0 {
-		o.Problem = append(o.Problem, "the resource store is full and accepts no new objects")
+	if now.maximum("freshet_etcd_refusing") > 0 {
+		o.Problems = append(o.Problems, "the resource store is full and accepts no new objects")
 	}
 }
 
@@ -277,22 +277,22 @@ func (s *status) print(o *overview, watch bool) error {
 		line("Messages", "not shown: requires the role metrics-viewer")
 	}
 	if o.Disk != nil {
-		line("Disk", "%s used, %s free", bytes(o.Disk.UsedBytes), bytes(o.Disk.FreeBytes))
+		line("Disk", "%s used, %s free", formatBytes(o.Disk.UsedBytes), formatBytes(o.Disk.FreeBytes))
 	}
 	if o.LastBackup != nil {
 		line("Last backup", "%s ago", output.Age(o.Time.Sub(*o.LastBackup)))
 	} else if o.Messages != nil {
 		line("Last backup", "no scheduled backup (backup.directory)")
 	}
-	for _, problem := range o.Problem {
+	for _, problem := range o.Problems {
 		fmt.Fprintf(&b, "%-15s%s\n", style.Bad("Problem:"), output.Clean(problem))
 	}
 	_, err := fmt.Fprint(s.env.Out, b.String())
 	return err
 }
 
-// bytes formats a number of bytes with a binary unit.
-func bytes(n int64) string {
+// formatBytes formats a number of bytes with a binary unit.
+func formatBytes(n int64) string {
 	units, f := []string{"B", "KiB", "MiB", "GiB", "TiB"}, float64(n)
 	i := 0
 	for ; f >= 1024 && i < len(units)-1; i++ {

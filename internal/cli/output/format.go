@@ -25,14 +25,14 @@ const (
 )
 
 // AddFlag adds the flag -o with the formats of a command. The first one is the default.
-func AddFlag(f *pflag.FlagSet, format *Format, known ...Format) {
-	*format = known[0]
-	f.VarP(&formatValue{format, known}, "output", "o", words(known))
+func AddFlag(f *pflag.FlagSet, format *Format, formats ...Format) {
+	*format = formats[0]
+	f.VarP(&formatValue{format, formats}, "output", "o", words(formats))
 }
 
-func words(known []Format) string {
-	names := make([]string, len(known))
-	for i, k := range known {
+func words(formats []Format) string {
+	names := make([]string, len(formats))
+	for i, k := range formats {
 		names[i] = string(k)
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
@@ -40,16 +40,16 @@ func words(known []Format) string {
 
 // formatValue is the value of the flag -o. It rejects unknown formats.
 type formatValue struct {
-	format *Format
-	known  []Format
+	format  *Format
+	formats []Format
 }
 
 func (v *formatValue) String() string { return string(*v.format) }
 func (v *formatValue) Type() string   { return "format" }
 
 func (v *formatValue) Set(text string) error {
-	if !slices.Contains(v.known, Format(text)) {
-		return fmt.Errorf("use %s", words(v.known))
+	if !slices.Contains(v.formats, Format(text)) {
+		return fmt.Errorf("use %s", words(v.formats))
 	}
 	*v.format = Format(text)
 	return nil
@@ -66,8 +66,8 @@ func Formats(f *pflag.FlagSet) []string {
 	if !ok {
 		return nil
 	}
-	names := make([]string, len(v.known))
-	for i, k := range v.known {
+	names := make([]string, len(v.formats))
+	for i, k := range v.formats {
 		names[i] = string(k)
 	}
 	return names

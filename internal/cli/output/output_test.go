@@ -96,9 +96,9 @@ func TestNoColoursOffTheTerminal(t *testing.T) {
 	}
 }
 
-// TestMeterIsOfNow checks that the rate is that of the last seconds, not the average since
+// TestMeterMeasuresTheCurrentRate checks that the rate is that of the last seconds, not the average since
 // the start.
-func TestMeterIsOfNow(t *testing.T) {
+func TestMeterMeasuresTheCurrentRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := output.NewMeter()

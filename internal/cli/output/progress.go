@@ -39,8 +39,8 @@ func columns(w io.Writer) int {
 	return 80
 }
 
-// progressEvery is the minimum interval between two updates.
-const progressEvery = 100 * time.Millisecond
+// progressInterval is the minimum interval between two updates.
+const progressInterval = 100 * time.Millisecond
 
 // Printf replaces the line, at most once per interval. It truncates the line to the width of
 // the terminal, because a wrapped line could not be erased.
@@ -48,12 +48,12 @@ func (p *Progress) Printf(format string, args ...any) {
 	if p.w == nil || time.Now().Before(p.next) {
 		return
 	}
-	p.next, p.shown = time.Now().Add(progressEvery), true
-	_, _ = io.WriteString(p.w, "\r\x1b[K"+cut(fmt.Sprintf(format, args...), p.width()-1))
+	p.next, p.shown = time.Now().Add(progressInterval), true
+	_, _ = io.WriteString(p.w, "\r\x1b[K"+truncate(fmt.Sprintf(format, args...), p.width()-1))
 }
 
-// cut truncates a line to n characters.
-func cut(line string, n int) string {
+// truncate truncates a line to n characters.
+func truncate(line string, n int) string {
 	if utf8.RuneCountInString(line) <= n {
 		return line
 	}
@@ -73,19 +73,19 @@ func (p *Progress) Clear() {
 type Meter struct {
 	begin time.Time
 	count int
-	// marks are the last two samples of the count, at least a second apart, older first.
-	marks [2]mark
+	// samples are the last two samples of the count, at least a second apart, older first.
+	samples [2]sample
 }
 
-type mark struct {
+type sample struct {
 	at    time.Time
 	count int
 }
 
 // NewMeter starts a measurement.
 func NewMeter() *Meter {
-	now := mark{at: time.Now()}
-	return &Meter{begin: now.at, marks: [2]mark{now, now}}
+	now := sample{at: time.Now()}
+	return &Meter{begin: now.at, samples: [2]sample{now, now}}
 }
 
 // Add adds n to the count.
@@ -97,9 +97,9 @@ func (m *Meter) Count() int { return m.count }
 // PerSecond returns the current rate.
 func (m *Meter) PerSecond() float64 {
 	now := time.Now()
-	rate := float64(m.count-m.marks[0].count) / max(now.Sub(m.marks[0].at).Seconds(), 0.001)
-	if now.Sub(m.marks[1].at) >= time.Second {
-		m.marks = [2]mark{m.marks[1], {now, m.count}}
+	rate := float64(m.count-m.samples[0].count) / max(now.Sub(m.samples[0].at).Seconds(), 0.001)
+	if now.Sub(m.samples[1].at) >= time.Second {
+		m.samples = [2]sample{m.samples[1], {now, m.count}}
 	}
 	return rate
 }
@@ -107,7 +107,7 @@ func (m *Meter) PerSecond() float64 {
 // Show prints count and rate as the progress line. It prints nothing in the first
 // moments, so that short operations show no line.
 func (m *Meter) Show(p *Progress, thing string) {
-	if time.Since(m.begin) >= progressEvery {
+	if time.Since(m.begin) >= progressInterval {
 		p.Printf("%s, %.0f/s", Number(m.count, thing), m.PerSecond())
 	}
 }

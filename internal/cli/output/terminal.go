@@ -55,10 +55,10 @@ func (s Style) paint(code, text string) string {
 // terminal. It keeps line breaks and tabs.
 func Clean(text string) string { return clean(text, "\n\t") }
 
-func clean(text, keep string) string {
+func clean(text, allowed string) string {
 	bad := func(r rune) bool {
 		return r == utf8.RuneError || (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) &&
-			!strings.ContainsRune(keep, r)
+			!strings.ContainsRune(allowed, r)
 	}
 	if !strings.ContainsFunc(text, bad) {
 		return text

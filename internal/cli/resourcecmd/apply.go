@@ -162,7 +162,7 @@ func (a *apply) apply(ctx context.Context, m manifest) (resources.Object, string
 		return nil, "", err
 	case before == nil:
 		return after, "created", nil
-	case plain(before) == plain(after):
+	case normalizedYAML(before) == normalizedYAML(after):
 		return after, "unchanged", nil
 	}
 	return after, "configured", nil

@@ -15,8 +15,8 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// remove has the connection and the flags of one delete command.
-type remove struct {
+// deletion has the connection and the flags of one delete command.
+type deletion struct {
 	*session
 	files              []string
 	recursive          bool
@@ -28,7 +28,7 @@ type remove struct {
 }
 
 func newDelete(env *command.Env) *cobra.Command {
-	d := remove{options: resources.DeleteOptions{GracePeriod: -1}}
+	d := deletion{options: resources.DeleteOptions{GracePeriod: -1}}
 	cmd := &cobra.Command{
 		Use:   "delete KIND NAME... | KIND/NAME... | -f FILE",
 		Short: "Delete resources",
@@ -82,7 +82,7 @@ annotation cloud.vendor.io/destroy-protected.`,
 }
 
 // targets returns the objects that the command line selects.
-func (d *remove) targets(cmd *cobra.Command, args []string) ([]resources.Ref, error) {
+func (d *deletion) targets(cmd *cobra.Command, args []string) ([]resources.Ref, error) {
 	var refs []resources.Ref
 	if len(d.files) > 0 {
 		all, err := d.manifests(d.files, d.recursive)
@@ -114,7 +114,7 @@ func (d *remove) targets(cmd *cobra.Command, args []string) ([]resources.Ref, er
 	return refs, err
 }
 
-func (d *remove) run(ctx context.Context, refs []resources.Ref) error {
+func (d *deletion) run(ctx context.Context, refs []resources.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	return each(refs, func(ref resources.Ref) error {
@@ -134,7 +134,7 @@ func (d *remove) run(ctx context.Context, refs []resources.Ref) error {
 		case d.options.DryRun:
 			suffix = " (dry run)"
 		case d.wait:
-			if err := d.waitFor(ctx, ref, gone); err != nil {
+			if err := d.waitFor(ctx, ref, deleted); err != nil {
 				return err
 			}
 		}

@@ -51,12 +51,12 @@ events of the last hour. Secrets are hidden.`,
 					return err
 				})
 				if err == nil && len(what.refs) == 0 {
-					return (&get{session: s}).nothing(what.kinds)
+					return (&get{session: s}).reportEmpty(what.kinds)
 				}
 			}
 			first := true
-			return errorsFirst(err, each(what.refs, func(ref resources.Ref) error {
-				object, err := s.one(ctx, ref)
+			return joinErrors(err, each(what.refs, func(ref resources.Ref) error {
+				object, err := s.getNamed(ctx, ref)
 				if err != nil {
 					return err
 				}
@@ -70,7 +70,7 @@ events of the last hour. Secrets are hidden.`,
 	}
 }
 
-func errorsFirst(all ...error) error {
+func joinErrors(all ...error) error {
 	return each(all, func(err error) error { return err })
 }
 

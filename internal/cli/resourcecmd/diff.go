@@ -60,7 +60,7 @@ would change, and 1 if something would.`,
 func (d *diff) run(ctx context.Context, all []manifest) error {
 	differs := false
 	err := each(all, func(m manifest) error {
-		before, after, err := d.both(ctx, m)
+		before, after, err := d.currentAndApplied(ctx, m)
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", m.from, m.ref, err)
 		}
@@ -72,35 +72,35 @@ func (d *diff) run(ctx context.Context, all []manifest) error {
 			before, after)
 	})
 	if err == nil && differs {
-		return command.Quietly(1)
+		return command.ExitSilently(1)
 	}
 	return err
 }
 
-// both returns the text of the current object and of the object after apply.
-func (d *diff) both(ctx context.Context, m manifest) (before, after string, err error) {
-	var was, will resources.Object
+// currentAndApplied returns the text of the current object and of the object after apply.
+func (d *diff) currentAndApplied(ctx context.Context, m manifest) (before, after string, err error) {
+	var current, applied resources.Object
 	if m.ref.Name != "" {
-		if was, err = d.Get(ctx, m.ref); err != nil && !errors.Is(err, client.ErrNotFound) {
+		if current, err = d.Get(ctx, m.ref); err != nil && !errors.Is(err, client.ErrNotFound) {
 			return "", "", err
 		}
 	}
 	switch {
-	case was != nil && !m.ref.Kind.Can("patch"):
-		will = was
+	case current != nil && !m.ref.Kind.Can("patch"):
+		applied = current
 	case m.ref.Name == "" || !m.ref.Kind.Can("patch"):
-		will, err = d.Create(ctx, m.ref.Kind, m.ref.Organization, m.object, d.options)
+		applied, err = d.Create(ctx, m.ref.Kind, m.ref.Organization, m.object, d.options)
 	default:
-		will, err = d.Apply(ctx, m.ref, m.object, d.options)
+		applied, err = d.Apply(ctx, m.ref, m.object, d.options)
 	}
 	if err != nil {
 		return "", "", err
 	}
-	return plain(was), plain(will), nil
+	return normalizedYAML(current), normalizedYAML(applied), nil
 }
 
-// plain returns an object as YAML, without its status and the metadata that the server sets.
-func plain(object resources.Object) string {
+// normalizedYAML returns an object as YAML, without its status and the metadata that the server sets.
+func normalizedYAML(object resources.Object) string {
 	var o resources.Object
 	if object == nil || object.Into(&o) != nil {
 		return ""

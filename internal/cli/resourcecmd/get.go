@@ -55,7 +55,7 @@ for organizations. The server defines the columns of the table.`,
 			if g.watch {
 				return g.follow(cmd, what)
 			}
-			return g.once(cmd.Context(), what)
+			return g.printOnce(cmd.Context(), what)
 		},
 	}
 	f := cmd.Flags()
@@ -81,13 +81,13 @@ func (g *get) organization(kind resources.Kind) string {
 	return g.at.Organization
 }
 
-func (g *get) once(ctx context.Context, what selected) error {
+func (g *get) printOnce(ctx context.Context, what selected) error {
 	if g.format == output.FormatTable || g.format == output.FormatWide {
 		return g.tables(ctx, what)
 	}
 	var objects []resources.Object
 	err := each(what.refs, func(ref resources.Ref) error {
-		object, err := g.one(ctx, ref)
+		object, err := g.getNamed(ctx, ref)
 		if err == nil {
 			objects = append(objects, object)
 		}
@@ -146,7 +146,7 @@ func (s *session) nameOf(o resources.Object) string {
 func (g *get) tables(ctx context.Context, what selected) error {
 	kinds := what.kinds
 	if len(what.refs) > 0 {
-		return g.named(ctx, what.refs)
+		return g.printNamed(ctx, what.refs)
 	}
 	shown := 0
 	err := each(kinds, func(kind resources.Kind) error {
@@ -163,13 +163,13 @@ func (g *get) tables(ctx context.Context, what selected) error {
 		return t.Write(g.env.Out)
 	})
 	if shown == 0 && err == nil {
-		return g.nothing(kinds)
+		return g.reportEmpty(kinds)
 	}
 	return err
 }
 
-// nothing reports an empty result on standard error.
-func (g *get) nothing(kinds []resources.Kind) error {
+// reportEmpty reports an empty result on standard error.
+func (g *get) reportEmpty(kinds []resources.Kind) error {
 	what := kinds[0].Resource
 	if len(kinds) > 1 {
 		what = "resources"
@@ -182,8 +182,8 @@ func (g *get) nothing(kinds []resources.Kind) error {
 	return err
 }
 
-// named prints named objects, one table for each kind.
-func (g *get) named(ctx context.Context, refs []resources.Ref) error {
+// printNamed prints named objects, one table for each kind.
+func (g *get) printNamed(ctx context.Context, refs []resources.Ref) error {
 	var order []resources.Kind
 	rows := map[string]*resources.Table{}
 	err := each(refs, func(ref resources.Ref) error {
@@ -193,7 +193,7 @@ func (g *get) named(ctx context.Context, refs []resources.Ref) error {
 			return err
 		}
 		if len(table.Rows) == 0 { // returns the server's error for a missing object
-			if _, err := g.one(ctx, ref); err != nil {
+			if _, err := g.getNamed(ctx, ref); err != nil {
 				return err
 			}
 		}
@@ -271,7 +271,7 @@ func (g *get) follow(cmd *cobra.Command, what selected) error {
 	if len(what.refs) == 1 {
 		kind, organization = what.refs[0].Kind, what.refs[0].Organization
 		o.FieldSelector = resources.Name(what.refs[0].Name)
-		if _, err := g.one(cmd.Context(), what.refs[0]); err != nil {
+		if _, err := g.getNamed(cmd.Context(), what.refs[0]); err != nil {
 			return err
 		}
 	} else {

@@ -22,7 +22,7 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
-	return command.InGroup(command.GroupResources,
+	return command.InSection(command.SectionResources,
 		newGet(env), newDescribe(env), newApply(env), newDiff(env), newDelete(env), newWait(env))
 }
 
@@ -46,23 +46,23 @@ func connect(ctx context.Context, env *command.Env) (*session, error) {
 	return &session{Client: r, env: env, at: at, kinds: kinds}, nil
 }
 
-// find returns the kinds that a word of the command line selects.
-func (s *session) find(word string) ([]resources.Kind, error) {
+// findKinds returns the kinds that a word of the command line selects.
+func (s *session) findKinds(word string) ([]resources.Kind, error) {
 	found := resources.Find(s.kinds, word)
 	found = slices.DeleteFunc(slices.Clone(found), func(k resources.Kind) bool { return !k.Can("get") })
 	if len(found) > 0 {
 		return found, nil
 	}
 	err := errs.Newf(errs.NotFound, "kind %q does not exist on the server", word)
-	if near := s.near(word); len(near) > 0 {
+	if near := s.suggestions(word); len(near) > 0 {
 		return nil, hint.Add(err, "Did you mean %s?", strings.Join(near, " or "))
 	}
 	return nil, hint.Add(err, "Kinds are, for example, %s; 'freshet get all' lists objects of all kinds.",
-		strings.Join(s.words()[:4], ", "))
+		strings.Join(s.kindNames()[:4], ", "))
 }
 
-// words lists the names of all kinds that can be read.
-func (s *session) words() []string {
+// kindNames lists the names of all kinds that can be read.
+func (s *session) kindNames() []string {
 	var words []string
 	for _, k := range s.kinds {
 		if k.Can("get") && !slices.Contains(words, k.Resource) {
@@ -72,13 +72,13 @@ func (s *session) words() []string {
 	return words
 }
 
-// near lists kinds whose names contain the beginning of the word.
-func (s *session) near(word string) []string {
+// suggestions lists kinds whose names contain the beginning of the word.
+func (s *session) suggestions(word string) []string {
 	const enough = 4
 	if len(word) < enough {
 		return nil
 	}
-	return slices.DeleteFunc(s.words(),
+	return slices.DeleteFunc(s.kindNames(),
 		func(name string) bool { return !strings.Contains(name, strings.ToLower(word[:enough])) })
 }
 
@@ -100,7 +100,7 @@ func (s *session) selection(cmd *cobra.Command, args []string) (selected, error)
 			if !ok || name == "" || word == "" {
 				return all, command.Usagef(cmd, "argument %q is not of the form KIND/NAME", arg)
 			}
-			kinds, err := s.find(word)
+			kinds, err := s.findKinds(word)
 			if err != nil {
 				return all, err
 			}
@@ -109,7 +109,7 @@ func (s *session) selection(cmd *cobra.Command, args []string) (selected, error)
 		return all, nil
 	}
 	for word := range strings.SplitSeq(args[0], ",") {
-		kinds, err := s.find(word)
+		kinds, err := s.findKinds(word)
 		if err != nil {
 			return all, err
 		}
@@ -126,8 +126,8 @@ func (s *session) selection(cmd *cobra.Command, args []string) (selected, error)
 	return all, nil
 }
 
-// one reads an object. A missing object is an error with a hint at the list of objects.
-func (s *session) one(ctx context.Context, ref resources.Ref) (resources.Object, error) {
+// getNamed reads an object. A missing object is an error with a hint at the list of objects.
+func (s *session) getNamed(ctx context.Context, ref resources.Ref) (resources.Object, error) {
 	object, err := s.Get(ctx, ref)
 	if errors.Is(err, client.ErrNotFound) {
 		return nil, hint.Add(err, "'freshet get %s' lists those in organization %s.", ref.Kind.Resource,
@@ -163,7 +163,7 @@ func complete(env *command.Env) cobra.CompletionFunc {
 			word, _, _ = strings.Cut(typed, "/")
 			prefix = word + "/"
 		case len(args) == 0:
-			return append(s.words(), "all"), cobra.ShellCompDirectiveNoFileComp
+			return append(s.kindNames(), "all"), cobra.ShellCompDirectiveNoFileComp
 		default:
 			word, _, _ = strings.Cut(args[0], "/")
 			if strings.Contains(args[0], "/") {
@@ -184,7 +184,7 @@ func complete(env *command.Env) cobra.CompletionFunc {
 
 // names lists the names of the objects of a kind.
 func (s *session) names(ctx context.Context, word string) ([]string, error) {
-	kinds, err := s.find(word)
+	kinds, err := s.findKinds(word)
 	if err != nil {
 		return nil, err
 	}

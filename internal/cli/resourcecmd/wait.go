@@ -63,7 +63,7 @@ condition.`,
 				if err := s.waitFor(ctx, ref, until); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(env.Out, "%s %s\n", ref, until.met)
+				_, err := fmt.Fprintf(env.Out, "%s %s\n", ref, until.reachedText)
 				return err
 			})
 		},
@@ -76,16 +76,16 @@ condition.`,
 
 // goal is the state to wait for.
 type goal struct {
-	met  string // text to print when it is reached
-	done func(resources.Object) bool
-	lack func(resources.Object) string // describes why it is not reached yet
+	reachedText string // text to print when it is reached
+	reached     func(resources.Object) bool
+	missingText func(resources.Object) string // describes why it is not reached yet
 }
 
 func parseGoal(cmd *cobra.Command, text string) (goal, error) {
 	form, condition, _ := strings.Cut(text, "=")
 	switch {
 	case text == "delete":
-		return gone, nil
+		return deleted, nil
 	case text == "create":
 		return goal{
 			"exists", func(o resources.Object) bool { return o != nil },
@@ -99,18 +99,18 @@ func parseGoal(cmd *cobra.Command, text string) (goal, error) {
 		text)
 }
 
-var gone = goal{
+var deleted = goal{
 	"is deleted", func(o resources.Object) bool { return o == nil },
 	func(resources.Object) string { return "object still exists" },
 }
 
 func conditionIs(name, value string) goal {
 	return goal{
-		met: fmt.Sprintf("condition %s is %s", name, value),
-		done: func(o resources.Object) bool {
+		reachedText: fmt.Sprintf("condition %s is %s", name, value),
+		reached: func(o resources.Object) bool {
 			return o != nil && strings.EqualFold(o.Condition(name).Status, value)
 		},
-		lack: func(o resources.Object) string {
+		missingText: func(o resources.Object) string {
 			switch c := o.Condition(name); {
 			case o == nil:
 				return "object does not exist"
@@ -130,17 +130,17 @@ func (s *session) waitFor(ctx context.Context, ref resources.Ref, until goal) er
 	var last resources.Object
 	_, err := s.Wait(ctx, ref, func(o resources.Object) (bool, error) {
 		last = o
-		if until.done(o) {
+		if until.reached(o) {
 			return true, nil
 		}
-		if o == nil && until.met != "exists" {
+		if o == nil && until.reachedText != "exists" {
 			return false, errs.Newf(errs.NotFound, "%s does not exist", ref)
 		}
-		progress.Printf("waiting for %s: %s", ref, until.lack(o))
+		progress.Printf("waiting for %s: %s", ref, until.missingText(o))
 		return false, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrUnavailable) && ctx.Err() != nil {
-		return command.Timeoutf("waiting for %s timed out: %s", ref, strings.TrimSpace(until.lack(last)))
+		return command.Timeoutf("waiting for %s timed out: %s", ref, strings.TrimSpace(until.missingText(last)))
 	}
 	return err
 }

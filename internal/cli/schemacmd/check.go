@@ -38,36 +38,36 @@ does not exist accepts any valid schema.`,
 
   # in a script
   if freshet schema check orders-value broken.avsc; then echo "fine"; else echo "better not"; fi`,
-		Args:              args(0, "the subject", "a file with the schema, or - for standard input"),
+		Args:              requireArgs(0, "the subject", "a file with the schema, or - for standard input"),
 		ValidArgsFunction: completeSubjects(env),
 		RunE: in.onRegistry(env,
 			func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error {
-				var found *schemas.Compatibility
+				var result *schemas.Compatibility
 				var err error
 				if against == "" {
-					found, err = r.Check(cmd.Context(), subject, schema)
+					result, err = r.Check(cmd.Context(), subject, schema)
 				} else {
 					var version int
 					if version, err = parseVersion(against); err != nil {
 						return command.Usagef(cmd, "--against: %w", err)
 					}
-					found, err = r.CheckVersion(cmd.Context(), subject, version, schema)
+					result, err = r.CheckVersion(cmd.Context(), subject, version, schema)
 				}
 				if err != nil {
 					return err
 				}
-				if found.Level == "" { // the server returns the level only with incompatibilities
-					if found.Level, err = r.Level(cmd.Context(), subject); err != nil &&
+				if result.Level == "" { // the server returns the level only with incompatibilities
+					if result.Level, err = r.Level(cmd.Context(), subject); err != nil &&
 						!errors.Is(err, client.ErrNotFound) {
 						return err
 					}
 				}
 				if format != output.FormatText {
-					err = output.Value(env.Out, format, found)
+					err = output.Value(env.Out, format, result)
 				} else {
-					err = printCheck(env.Out, env.Style(), subject, found)
+					err = printCheck(env.Out, env.Style(), subject, result)
 				}
-				if err == nil && !found.Compatible {
+				if err == nil && !result.Compatible {
 					err = errIncompatible
 				}
 				return err
@@ -79,23 +79,23 @@ does not exist accepts any valid schema.`,
 	return cmd
 }
 
-func printCheck(w io.Writer, style output.Style, subject string, found *schemas.Compatibility) error {
-	if found.Compatible {
-		_, err := fmt.Fprintf(w, "%s compatible with %s%s\n", style.Good("✓"), subject, atLevel(found.Level))
+func printCheck(w io.Writer, style output.Style, subject string, result *schemas.Compatibility) error {
+	if result.Compatible {
+		_, err := fmt.Fprintf(w, "%s compatible with %s%s\n", style.Good("✓"), subject, atLevel(result.Level))
 		return err
 	}
-	head := "not compatible with " + subject + atLevel(found.Level)
-	if found.Against > 0 {
-		head += fmt.Sprintf(", compared with version %d", found.Against)
+	head := "not compatible with " + subject + atLevel(result.Level)
+	if result.Against > 0 {
+		head += fmt.Sprintf(", compared with version %d", result.Against)
 	}
 	if _, err := fmt.Fprintf(w, "%s %s:\n", style.Bad("✗"), head); err != nil {
 		return err
 	}
-	for _, p := range found.Problems {
+	for _, p := range result.Problems {
 		if _, err := fmt.Fprintf(w, "  - %s\n", indent(output.Clean(p.Description))); err != nil {
 			return err
 		}
-		if advice := advices[p.Type]; advice != "" {
+		if advice := suggestions[p.Type]; advice != "" {
 			if _, err := fmt.Fprintf(w, "    %s\n", style.Faint(advice)); err != nil {
 				return err
 			}
@@ -113,8 +113,8 @@ func atLevel(level string) string {
 
 func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
-// advices are suggestions for the most common problems, by type.
-var advices = map[string]string{
+// suggestions are suggestions for the most common problems, by type.
+var suggestions = map[string]string{
 	"READER_FIELD_MISSING_DEFAULT_VALUE": "Give the field a default, so that data without it can be read.",
 	"MISSING_ENUM_SYMBOLS":               "Keep the symbols, or give the enum a default.",
 	"TYPE_MISMATCH":                      "Keep the type, or add a field with the new one.",
@@ -158,7 +158,7 @@ latest version and the file.`,
 
   # the latest version and a draft
   freshet schema diff orders-value --file order.avsc`,
-		Args:              args(2, "the subject"),
+		Args:              requireArgs(2, "the subject"),
 		ValidArgsFunction: completeSubjects(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if file != "" && len(given) > 2 {
@@ -169,7 +169,7 @@ latest version and the file.`,
 				return err
 			}
 			defer c.Close()
-			from, to, err := sides(cmd, r, given)
+			from, to, err := versionsToCompare(cmd, r, given)
 			if err != nil {
 				return err
 			}
@@ -199,8 +199,8 @@ latest version and the file.`,
 	return cmd
 }
 
-// sides returns the versions to compare: those of the arguments, else the last two.
-func sides(cmd *cobra.Command, r *schemas.Registry, given []string) (from, to schemas.Side, err error) {
+// versionsToCompare returns the versions to compare: those of the arguments, else the last two.
+func versionsToCompare(cmd *cobra.Command, r *schemas.Registry, given []string) (from, to schemas.Side, err error) {
 	from, to = schemas.Side{Subject: given[0]}, schemas.Side{Subject: given[0], Version: schemas.Latest}
 	if len(given) > 1 {
 		if from.Version, err = parseVersion(given[1]); err != nil {
@@ -228,15 +228,15 @@ func printDiff(env *command.Env, d *schemas.Difference) error {
 		return err
 	}
 	for _, change := range d.Changes {
-		mark := style.Good("○")
+		bullet := style.Good("○")
 		if !change.Compatible {
-			mark = style.Bad("●")
+			bullet = style.Bad("●")
 		}
 		text := strings.TrimSpace(change.Type + " " + change.Path)
 		if change.Text != "" {
 			text += ": " + change.Text
 		}
-		if _, err := fmt.Fprintf(env.Out, "%s %s\n", mark, indent(output.Clean(text))); err != nil {
+		if _, err := fmt.Fprintf(env.Out, "%s %s\n", bullet, indent(output.Clean(text))); err != nil {
 			return err
 		}
 	}
@@ -255,10 +255,10 @@ func printDiff(env *command.Env, d *schemas.Difference) error {
 }
 
 func printReading(w io.Writer, what string, reading schemas.Reading) error {
-	answer := "yes"
+	text := "yes"
 	if !reading.Compatible {
-		answer = "no"
+		text = "no"
 	}
-	_, err := fmt.Fprintf(w, "%s: %s\n", what, answer)
+	_, err := fmt.Fprintf(w, "%s: %s\n", what, text)
 	return err
 }

@@ -34,7 +34,7 @@ permanently: messages that were written with them can no longer be read.`,
 
   # remove it permanently
   freshet schema delete orders-value --permanent`,
-		Args:              args(1, "the subject"),
+		Args:              requireArgs(1, "the subject"),
 		ValidArgsFunction: completeSubjects(env),
 		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
 			what := given[0]
@@ -45,11 +45,11 @@ permanently: messages that were written with them can no longer be read.`,
 				}
 				number, err := r.DeleteVersion(cmd.Context(), given[0], version, permanent)
 				if err != nil {
-					return twoSteps(err, strings.Join(given, " "))
+					return explainDelete(err, strings.Join(given, " "))
 				}
 				what = fmt.Sprintf("version %d of %s", number, given[0])
 			} else if _, err := r.DeleteSubject(cmd.Context(), given[0], permanent); err != nil {
-				return twoSteps(err, given[0])
+				return explainDelete(err, given[0])
 			}
 			done := "deleted; its ids still work"
 			if permanent {
@@ -63,8 +63,8 @@ permanently: messages that were written with them can no longer be read.`,
 	return cmd
 }
 
-// twoSteps adds a hint at the next of the two steps, or at the cause.
-func twoSteps(err error, what string) error {
+// explainDelete adds a hint at the next of the two steps, or at the cause.
+func explainDelete(err error, what string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) {
 		return err
@@ -95,7 +95,7 @@ to standard output. 'freshet schema import' reads it.`,
 
   # to another cluster, or another server
   freshet schema export | freshet schema import -`,
-		Args: command.AtMost(1),
+		Args: command.MaxArgs(1),
 		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) (err error) {
 			if len(given) == 0 || given[0] == "-" {
 				return r.Export(cmd.Context(), env.Out)
@@ -124,7 +124,7 @@ subjects.`,
 
   # repeating it changes nothing
   freshet schema import registry.jsonl`,
-		Args: args(0, "a file, or - for standard input"),
+		Args: requireArgs(0, "a file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			in := env.In
 			if given[0] != "-" {
@@ -164,7 +164,7 @@ func newLevel(env *command.Env) *cobra.Command {
 
   # set it before the first version is registered
   freshet schema level payments-value backward_transitive`,
-		Args:              args(1, "the subject"),
+		Args:              requireArgs(1, "the subject"),
 		ValidArgsFunction: completeSubjects(env),
 		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
 			if len(given) > 1 {
@@ -206,7 +206,7 @@ or IMPORT, in which schemas keep the ids that they are registered with.`,
 
   # accept changes again
   freshet schema mode readwrite`,
-		Args: command.AtMost(1),
+		Args: command.MaxArgs(1),
 		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
 			if len(given) > 0 {
 				if err := r.SetMode(cmd.Context(), strings.ToUpper(given[0]), force); err != nil {

@@ -35,7 +35,7 @@ level does not allow.`,
 
   # from a pipe; print only the id
   echo '"string"' | freshet schema register notes-value - -o name`,
-		Args:              args(0, "the subject", "a file with the schema, or - for standard input"),
+		Args:              requireArgs(0, "the subject", "a file with the schema, or - for standard input"),
 		ValidArgsFunction: completeSubjects(env),
 		RunE: in.onRegistry(env,
 			func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error {
@@ -45,7 +45,7 @@ level does not allow.`,
 				}
 				id, err := register(cmd.Context(), subject, schema)
 				if errors.Is(err, client.ErrConflict) {
-					return explain(cmd, env, r, subject, schema, err)
+					return explainConflict(cmd, env, r, subject, schema, err)
 				}
 				if err != nil {
 					return err
@@ -54,7 +54,7 @@ level does not allow.`,
 					_, err = fmt.Fprintln(env.Out, id)
 					return err
 				}
-				version, err := placeOf(cmd, r, id, subject)
+				version, err := versionOf(cmd, r, id, subject)
 				if err != nil {
 					return err
 				}
@@ -71,28 +71,28 @@ level does not allow.`,
 	return cmd
 }
 
-// explain prints why the server rejected a schema, in the format of check.
-func explain(cmd *cobra.Command, env *command.Env, r *schemas.Registry, subject string, schema schemas.Schema,
+// explainConflict prints why the server rejected a schema, in the format of check.
+func explainConflict(cmd *cobra.Command, env *command.Env, r *schemas.Registry, subject string, schema schemas.Schema,
 	refusal error,
 ) error {
-	found, err := r.Check(cmd.Context(), subject, schema)
-	if err != nil || found.Compatible {
+	result, err := r.Check(cmd.Context(), subject, schema)
+	if err != nil || result.Compatible {
 		return refusal // the subject has changed in the meantime
 	}
-	if err := printCheck(env.Err, output.StyleFor(env.Err, env.Getenv), subject, found); err != nil {
+	if err := printCheck(env.Err, output.StyleFor(env.Err, env.Getenv), subject, result); err != nil {
 		return err
 	}
 	return hint.Add(errIncompatible, "'freshet schema level %s' shows and sets the compatibility level.", subject)
 }
 
-// placeOf returns the latest version of a subject that has the schema with an id.
-func placeOf(cmd *cobra.Command, r *schemas.Registry, id int, subject string) (int, error) {
-	places, err := r.Places(cmd.Context(), id)
+// versionOf returns the latest version of a subject that has the schema with an id.
+func versionOf(cmd *cobra.Command, r *schemas.Registry, id int, subject string) (int, error) {
+	uses, err := r.Places(cmd.Context(), id)
 	if err != nil {
 		return 0, err
 	}
 	version := 0
-	for _, p := range places {
+	for _, p := range uses {
 		if p.Subject == subject {
 			version = max(version, p.Version)
 		}
@@ -120,7 +120,7 @@ func newGet(env *command.Env) *cobra.Command {
 			if cmd.Flags().Changed("id") {
 				return command.NoArgs(cmd, given)
 			}
-			return args(1, "the subject, or --id")(cmd, given)
+			return requireArgs(1, "the subject, or --id")(cmd, given)
 		},
 		ValidArgsFunction: completeSubjects(env),
 		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
@@ -167,8 +167,8 @@ func printSchema(env *command.Env, format output.Format, value any, text string)
 	return err
 }
 
-// listed is a subject in a list.
-type listed struct {
+// subjectSummary is a subject in a list.
+type subjectSummary struct {
 	Subject  string `json:"subject"`
 	Versions []int  `json:"versions,omitempty"`
 	Type     string `json:"type,omitempty"`
@@ -222,9 +222,9 @@ func newList(env *command.Env) *cobra.Command {
 func listSubjects(cmd *cobra.Command, env *command.Env, r *schemas.Registry, subjects []string, deleted bool,
 	format output.Format,
 ) error {
-	all := []listed{}
+	all := []subjectSummary{}
 	for _, subject := range subjects {
-		one := listed{Subject: subject}
+		one := subjectSummary{Subject: subject}
 		var err error
 		if one.Versions, err = r.Versions(cmd.Context(), subject, deleted); err != nil {
 			return err
@@ -248,12 +248,12 @@ func listSubjects(cmd *cobra.Command, env *command.Env, r *schemas.Registry, sub
 	}
 	table := output.Table{Columns: output.Columns("Subject", "Versions", "Type", "Latest id", "Level")}
 	for _, s := range all {
-		table.Rows = append(table.Rows, []string{s.Subject, ranges(s.Versions), s.Type, idWord(s.ID), s.Level})
+		table.Rows = append(table.Rows, []string{s.Subject, ranges(s.Versions), s.Type, idText(s.ID), s.Level})
 	}
 	return table.Write(env.Out)
 }
 
-func idWord(id int) string {
+func idText(id int) string {
 	if id == 0 {
 		return "deleted"
 	}

@@ -38,16 +38,16 @@ and Protobuf.`,
 	}
 	cmd.AddCommand(newRegister(env), newGet(env), newList(env), newCheck(env), newDiff(env), newDelete(env),
 		newExport(env), newImport(env), newLevel(env), newMode(env))
-	return command.InGroup(command.GroupMessages, cmd)
+	return command.InSection(command.SectionMessages, cmd)
 }
 
-// args requires one argument for each description, and accepts optional ones after them.
-func args(optional int, what ...string) cobra.PositionalArgs {
+// requireArgs requires one argument for each description, and accepts optional ones after them.
+func requireArgs(optional int, what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if len(given) < len(what) {
 			return command.Usagef(cmd, "argument is missing: %s", strings.Join(what[len(given):], ", "))
 		}
-		return command.AtMost(len(what)+optional)(cmd, given)
+		return command.MaxArgs(len(what)+optional)(cmd, given)
 	}
 }
 

@@ -34,7 +34,7 @@ The server must be running on this machine.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			conn, err := adminsocket.Dial(ctx, dataDir, adminsocket.Request{Do: adminsocket.DoLink})
+			conn, err := adminsocket.Dial(ctx, dataDir, adminsocket.Request{Command: adminsocket.CommandLink})
 			if err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ The server must be running on this machine.`,
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "The link works once, until %s.\n",
-				reply.Ends.Local().Format(time.TimeOnly))
+				reply.Expires.Local().Format(time.TimeOnly))
 			return err
 		},
 	}

@@ -94,12 +94,12 @@ func (r *reset) run(ctx context.Context) error {
 	case errs.KindOf(err) == errs.NotFound:
 		err = r.create(ctx)
 	case err == nil:
-		err = r.clear(ctx)
+		err = r.requestReset(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	credentials, err := r.await(ctx, before.Status.PrivateKeyData)
+	credentials, err := r.awaitCredentials(ctx, before.Status.PrivateKeyData)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (r *reset) connect() error {
 	}
 	r.token = strings.TrimSpace(string(token))
 	if r.server == "" {
-		if r.server, err = serverOf(filepath.Join(r.dataDir, "kubeconfig"),
+		if r.server, err = serverFromKubeconfig(filepath.Join(r.dataDir, "kubeconfig"),
 			"http://"+config.Default().HTTP); err != nil {
 			return err
 		}
@@ -122,13 +122,13 @@ func (r *reset) connect() error {
 	if r.base, err = url.Parse(r.server); err != nil || r.base.Host == "" {
 		return errs.Newf(errs.Invalid, "--server takes a URL, not %q", r.server)
 	}
-	r.client, err = httpClient(ownAuthority(r.dataDir))
+	r.client, err = httpClient(generatedAuthority(r.dataDir))
 	return err
 }
 
-// ownAuthority returns the file of the certificate authority that the server generated, ""
+// generatedAuthority returns the file of the certificate authority that the server generated, ""
 // if it uses another certificate.
-func ownAuthority(dataDir string) string {
+func generatedAuthority(dataDir string) string {
 	file := filepath.Join(dataDir, "tls", "ca.crt")
 	if _, err := os.Stat(file); err != nil {
 		return ""
@@ -136,9 +136,9 @@ func ownAuthority(dataDir string) string {
 	return file
 }
 
-// serverOf reads the server's address from the kubeconfig that it wrote. It returns missing
+// serverFromKubeconfig reads the server's address from the kubeconfig that it wrote. It returns missing
 // if the file does not exist.
-func serverOf(path, missing string) (string, error) {
+func serverFromKubeconfig(path, missing string) (string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return missing, nil
@@ -180,8 +180,8 @@ func (r *reset) create(ctx context.Context) error {
 	return err
 }
 
-// clear requests new credentials, which ends the old ones.
-func (r *reset) clear(ctx context.Context) error {
+// requestReset requests new credentials, which ends the old ones.
+func (r *reset) requestReset(ctx context.Context) error {
 	_, err := r.call(ctx, http.MethodPatch, "/"+url.PathEscape(r.account)+"/status", "application/merge-patch+json",
 		map[string]any{"status": map[string]any{"privateKeyType": v1alpha1.PrivateKeyTypeReset}})
 	return err
@@ -189,7 +189,7 @@ func (r *reset) clear(ctx context.Context) error {
 
 const resetPoll = 50 * time.Millisecond
 
-func (r *reset) await(ctx context.Context, before string) ([]byte, error) {
+func (r *reset) awaitCredentials(ctx context.Context, before string) ([]byte, error) {
 	tick := time.NewTicker(resetPoll)
 	defer tick.Stop()
 	for {
@@ -234,18 +234,18 @@ func (r *reset) call(ctx context.Context, method, path, contentType string, body
 			err)
 	}
 	defer func() { _ = response.Body.Close() }() // only read
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return account, errs.Newf(errs.Unavailable, "reading the response: %w", err)
 	}
 	if response.StatusCode >= http.StatusBadRequest {
-		return account, refusal(response, text)
+		return account, responseError(response, text)
 	}
 	return account, json.Unmarshal(text, &account)
 }
 
-// refusal returns the error of a response with a Kubernetes Status.
-func refusal(response *http.Response, text []byte) error {
+// responseError returns the error of a response with a Kubernetes Status.
+func responseError(response *http.Response, text []byte) error {
 	var status struct {
 		Message string `json:"message"`
 	}

@@ -120,7 +120,7 @@ func (s *signing) keys(ctx context.Context) ([]string, error) {
 			ID string `json:"kid"`
 		} `json:"keys"`
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxAnswer)).Decode(&set); err != nil ||
+	if err := json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxResponse)).Decode(&set); err != nil ||
 		response.StatusCode != http.StatusOK {
 		return nil, errs.Newf(errs.Unavailable, "server returned no signing keys: %s", response.Status)
 	}
@@ -140,7 +140,7 @@ func (s *signing) withdraw(ctx context.Context, ids []string) (string, error) {
 				"signing key %q does not exist on the server; list the keys with freshet admin signing-key list", id)
 		}
 	}
-	if err := s.ask(ids); err != nil {
+	if err := s.requestWithdrawal(ids); err != nil {
 		return "", err
 	}
 	if offline != nil {
@@ -164,9 +164,9 @@ func (s *signing) withdraw(ctx context.Context, ids []string) (string, error) {
 	}
 }
 
-// ask adds the ids to the file of keys to withdraw. The file is world-readable, because the
+// requestWithdrawal adds the ids to the file of keys to withdraw. The file is world-readable, because the
 // server may run as another user than this command, and the ids are not secret.
-func (s *signing) ask(ids []string) error {
+func (s *signing) requestWithdrawal(ids []string) error {
 	before, err := os.ReadFile(s.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

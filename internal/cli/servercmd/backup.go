@@ -16,16 +16,16 @@ import (
 	"freshet/internal/ops/backup"
 )
 
-// backupRun has the flags of one backup command.
-type backupRun struct {
-	dataDir, to string
-	withoutKeys bool
-	keep        int
-	out, tell   io.Writer // standard output for the result, standard error for progress
+// backupCommand has the flags of one backup command.
+type backupCommand struct {
+	dataDir, to   string
+	withoutKeys   bool
+	keep          int
+	out, progress io.Writer // standard output for the result, standard error for progress
 }
 
 func newBackup() *cobra.Command {
-	var b backupRun
+	var b backupCommand
 	cmd := &cobra.Command{
 		Use:   "backup DIRECTORY|-",
 		Short: "Back up a running server",
@@ -50,9 +50,9 @@ Run the command as the user of the server, or as root.`,
 
   # verify the newest backup
   freshet backup verify backups`,
-		Args: command.One("a directory, or - for a tar stream"),
+		Args: command.OneArg("a directory, or - for a tar stream"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b.to, b.out, b.tell = args[0], cmd.OutOrStdout(), cmd.ErrOrStderr()
+			b.to, b.out, b.progress = args[0], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if b.to == "-" && b.keep > 0 {
 				return command.Usagef(cmd, "--keep cannot be combined with a tar stream")
 			}
@@ -68,7 +68,7 @@ Run the command as the user of the server, or as root.`,
 	return cmd
 }
 
-func (b *backupRun) run(ctx context.Context) (err error) {
+func (b *backupCommand) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var folder *backup.Folder
@@ -78,7 +78,7 @@ func (b *backupRun) run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, folder.Close()) }()
 	}
-	server, err := adminsocket.Dial(ctx, b.dataDir, adminsocket.Request{Do: adminsocket.DoBackup})
+	server, err := adminsocket.Dial(ctx, b.dataDir, adminsocket.Request{Command: adminsocket.CommandBackup})
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (b *backupRun) run(ctx context.Context) (err error) {
 }
 
 // awaitStage waits until the server has staged a copy, and returns its path.
-func (b *backupRun) awaitStage(ctx context.Context, server *adminsocket.Conn) (string, error) {
+func (b *backupCommand) awaitStage(ctx context.Context, server *adminsocket.Conn) (string, error) {
 	for {
 		reply, err := server.Next()
 		if err != nil {
@@ -115,12 +115,12 @@ func (b *backupRun) awaitStage(ctx context.Context, server *adminsocket.Conn) (s
 			}
 			return filepath.Join(b.dataDir, reply.Staged), nil
 		}
-		_, _ = fmt.Fprintln(b.tell, reply.Progress)
+		_, _ = fmt.Fprintln(b.progress, reply.Progress)
 	}
 }
 
-func (b *backupRun) write(ctx context.Context, folder *backup.Folder, staged string) error {
-	opts := backup.Options{WithoutKeys: b.withoutKeys, Progress: reporter(b.tell, "written")}
+func (b *backupCommand) write(ctx context.Context, folder *backup.Folder, staged string) error {
+	opts := backup.Options{WithoutKeys: b.withoutKeys, Progress: reporter(b.progress, "written")}
 	if folder == nil {
 		return backup.WriteTar(ctx, staged, b.out, opts)
 	}
@@ -134,15 +134,15 @@ func (b *backupRun) write(ctx context.Context, folder *backup.Folder, staged str
 	if b.keep == 0 {
 		return nil
 	}
-	removed, err := folder.Keep(b.keep)
+	removed, err := folder.Prune(b.keep)
 	for _, name := range removed {
-		_, _ = fmt.Fprintln(b.tell, "removed", name)
+		_, _ = fmt.Fprintln(b.progress, "removed", name)
 	}
 	return err
 }
 
 // reporter returns a function that prints a progress line every five seconds and at the end.
-func reporter(tell io.Writer, done string) func(backup.Progress) {
+func reporter(w io.Writer, done string) func(backup.Progress) {
 	const pause = 5 * time.Second
 	last := time.Now()
 	return func(p backup.Progress) {
@@ -150,12 +150,12 @@ func reporter(tell io.Writer, done string) func(backup.Progress) {
 			return
 		}
 		last = time.Now()
-		_, _ = fmt.Fprintf(tell, "%s %d of %d files, %s of %s (%s of these linked)\n",
-			done, p.Files, p.AllFiles, bytesText(p.Bytes), bytesText(p.AllBytes), bytesText(p.Linked))
+		_, _ = fmt.Fprintf(w, "%s %d of %d files, %s of %s (%s of these linked)\n",
+			done, p.Files, p.AllFiles, formatBytes(p.Bytes), formatBytes(p.AllBytes), formatBytes(p.Linked))
 	}
 }
 
-func bytesText(n int64) string {
+func formatBytes(n int64) string {
 	const unit = 1024
 	value, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	for value >= unit && len(units) > 1 {
@@ -179,7 +179,7 @@ tar stream on standard input.`,
 
   # a tar file
   freshet backup verify freshet.tar`,
-		Args: command.One("a backup"),
+		Args: command.OneArg("a backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := backup.Verify(cmd.Context(), args[0], cmd.InOrStdin(), reporter(cmd.ErrOrStderr(), "read"))
 			if err != nil {
@@ -197,7 +197,7 @@ func describe(m *backup.Manifest) string {
 		keys = "without keys"
 	}
 	return fmt.Sprintf("%s, %d clusters, %d files, %s, %s", m.Created.Format(time.RFC3339), len(m.Clusters),
-		len(m.Files), bytesText(m.Size()), keys)
+		len(m.Files), formatBytes(m.Size()), keys)
 }
 
 func newBackupList() *cobra.Command {
@@ -212,7 +212,7 @@ func newBackupList() *cobra.Command {
 
   # count them
   freshet backup list backups | wc -l`,
-		Args: command.One("a directory"),
+		Args: command.OneArg("a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := backup.List(args[0])
 			if err != nil {

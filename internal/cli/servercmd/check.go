@@ -46,7 +46,7 @@ describes what to do.`,
 
   # with a configuration that sets other paths for keys or the audit log
   freshet check --config freshet.yaml`,
-		Args: command.AtMost(1),
+		Args: command.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(file)
 			if err != nil {

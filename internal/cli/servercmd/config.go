@@ -45,7 +45,7 @@ func newConfigCheck() *cobra.Command {
 			if len(args) == 0 {
 				return command.Usagef(cmd, "argument is missing: the file to check")
 			}
-			return command.AtMost(1)(cmd, args)
+			return command.MaxArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(args[0])
@@ -73,7 +73,7 @@ func newConfigPrint() *cobra.Command {
 
   # show the differences from the defaults
   diff <(freshet config print) <(freshet config print freshet.yaml) || true`,
-		Args: command.AtMost(1),
+		Args: command.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(append(args, "")[0])
 			if err != nil {

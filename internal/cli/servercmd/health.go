@@ -46,7 +46,7 @@ for container health checks.`,
 			if !cmd.Flags().Changed("server") {
 				o.server = "http://" + config.Default().HTTP
 				if local, err := contexts.Local(dataDirectory()); err == nil {
-					o.server, o.caFile = local.Server, cmp.Or(o.caFile, ownAuthority(dataDirectory()))
+					o.server, o.caFile = local.Server, cmp.Or(o.caFile, generatedAuthority(dataDirectory()))
 				}
 			}
 			base, err := url.Parse(o.server)
@@ -71,8 +71,8 @@ for container health checks.`,
 	return cmd
 }
 
-// maxAnswer limits a response in bytes, because the server may not be a Freshet server.
-const maxAnswer = 1 << 20
+// maxResponse limits a response in bytes, because the server may not be a Freshet server.
+const maxResponse = 1 << 20
 
 func checkHealth(ctx context.Context, client *http.Client, base *url.URL, verbose bool, out io.Writer) error {
 	target := base.JoinPath("readyz")
@@ -88,7 +88,7 @@ func checkHealth(ctx context.Context, client *http.Client, base *url.URL, verbos
 		return errs.Newf(errs.Unavailable, "%w", err)
 	}
 	defer func() { _ = response.Body.Close() }() // only read
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return errs.Newf(errs.Unavailable, "reading the response: %w", err)
 	}

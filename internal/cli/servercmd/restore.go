@@ -35,7 +35,7 @@ Run the command as the user of the server.`,
 
   # a backup without keys
   freshet restore keyless --data-dir restored-with-keys --encryption-key encryption.key`,
-		Args: command.One("a backup"),
+		Args: command.OneArg("a backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("data-dir") {
 				return command.Usagef(cmd, "--data-dir is missing; set the data directory to create")

@@ -40,14 +40,14 @@ reloads certificates and configuration.`,
 				if err != nil {
 					return nil, err
 				}
-				overlay(cmd, cfg, flags)
+				applyFlags(cmd, cfg, flags)
 				return cfg, cfg.Validate()
 			}
 			cfg, err := read()
 			if err != nil {
 				return err
 			}
-			return server.Run(cmd.Context(), cfg, read, cmd.OutOrStdout(), exports())
+			return server.Run(cmd.Context(), cfg, read, cmd.OutOrStdout(), shellExports())
 		},
 	}
 	f := cmd.Flags()
@@ -55,9 +55,9 @@ reloads certificates and configuration.`,
 	f.StringVar(&flags.DataDir, "data-dir", flags.DataDir, "data `directory`")
 	f.StringVar(&flags.HTTP, "http", flags.HTTP, "HTTP listen `address`, or off")
 	f.StringVar(&flags.HTTPS, "https", flags.HTTPS, "HTTPS listen `address`, or off")
-	f.StringVar(&flags.Stream.Plain, "stream", flags.Stream.Plain,
+	f.StringVar(&flags.Kafka.Plain, "stream", flags.Kafka.Plain,
 		"listen `address` of the Kafka protocol without TLS, auto or off")
-	f.StringVar(&flags.Stream.TLS, "stream-tls", flags.Stream.TLS,
+	f.StringVar(&flags.Kafka.TLS, "stream-tls", flags.Kafka.TLS,
 		"listen `address` of the Kafka protocol with TLS, auto or off")
 	f.StringVar(&flags.Ops, "ops", flags.Ops, "listen `address` of metrics and profiles, or off")
 	f.BoolVar(&flags.InsecureHTTP, "insecure-http", false, "allow HTTP on an address that other machines can reach")
@@ -66,15 +66,15 @@ reloads certificates and configuration.`,
 	return cmd
 }
 
-// overlay copies the flags that are set on the command line.
-func overlay(cmd *cobra.Command, cfg, flags *config.Config) {
+// applyFlags copies the flags that are set on the command line.
+func applyFlags(cmd *cobra.Command, cfg, flags *config.Config) {
 	for name, set := range map[string]func(){
 		"data-dir":      func() { cfg.DataDir = flags.DataDir },
 		"http":          func() { cfg.HTTP = flags.HTTP },
 		"https":         func() { cfg.HTTPS = flags.HTTPS },
 		"ops":           func() { cfg.Ops = flags.Ops },
-		"stream":        func() { cfg.Stream.Plain = flags.Stream.Plain },
-		"stream-tls":    func() { cfg.Stream.TLS = flags.Stream.TLS },
+		"stream":        func() { cfg.Kafka.Plain = flags.Kafka.Plain },
+		"stream-tls":    func() { cfg.Kafka.TLS = flags.Kafka.TLS },
 		"insecure-http": func() { cfg.InsecureHTTP = flags.InsecureHTTP },
 		"log-level":     func() { cfg.Log.Level = flags.Log.Level },
 		"log-format":    func() { cfg.Log.Format = flags.Log.Format },
@@ -85,9 +85,9 @@ func overlay(cmd *cobra.Command, cfg, flags *config.Config) {
 	}
 }
 
-// exports returns the variables that the operator must set so that commands use this server
+// shellExports returns the variables that the operator must set so that commands use this server
 // instead of the one in the current context.
-func exports() []string {
+func shellExports() []string {
 	file, err := contexts.Load(contexts.Path(os.Getenv))
 	if err != nil || file.Current == "" || file.Current == contexts.LocalName {
 		return nil // every command reports an invalid context file

@@ -34,13 +34,14 @@ type Server struct {
 	Formats func(dir string) (older bool, err error)
 	// Migrate copies the data directory of a single server into an ensemble.
 	Migrate func(ctx context.Context, from string, cfg *config.Config, report MigrateReport) error
-	// LookAtLog inspects the NATS servers of a configuration (doctorcmd.LookAtLog).
-	LookAtLog func(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error)
+	// InspectNATS inspects the NATS servers of a configuration (doctorcmd.InspectNATS).
+	InspectNATS func(ctx context.Context, cfg *config.Config) (description string, problems,
+		warnings []string, err error)
 }
 
 // Commands returns the commands of this package.
 func Commands(server Server) []*cobra.Command {
-	return command.InGroup(command.GroupServer,
+	return command.InSection(command.SectionServer,
 		command.Offline(newServe(server), newCheck(server), newConfig(), newHealth(),
 			newAdmin(server), newBackup(), newRestore(server), newMigrate(server), newVersion())...)
 }

@@ -12,21 +12,21 @@ import (
 // stepPrinter prints a line for each step of a long operation, and a progress line on a
 // terminal.
 type stepPrinter struct {
-	tell     io.Writer
+	w        io.Writer
 	progress *output.Progress
 	step     string
 	began    time.Time
 }
 
-func newSteps(tell io.Writer) *stepPrinter {
-	return &stepPrinter{tell: tell, progress: output.NewProgress(tell, os.Getenv)}
+func newSteps(w io.Writer) *stepPrinter {
+	return &stepPrinter{w: w, progress: output.NewProgress(w, os.Getenv)}
 }
 
 // Step implements MigrateReport and backup.Steps.
 func (p *stepPrinter) Step(text string) {
 	p.progress.Clear()
 	p.step, p.began = text, time.Now()
-	_, _ = fmt.Fprintln(p.tell, text)
+	_, _ = fmt.Fprintln(p.w, text)
 }
 
 // Progress implements MigrateReport and backup.Steps.
@@ -35,6 +35,6 @@ func (p *stepPrinter) Progress(done, total int64) {
 		return
 	}
 	left := time.Duration(float64(time.Since(p.began)) * float64(total-done) / float64(done))
-	p.progress.Printf("%s: %s of %s, %d %%, %s left", p.step, bytesText(done), bytesText(total), done*100/total,
+	p.progress.Printf("%s: %s of %s, %d %%, %s left", p.step, formatBytes(done), formatBytes(total), done*100/total,
 		left.Round(time.Second))
 }

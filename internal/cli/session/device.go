@@ -31,11 +31,11 @@ const (
 	maxWait         = time.Hour
 )
 
-// Offered reports whether a server supports signing in through a browser.
-func Offered(ctx context.Context, conn *client.Client) (bool, error) {
+// SupportsDevice reports whether a server supports signing in through a browser.
+func SupportsDevice(ctx context.Context, conn *client.Client) (bool, error) {
 	response, err := conn.Do(ctx, &client.Request{
 		Method: http.MethodGet, Path: "/.well-known/openid-configuration",
-		MaxResponse: maxAnswer,
+		MaxResponse: maxResponse,
 	})
 	if errors.Is(err, client.ErrNotFound) {
 		return false, nil
@@ -95,24 +95,24 @@ func Begin(ctx context.Context, server, ca string) (*Device, error) {
 // denied the sign-in, or the code expires.
 func (d *Device) Wait(ctx context.Context) (*Session, error) {
 	for time.Now().Add(d.interval).Before(d.ends) {
-		if err := pause(ctx, d.interval); err != nil {
+		if err := sleep(ctx, d.interval); err != nil {
 			return nil, err
 		}
-		err := d.session.ask(ctx,
+		err := d.session.requestTokens(ctx,
 			url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {d.code}})
 		if err == nil {
 			return &d.session, nil
 		}
-		if err := d.goOn(err); err != nil {
+		if err := d.pollAgain(err); err != nil {
 			return nil, err
 		}
 	}
-	return nil, errTimeUp()
+	return nil, errCodeExpired()
 }
 
-// goOn evaluates an error of the token endpoint. It returns nil if Wait must poll again, and
+// pollAgain evaluates an error of the token endpoint. It returns nil if Wait must poll again, and
 // increases the interval if necessary.
-func (d *Device) goOn(err error) error {
+func (d *Device) pollAgain(err error) error {
 	var refusal *client.Error
 	if !errors.As(err, &refusal) {
 		if errors.Is(err, client.ErrUnavailable) {
@@ -131,7 +131,7 @@ func (d *Device) goOn(err error) error {
 		return hint.Add(errs.New(errs.Denied, "sign-in was denied in the browser"),
 			"If this was a mistake, start again with 'freshet login'.")
 	case "expired_token":
-		return errTimeUp()
+		return errCodeExpired()
 	}
 	if errors.Is(err, client.ErrThrottled) || errors.Is(err, client.ErrUnavailable) {
 		d.interval = min(2*d.interval, maxInterval)
@@ -140,7 +140,7 @@ func (d *Device) goOn(err error) error {
 	return err
 }
 
-func errTimeUp() error {
+func errCodeExpired() error {
 	return hint.Add(errs.New(errs.Unauthenticated, "sign-in code expired before the sign-in was approved"),
 		"Start again with 'freshet login'.")
 }

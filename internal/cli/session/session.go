@@ -80,8 +80,8 @@ func Read(path string) (*Session, error) {
 
 const signInAgain = "Sign in again with 'freshet login'."
 
-// Keep writes a new session, and returns the session that it replaces, or nil.
-func Keep(ctx context.Context, path string, s *Session) (before *Session, err error) {
+// Store writes a new session, and returns the session that it replaces, or nil.
+func Store(ctx context.Context, path string, s *Session) (before *Session, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -105,8 +105,8 @@ func (s *Session) write(path string) error {
 	return contexts.WritePrivate(path, text)
 }
 
-// lockPause is the interval at which a lock held by another process is retried.
-const lockPause = 10 * time.Millisecond
+// lockRetryInterval is the interval at which a lock held by another process is retried.
+const lockRetryInterval = 10 * time.Millisecond
 
 // lock waits until no other process renews the session. The lock file is never removed:
 // otherwise two processes could hold locks on two files of the same name.
@@ -126,13 +126,13 @@ func lock(ctx context.Context, path string) (unlock func() error, err error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return nil, errors.Join(fmt.Errorf("locking the session: %w", err), file.Close())
 		}
-		if err := pause(ctx, lockPause); err != nil {
+		if err := sleep(ctx, lockRetryInterval); err != nil {
 			return nil, errors.Join(err, file.Close())
 		}
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -148,16 +148,16 @@ const grantRefresh = "refresh_token"
 // clientID is the OAuth client id of the command line.
 const clientID = "freshet-cli"
 
-// answer is a response of the token endpoint.
-type answer struct {
+// tokenResponse is a response of the token endpoint.
+type tokenResponse struct {
 	AccessToken      string `json:"access_token"`
 	ExpiresIn        int64  `json:"expires_in"`
 	RefreshToken     string `json:"refresh_token"`
 	RefreshExpiresIn int64  `json:"refresh_token_expires_in"`
 }
 
-// maxAnswer limits the size of a response in bytes.
-const maxAnswer = 1 << 20
+// maxResponse limits the size of a response in bytes.
+const maxResponse = 1 << 20
 
 // post sends a form to the session's server. If repeatable is set, it retries a request
 // without a response.
@@ -176,7 +176,7 @@ func (s *Session) post(ctx context.Context, path string, form url.Values, repeat
 	defer conn.Close()
 	form.Set("client_id", clientID)
 	return conn.Do(ctx, &client.Request{
-		Method: http.MethodPost, Path: path, Body: []byte(form.Encode()), MaxResponse: maxAnswer,
+		Method: http.MethodPost, Path: path, Body: []byte(form.Encode()), MaxResponse: maxResponse,
 		Idempotent: repeatable,
 		Header:     http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
 	})
@@ -190,15 +190,15 @@ const (
 	maxAttempts  = 4
 )
 
-// ask sends a request to the token endpoint, and stores the tokens of the response in s.
-func (s *Session) ask(ctx context.Context, form url.Values) error {
-	asked := time.Now()
+// requestTokens sends a request to the token endpoint, and stores the tokens of the response in s.
+func (s *Session) requestTokens(ctx context.Context, form url.Values) error {
+	requested := time.Now()
 	// Only a refresh can be retried: a lost response consumes other grants.
 	response, err := s.post(ctx, "/oauth/token", form, form.Get("grant_type") == grantRefresh)
 	if err != nil {
 		return err
 	}
-	var got answer
+	var got tokenResponse
 	if err := response.JSON(&got); err != nil {
 		return err
 	}
@@ -206,10 +206,10 @@ func (s *Session) ask(ctx context.Context, form url.Values) error {
 		return errs.Newf(errs.Invalid, "token endpoint of %s returned no token", s.Server)
 	}
 	life := time.Duration(max(got.ExpiresIn, 1)) * time.Second
-	s.AccessToken, s.RefreshToken, s.Expiry = got.AccessToken, got.RefreshToken, asked.Add(life)
+	s.AccessToken, s.RefreshToken, s.Expiry = got.AccessToken, got.RefreshToken, requested.Add(life)
 	s.RenewAt = s.Expiry.Add(-min(life/2, time.Minute))
 	if got.RefreshExpiresIn > 0 {
-		s.Ends = asked.Add(time.Duration(got.RefreshExpiresIn) * time.Second).Truncate(time.Second)
+		s.Ends = requested.Add(time.Duration(got.RefreshExpiresIn) * time.Second).Truncate(time.Second)
 	}
 	return nil
 }

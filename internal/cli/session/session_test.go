@@ -25,20 +25,20 @@ import (
 type issuer struct {
 	mu      sync.Mutex // protects the fields below
 	renewed int
-	over    bool
+	ended   bool
 }
 
 func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.over || r.FormValue("refresh_token") != fmt.Sprintf("r%d", i.renewed) {
-		i.over = true
+	if i.ended || r.FormValue("refresh_token") != fmt.Sprintf("r%d", i.renewed) {
+		i.ended = true
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"error":"invalid_grant","error_description":"over"}`)
 		return
 	}
 	i.renewed++
-	_ = json.NewEncoder(w).Encode(answer{
+	_ = json.NewEncoder(w).Encode(tokenResponse{
 		AccessToken: fmt.Sprintf("a%d", i.renewed), ExpiresIn: 600,
 		RefreshToken: fmt.Sprintf("r%d", i.renewed), RefreshExpiresIn: 3600,
 	})
@@ -52,7 +52,7 @@ func TestManyRenewOneSession(t *testing.T) {
 	server := httptest.NewServer(i)
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "credentials", "ann")
-	if _, err := Keep(t.Context(), path,
+	if _, err := Store(t.Context(), path,
 		&Session{Server: server.URL, Principal: "user:ann", RefreshToken: "r0"}); err != nil {
 		t.Fatal(err)
 	}
@@ -75,13 +75,13 @@ func TestManyRenewOneSession(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if i.over || i.renewed < 2 {
-		t.Errorf("renewed %d times, session ended: %v; want several renewals and a live session", i.renewed, i.over)
+	if i.ended || i.renewed < 2 {
+		t.Errorf("renewed %d times, session ended: %v; want several renewals and a live session", i.renewed, i.ended)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: got %v, %v; want mode 0600", info, err)
 	}
-	i.over = true
+	i.ended = true
 	source, _ := Source(path).(client.Invalidator)
 	token, err := source.Token(t.Context())
 	if err != nil {
@@ -94,47 +94,47 @@ func TestManyRenewOneSession(t *testing.T) {
 	}
 }
 
-// TestALostAnswerDoesNotEndTheSession checks that a renewal without a response is retried
+// TestALostResponseDoesNotEndTheSession checks that a renewal without a response is retried
 // with the same refresh token.
-func TestALostAnswerDoesNotEndTheSession(t *testing.T) {
+func TestALostResponseDoesNotEndTheSession(t *testing.T) {
 	t.Parallel()
-	var asked []string
+	var requested []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.FormValue("refresh_token"))
-		if len(asked) < 3 {
+		requested = append(requested, r.FormValue("refresh_token"))
+		if len(requested) < 3 {
 			panic(http.ErrAbortHandler) // the connection breaks
 		}
-		_ = json.NewEncoder(w).Encode(answer{
+		_ = json.NewEncoder(w).Encode(tokenResponse{
 			AccessToken: "a1", ExpiresIn: 600, RefreshToken: "r1",
 			RefreshExpiresIn: 3600,
 		})
 	}))
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "credentials", "ann")
-	if _, err := Keep(t.Context(), path,
+	if _, err := Store(t.Context(), path,
 		&Session{Server: server.URL, Principal: "user:ann", RefreshToken: "r0"}); err != nil {
 		t.Fatal(err)
 	}
 	token, err := Source(path).Token(t.Context())
-	if err != nil || token.Value != "a1" || fmt.Sprint(asked) != "[r0 r0 r0]" {
-		t.Errorf("got %q, %v after requests with %v; want a1 after three times r0", token.Value, err, asked)
+	if err != nil || token.Value != "a1" || fmt.Sprint(requested) != "[r0 r0 r0]" {
+		t.Errorf("got %q, %v after requests with %v; want a1 after three times r0", token.Value, err, requested)
 	}
-	if kept, err := Read(path); err != nil || kept.RefreshToken != "r1" {
-		t.Errorf("stored %v, %v; want the next refresh token", kept, err)
+	if stored, err := Read(path); err != nil || stored.RefreshToken != "r1" {
+		t.Errorf("stored %v, %v; want the next refresh token", stored, err)
 	}
 }
 
-// script responds to each request with the next of its answers, and records the times of
+// scriptedTransport responds to each request with the next of its answers, and records the times of
 // the requests.
-type script struct {
-	answers []string
-	asked   []time.Duration
-	begun   time.Time
+type scriptedTransport struct {
+	responses    []string
+	requestTimes []time.Duration
+	started      time.Time
 }
 
-func (s *script) RoundTrip(*http.Request) (*http.Response, error) {
-	s.asked = append(s.asked, time.Since(s.begun))
-	text := s.answers[min(len(s.asked), len(s.answers))-1]
+func (s *scriptedTransport) RoundTrip(*http.Request) (*http.Response, error) {
+	s.requestTimes = append(s.requestTimes, time.Since(s.started))
+	text := s.responses[min(len(s.requestTimes), len(s.responses))-1]
 	if text == "" {
 		return nil, io.ErrUnexpectedEOF
 	}
@@ -145,8 +145,8 @@ func (s *script) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
-// TestWaitAsTheServerSays checks the polling interval, and the responses that end polling.
-func TestWaitAsTheServerSays(t *testing.T) {
+// TestWaitPollingInterval checks the polling interval, and the responses that end polling.
+func TestWaitPollingInterval(t *testing.T) {
 	t.Parallel()
 	const tokens = `{"access_token":"a","refresh_token":"r","expires_in":600,"refresh_token_expires_in":60}`
 	for name, tc := range map[string]struct {
@@ -167,15 +167,15 @@ func TestWaitAsTheServerSays(t *testing.T) {
 		"used": {[]string{"invalid_grant"}, "[5s]", "invalid_grant"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{answers: tc.answers, begun: time.Now()}
+			s := &scriptedTransport{responses: tc.answers, started: time.Now()}
 			d := &Device{
 				code: "c", interval: 5 * time.Second, ends: time.Now().Add(time.Minute),
 				session: Session{Server: "http://x", transport: s},
 			}
 			got, err := d.Wait(t.Context())
-			if fmt.Sprint(s.asked) != tc.asked || (err == nil) != (tc.err == "") || err != nil &&
+			if fmt.Sprint(s.requestTimes) != tc.asked || (err == nil) != (tc.err == "") || err != nil &&
 				!strings.Contains(err.Error(), tc.err) {
-				t.Errorf("%s: requests after %v, %v; want %s, %q", name, s.asked, err, tc.asked, tc.err)
+				t.Errorf("%s: requests after %v, %v; want %s, %q", name, s.requestTimes, err, tc.asked, tc.err)
 			}
 			if err == nil && (got.AccessToken != "a" || got.RefreshToken != "r" || got.Ends.IsZero()) {
 				t.Errorf("%s: got %v without its tokens", name, got)
@@ -184,9 +184,9 @@ func TestWaitAsTheServerSays(t *testing.T) {
 	}
 }
 
-// TestBeginTakesNoOtherPage checks that Begin accepts only http and https pages, because the
+// TestBeginRejectsOtherPages checks that Begin accepts only http and https pages, because the
 // page may be opened in a browser.
-func TestBeginTakesNoOtherPage(t *testing.T) {
+func TestBeginRejectsOtherPages(t *testing.T) {
 	t.Parallel()
 	for page, want := range map[string]bool{
 		"https://x/oauth/device": true, "file:///etc/passwd": false,

@@ -18,10 +18,10 @@ type source struct {
 
 	// mu protects the fields below. It is held while the session is renewed, because all
 	// callers need the result.
-	mu      sync.Mutex
-	token   client.Token
-	renewAt time.Time
-	refused string // an access token that the server has rejected
+	mu       sync.Mutex
+	token    client.Token
+	renewAt  time.Time
+	rejected string // an access token that the server has rejected
 }
 
 // Source returns the token source of a session file. The file also stores the access token,
@@ -35,16 +35,16 @@ func (s *source) Token(ctx context.Context) (client.Token, error) {
 	if s.token.Value != "" && time.Now().Before(s.renewAt) {
 		return s.token, nil
 	}
-	kept, err := Read(s.path)
+	stored, err := Read(s.path)
 	if err != nil {
 		return client.Token{}, err
 	}
-	if !s.good(kept) {
-		if kept, err = s.renew(ctx); err != nil {
+	if !s.usable(stored) {
+		if stored, err = s.renew(ctx); err != nil {
 			return client.Token{}, err
 		}
 	}
-	s.token, s.renewAt = client.Token{Value: kept.AccessToken, Expiry: kept.Expiry}, kept.RenewAt
+	s.token, s.renewAt = client.Token{Value: stored.AccessToken, Expiry: stored.Expiry}, stored.RenewAt
 	return s.token, nil
 }
 
@@ -52,39 +52,39 @@ func (s *source) Token(ctx context.Context) (client.Token, error) {
 func (s *source) Invalidate(refused client.Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused = refused.Value
+	s.rejected = refused.Value
 	if s.token.Value == refused.Value {
 		s.token = client.Token{}
 	}
 }
 
-func (s *source) good(kept *Session) bool {
-	return kept.AccessToken != "" && kept.AccessToken != s.refused && time.Now().Before(kept.RenewAt)
+func (s *source) usable(stored *Session) bool {
+	return stored.AccessToken != "" && stored.AccessToken != s.rejected && time.Now().Before(stored.RenewAt)
 }
 
 // renew renews the session, unless another process has renewed it in the meantime.
-func (s *source) renew(ctx context.Context) (kept *Session, err error) {
+func (s *source) renew(ctx context.Context) (stored *Session, err error) {
 	unlock, err := lock(ctx, s.path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if kept, err = Read(s.path); err != nil || s.good(kept) {
-		return kept, err
+	if stored, err = Read(s.path); err != nil || s.usable(stored) {
+		return stored, err
 	}
 	// An interrupt must not lose the new refresh token, so the request is not canceled. It
 	// has its own timeout.
-	before := *kept
-	err = kept.ask(context.WithoutCancel(ctx),
-		url.Values{"grant_type": {grantRefresh}, "refresh_token": {kept.RefreshToken}})
+	before := *stored
+	err = stored.requestTokens(context.WithoutCancel(ctx),
+		url.Values{"grant_type": {grantRefresh}, "refresh_token": {stored.RefreshToken}})
 	var refusal *client.Error
 	switch {
 	case err == nil:
-		return kept, kept.write(s.path)
+		return stored, stored.write(s.path)
 	case errors.As(err, &refusal) && refusal.Reason == "invalid_grant":
 		return nil, hint.Add(errs.Newf(errs.Unauthenticated, "session of %s on %s has ended", before.Principal,
 			before.Server), signInAgain)
-	case errors.Is(err, client.ErrUnavailable) && before.AccessToken != s.refused && time.Now().Before(before.Expiry):
+	case errors.Is(err, client.ErrUnavailable) && before.AccessToken != s.rejected && time.Now().Before(before.Expiry):
 		return &before, nil // the old access token is still valid for some seconds
 	}
 	return nil, err

@@ -27,9 +27,9 @@ func Directory(getenv func(string) string) string {
 	return filepath.Join(getenv("HOME"), ".cache", "freshet", "tokens")
 }
 
-// early is the time before its expiry from which on a cached token is not used, because
+// expiryMargin is the time before its expiry from which on a cached token is not used, because
 // kubectl and other programs use a token for a while after they got it.
-const early = time.Minute
+const expiryMargin = time.Minute
 
 // source is a TokenSource with a cache file.
 type source struct {
@@ -53,10 +53,10 @@ func New(from client.TokenSource, directory string, key ...string) client.TokenS
 // Token returns the cached token if it is valid, else a new one. It ignores a cache that
 // cannot be read or written.
 func (s *source) Token(ctx context.Context) (client.Token, error) {
-	var kept entry
-	if text, err := os.ReadFile(s.path); err == nil && json.Unmarshal(text, &kept) == nil && kept.Token != "" &&
-		time.Now().Add(early).Before(kept.Expiry) {
-		return client.Token{Value: kept.Token, Expiry: kept.Expiry}, nil
+	var cached entry
+	if text, err := os.ReadFile(s.path); err == nil && json.Unmarshal(text, &cached) == nil && cached.Token != "" &&
+		time.Now().Add(expiryMargin).Before(cached.Expiry) {
+		return client.Token{Value: cached.Token, Expiry: cached.Expiry}, nil
 	}
 	token, err := s.from.Token(ctx)
 	if err != nil || token.Expiry.IsZero() {

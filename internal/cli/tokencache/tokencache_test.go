@@ -14,16 +14,16 @@ import (
 
 // endpoint is a TokenSource that counts its calls.
 type endpoint struct {
-	asked int
+	calls int
 	life  time.Duration
 }
 
 func (e *endpoint) Token(context.Context) (client.Token, error) {
-	e.asked++
-	return client.Token{Value: fmt.Sprintf("t%d", e.asked), Expiry: time.Now().Add(e.life)}, nil
+	e.calls++
+	return client.Token{Value: fmt.Sprintf("t%d", e.calls), Expiry: time.Now().Add(e.life)}, nil
 }
 
-func TestTokensAreKept(t *testing.T) {
+func TestTokensAreCached(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "tokens")
 	e := &endpoint{life: time.Hour}
@@ -67,13 +67,13 @@ func TestTokensAreKept(t *testing.T) {
 	}
 }
 
-func TestTokensThatEndAreNotHandedOut(t *testing.T) {
+func TestExpiringTokensAreNotUsed(t *testing.T) {
 	t.Parallel()
 	e := &endpoint{life: 30 * time.Second}
 	dir := t.TempDir()
 	for want := 1; want <= 2; want++ {
-		if _, err := tokencache.New(e, dir, "k").Token(t.Context()); err != nil || e.asked != want {
-			t.Errorf("requested %d times, %v; want %d", e.asked, err, want)
+		if _, err := tokencache.New(e, dir, "k").Token(t.Context()); err != nil || e.calls != want {
+			t.Errorf("requested %d times, %v; want %d", e.calls, err, want)
 		}
 	}
 	// A cache that cannot be written is ignored.

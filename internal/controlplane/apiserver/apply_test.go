@@ -22,12 +22,12 @@ func TestTypedApply(t *testing.T) {
 	one := apply.MessagingCluster("c", "acme").WithSpec(apply.MessagingClusterSpec().
 		WithInstanceName("i").WithLocation("local").WithBroker(apply.Broker().WithReplicas(3)).
 		WithConfig(apply.ClusterConfig().WithCustom(map[string]string{"a": "1"})))
-	made, err := clusters.Apply(t.Context(), one, metav1.ApplyOptions{FieldManager: "one"})
+	created, err := clusters.Apply(t.Context(), one, metav1.ApplyOptions{FieldManager: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *made.Spec.Broker.Replicas != 3 || made.Spec.ReleaseChannel != "rapid" {
-		t.Errorf("applied spec: got %+v, want 3 brokers and channel rapid", made.Spec)
+	if *created.Spec.Broker.Replicas != 3 || created.Spec.ReleaseChannel != "rapid" {
+		t.Errorf("applied spec: got %+v, want 3 brokers and channel rapid", created.Spec)
 	}
 
 	two := apply.MessagingCluster("c", "acme").WithSpec(apply.MessagingClusterSpec().
@@ -62,7 +62,7 @@ func TestTypedApplyOfStatus(t *testing.T) {
 	t.Parallel()
 	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
-	c.make(t, "ann")
+	c.createUsers(t, "ann")
 	users := c.binary.CloudV1alpha1().Users("acme")
 	for manager, kind := range map[string]string{"one": "Ready", "two": "Known"} {
 		status := apply.User("ann", "acme").WithStatus(apply.UserStatus().

@@ -13,8 +13,8 @@ import (
 // Sealer encrypts data and authenticates associated data: Open fails if the associated data differs
 // from that of Seal.
 type Sealer interface {
-	Seal(plaintext, place []byte) ([]byte, error)
-	Open(sealed, place []byte) ([]byte, error)
+	Seal(plaintext, associatedData []byte) ([]byte, error)
+	Open(sealed, associatedData []byte) ([]byte, error)
 	// Stale reports whether the data should be encrypted again with a newer key.
 	Stale(sealed []byte) bool
 }
@@ -32,15 +32,17 @@ type atRest struct {
 // TransformerForResource implements value.ResourceTransformers.
 func (a atRest) TransformerForResource(resource schema.GroupResource) value.Transformer {
 	if a.kinds.info(resource.Resource).Secret {
-		return sealing{a.sealer}
+		return sealingTransformer{a.sealer}
 	}
-	return unsealed{}
+	return identityTransformer{}
 }
 
-// sealing binds each value to its key, so that values cannot be swapped in etcd.
-type sealing struct{ sealer Sealer }
+// sealingTransformer binds each value to its key, so that values cannot be swapped in etcd.
+type sealingTransformer struct{ sealer Sealer }
 
-func (s sealing) TransformFromStorage(_ context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
+func (s sealingTransformer) TransformFromStorage(_ context.Context, data []byte,
+	dataCtx value.Context,
+) ([]byte, bool, error) {
 	plain, err := s.sealer.Open(data, dataCtx.AuthenticatedData())
 	if err != nil {
 		return nil, false, fmt.Errorf("decrypting a resource: %w", err)
@@ -48,16 +50,16 @@ func (s sealing) TransformFromStorage(_ context.Context, data []byte, dataCtx va
 	return plain, s.sealer.Stale(data), nil
 }
 
-func (s sealing) TransformToStorage(_ context.Context, data []byte, dataCtx value.Context) ([]byte, error) {
+func (s sealingTransformer) TransformToStorage(_ context.Context, data []byte, dataCtx value.Context) ([]byte, error) {
 	return s.sealer.Seal(data, dataCtx.AuthenticatedData())
 }
 
-type unsealed struct{}
+type identityTransformer struct{}
 
-func (unsealed) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
+func (identityTransformer) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
 	return data, false, nil
 }
 
-func (unsealed) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
+func (identityTransformer) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
 	return data, nil
 }

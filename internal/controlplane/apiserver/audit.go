@@ -63,8 +63,8 @@ func (n *auditNotes) byService() bool {
 	return n.service
 }
 
-// noteDecision records the decision of the handler chain's authorizer.
-func (n *auditNotes) noteDecision(a authorizer.Attributes, permission access.Permission, scope access.Scope,
+// recordDecision records the decision of the handler chain's authorizer.
+func (n *auditNotes) recordDecision(a authorizer.Attributes, permission access.Permission, scope access.Scope,
 	decision access.Decision,
 ) {
 	n.mu.Lock()
@@ -76,8 +76,8 @@ func (n *auditNotes) noteDecision(a authorizer.Attributes, permission access.Per
 	n.permission, n.scope, n.decision = permission, scope, decision
 }
 
-// noteObject records the object and the decision about it.
-func (n *auditNotes) noteObject(name string, permission access.Permission, scope access.Scope,
+// recordObject records the object and the decision about it.
+func (n *auditNotes) recordObject(name string, permission access.Permission, scope access.Scope,
 	decision access.Decision,
 ) {
 	n.mu.Lock()
@@ -109,7 +109,8 @@ func audited(info *request.RequestInfo, r *http.Request, status int) bool {
 func (n *auditNotes) record(kinds kinds, info *request.RequestInfo, r *http.Request, status int) audit.Record {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := pipeline.Record(r, "resources", n.principal, pipeline.Asked{Permission: n.permission, Decision: n.decision},
+	out := pipeline.Record(r, "resources", n.principal,
+		pipeline.Authorization{Permission: n.permission, Decision: n.decision},
 		status)
 	out.Verb, out.Resource, out.Organization = info.Verb, info.Resource, info.Namespace
 	if info.Subresource != "" {
@@ -118,13 +119,13 @@ func (n *auditNotes) record(kinds kinds, info *request.RequestInfo, r *http.Requ
 	if !info.IsResourceRequest {
 		out.Resource = kinds.route(info.Path)
 	}
-	out.Scope = n.where(info)
+	out.Scope = n.scopeText(info)
 	return out
 }
 
-// where returns the scope of the object of a call. It appends the name of objects whose kind has no
+// scopeText returns the scope of the object of a call. It appends the name of objects whose kind has no
 // scope of its own.
-func (n *auditNotes) where(info *request.RequestInfo) string {
+func (n *auditNotes) scopeText(info *request.RequestInfo) string {
 	scope := n.scope
 	if scope == (access.Scope{}) {
 		if info.Namespace == "" {

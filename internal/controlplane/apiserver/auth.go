@@ -22,10 +22,10 @@ import (
 // Authorizer decides what a principal may do; access.Policy implements it. The error of Authorize
 // names the missing permission.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+	Authorize(ctx context.Context, principal *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
-	Filter(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
-	Rules(who *identity.Principal, scope access.Scope) []access.Rule
+	Filter(principal *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
+	Rules(principal *identity.Principal, scope access.Scope) []access.Rule
 }
 
 // publicPaths need no token. The health paths also have one page per check below them.
@@ -52,7 +52,7 @@ func authentication(from pipeline.Authenticator, audiences []string) authenticat
 				return &authenticator.Response{User: caller.Caller{Principal: principal}}, true, nil
 			}
 			if !isPublic(r.URL.Path) {
-				noteFailure(r.Context(), err)
+				recordFailure(r.Context(), err)
 				return nil, false, err
 			}
 		}
@@ -78,7 +78,7 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 	if !a.IsResourceRequest() {
 		return p.authorizePath(a)
 	}
-	who, ok := a.GetUser().(caller.Caller)
+	principal, ok := a.GetUser().(caller.Caller)
 	if !ok {
 		return authorizer.DecisionDeny, "anonymous callers may not use the API", nil
 	}
@@ -90,14 +90,14 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 		return authorizer.DecisionAllow, "", nil
 	}
 	if isNamespace(a) || isEvent(a) || isQuota(a) {
-		reason := authorizeNamespace(who, a)
+		reason := authorizeNamespace(principal, a)
 		switch {
 		case isEvent(a):
-			reason = authorizeEvent(who, a)
+			reason = authorizeEvent(principal, a)
 		case isQuota(a):
-			reason = authorizeQuota(who, a)
+			reason = authorizeQuota(principal, a)
 		}
-		auditNotesOf(ctx).noteDecision(a, permission, access.Scope{Organization: a.GetNamespace()},
+		auditNotesOf(ctx).recordDecision(a, permission, access.Scope{Organization: a.GetNamespace()},
 			access.Decision{Allowed: reason == ""})
 		if reason != "" {
 			return authorizer.DecisionDeny, reason, nil
@@ -108,8 +108,8 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 		return authorizer.DecisionDeny, "group " + a.GetAPIGroup() + " is not served", nil
 	}
 	scope := p.kinds.scopeOf(a)
-	decision, err := p.decide(ctx, who, a, permission, scope)
-	auditNotesOf(ctx).noteDecision(a, permission, scope, decision)
+	decision, err := p.decide(ctx, principal, a, permission, scope)
+	auditNotesOf(ctx).recordDecision(a, permission, scope, decision)
 	if err != nil {
 		return authorizer.DecisionDeny, err.Error(), nil //nolint:nilerr // a denial is a decision, not a fault
 	}
@@ -118,46 +118,48 @@ func (p policy) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 
 // decide rejects callers without any permission for the path. A caller whose permissions cover only
 // part of it passes, and objects.go checks every object.
-func (p policy) decide(ctx context.Context, who caller.Caller, a authorizer.Attributes, permission access.Permission,
+func (p policy) decide(ctx context.Context, principal caller.Caller, a authorizer.Attributes,
+	permission access.Permission,
 	scope access.Scope,
 ) (access.Decision, error) {
-	if reason := p.forbid(who, a); reason != "" {
+	if reason := p.forbid(principal, a); reason != "" {
 		return access.Decision{}, errors.New(reason)
 	}
 	if p.kinds.info(a.GetResource()).ClusterScoped {
 		return access.Decision{Allowed: true}, nil // every caller may read predefined roles
 	}
-	filter := p.authorizer.Filter(who.Principal, permission, scope)
+	filter := p.authorizer.Filter(principal.Principal, permission, scope)
 	if !filter.None() {
 		return filter.Decision(), nil
 	}
-	decision, err := p.authorizer.Authorize(ctx, who.Principal, permission, scope)
-	if err != nil && (mayBeOwnKey(who, a) || rotatesItself(who, a)) {
+	decision, err := p.authorizer.Authorize(ctx, principal.Principal, permission, scope)
+	if err != nil && (mayBeOwnKey(principal, a) || rotatesItself(principal, a)) {
 		return decision, nil // the key contains its account, and rotation checks the secret, so both decide later
 	}
 	return decision, err
 }
 
 // rotatesItself reports whether an account rotates its own credentials.
-func rotatesItself(who caller.Caller, a authorizer.Attributes) bool {
+func rotatesItself(principal caller.Caller, a authorizer.Attributes) bool {
 	return a.GetResource() == "serviceaccounts" && a.GetSubresource() == "rotate" && a.GetVerb() == "create" &&
-		a.GetName() == who.ServiceAccount && who.ServiceAccount != "" && who.Organization == a.GetNamespace()
+		a.GetName() == principal.ServiceAccount && principal.ServiceAccount != "" &&
+		principal.Organization == a.GetNamespace()
 }
 
-func mayBeOwnKey(who caller.Caller, a authorizer.Attributes) bool {
+func mayBeOwnKey(principal caller.Caller, a authorizer.Attributes) bool {
 	return a.GetResource() == "apikeys" && a.GetVerb() == "get" && a.GetName() != "" &&
-		who.ServiceAccount != "" && who.Organization == a.GetNamespace()
+		principal.ServiceAccount != "" && principal.Organization == a.GetNamespace()
 }
 
 // forbid returns a reason to reject the call that holds for every role, or "".
-func (p policy) forbid(who caller.Caller, a authorizer.Attributes) string {
+func (p policy) forbid(principal caller.Caller, a authorizer.Attributes) string {
 	writes := !a.IsReadOnly()
 	switch {
 	case writes && p.kinds.info(a.GetResource()).ReadOnly:
 		return a.GetResource() + " are created by the service and cannot be changed"
-	case writes && a.GetSubresource() == "status" && !who.System:
+	case writes && a.GetSubresource() == "status" && !principal.System:
 		return "status is written by the service only"
-	case a.GetNamespace() == "" && !p.kinds.info(a.GetResource()).ClusterScoped && !who.System:
+	case a.GetNamespace() == "" && !p.kinds.info(a.GetResource()).ClusterScoped && !principal.System:
 		return "only a system administrator may access all organizations; put one into the path: " +
 			"/namespaces/{organization}/" + a.GetResource()
 	}

@@ -34,7 +34,7 @@ type failure struct{ err error }
 
 type failureKey struct{}
 
-func noteFailure(ctx context.Context, err error) {
+func recordFailure(ctx context.Context, err error) {
 	if f, ok := ctx.Value(failureKey{}).(*failure); ok {
 		f.err = err
 	}

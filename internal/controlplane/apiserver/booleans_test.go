@@ -28,8 +28,8 @@ func TestBooleansAreBooleans(t *testing.T) {
 	a.get(k.plural+"/ann").want(http.StatusOK).has("metadata.deletionTimestamp", "<nil>")
 }
 
-// TestListedItemsSayWhatTheyAre checks docs/spec/resources.md#r16: items have kind and apiVersion.
-func TestListedItemsSayWhatTheyAre(t *testing.T) {
+// TestListedItemsHaveAKind checks docs/spec/resources.md#r16: items have kind and apiVersion.
+func TestListedItemsHaveAKind(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	for _, k := range kinds {

@@ -36,16 +36,16 @@ func TestAttackBudgetByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const objects, bytes, callers, each = 20, 64 << 10, 20, 10
 	a := startWith(t, kindstest.Options{Budget: budget.Limits{Objects: objects, Bytes: bytes}})
-	var made, refused atomic.Int64
-	var group sync.WaitGroup
+	var created, refused atomic.Int64
+	var calls sync.WaitGroup
 	for c := range callers {
-		group.Go(func() {
+		calls.Go(func() {
 			for i := range each {
 				name := fmt.Sprintf("u-%d-%d", c, i)
 				answer := a.post("users", padded(name, 10))
 				switch answer.code {
 				case http.StatusCreated:
-					made.Add(1)
+					created.Add(1)
 					// A created object tries to grow.
 					if grown := a.put("users/"+name, padded(name, 8<<10)); grown.code != http.StatusOK &&
 						grown.code != http.StatusForbidden {
@@ -62,16 +62,17 @@ func TestAttackBudgetByManyAtOnce(t *testing.T) {
 			}
 		})
 	}
-	group.Wait()
+	calls.Wait()
 	used := a.server.Usage()["acme"]
 	past := 0
-	if made.Load() > objects || used.Objects > objects || used.Bytes > bytes {
+	if created.Load() > objects || used.Objects > objects || used.Bytes > bytes {
 		past = 1
 	}
-	if n := int64(len(a.get("users").names())); n != used.Objects || n != made.Load() {
-		t.Errorf("got %d counted, %d created and %d stored objects, want equal numbers", used.Objects, made.Load(), n)
+	if n := int64(len(a.get("users").names())); n != used.Objects || n != created.Load() {
+		t.Errorf("got %d counted, %d created and %d stored objects, want equal numbers", used.Objects,
+			created.Load(), n)
 	}
-	t.Logf("created %d, rejected %d, used %+v", made.Load(), refused.Load(), used)
+	t.Logf("created %d, rejected %d, used %+v", created.Load(), refused.Load(), used)
 	tally.Attack(t, "budget of an organization, by concurrent writes", callers*each, past)
 
 	a.server.Restart()
@@ -83,12 +84,12 @@ func TestAttackBudgetByManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestBudgetIsGivenBack checks that deletions and smaller objects free budget immediately, and that
+// TestBudgetIsReleased checks that deletions and smaller objects free budget immediately, and that
 // each organization has its own budget.
-func TestBudgetIsGivenBack(t *testing.T) {
+func TestBudgetIsReleased(t *testing.T) {
 	t.Parallel()
 	a := startWith(t, kindstest.Options{Budget: budget.Limits{Objects: 2}})
-	const elsewhere = group + "/namespaces/other/rolebindings"
+	const elsewhere = apiPath + "/namespaces/other/rolebindings"
 	binding := find("RoleBinding").object
 	a.post("rolebindings", binding("one")).want(http.StatusCreated)
 	a.post("rolebindings", binding("two")).want(http.StatusCreated)

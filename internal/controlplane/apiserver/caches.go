@@ -16,8 +16,8 @@ const cachesPoll = 10 * time.Millisecond
 type cached interface{ ReadinessCheck() error }
 
 // cachesOf returns the caches of the kinds and of the core resources.
-func cachesOf(storages map[string]rest.Storage, beside core) []cached {
-	caches := []cached{beside.organizations, beside.events}
+func cachesOf(storages map[string]rest.Storage, coreResources core) []cached {
+	caches := []cached{coreResources.organizations, coreResources.events}
 	for _, storage := range storages {
 		if c, ok := storage.(cached); ok {
 			caches = append(caches, c)

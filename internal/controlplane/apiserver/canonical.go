@@ -13,19 +13,19 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// canonical rewrites the values of an apply in the form in which they are stored and read:
+// canonicalApply rewrites the values of an apply in the form in which they are stored and read:
 // quantities (1.6Gi is 1717986918400m), durations (3h is 3h0m0s), times and the settings of
 // protocols. Server-side apply compares texts: without this, the same value of another manager
 // would be a conflict, and an unchanged manifest a change. A patch that cannot be read, or that has
 // duplicate keys, is left to the API machinery, which reports the error.
 //
 // live returns the stored object, or nil.
-func canonical(patch []byte, empty runtime.Object, live func() runtime.Object) []byte {
+func canonicalApply(patch []byte, empty runtime.Object, live func() runtime.Object) []byte {
 	object, ok := readPatch(patch)
 	if !ok || empty == nil {
 		return patch
 	}
-	changed := dropOffProtocols(object, empty, live)
+	changed := dropDisabledProtocols(object, empty, live)
 	t := reflect.TypeOf(empty).Elem()
 	for name, value := range object {
 		if name == "metadata" {
@@ -47,29 +47,29 @@ func canonical(patch []byte, empty runtime.Object, live func() runtime.Object) [
 	return text
 }
 
-// dropOffProtocols removes protocols that are null in the patch and disabled already, because a
+// dropDisabledProtocols removes protocols that are null in the patch and disabled already, because a
 // field that does not exist needs no manager. A null that disables a protocol stays, because
 // another manager may own it.
-func dropOffProtocols(object map[string]any, empty runtime.Object, live func() runtime.Object) bool {
+func dropDisabledProtocols(object map[string]any, empty runtime.Object, live func() runtime.Object) bool {
 	if _, ok := empty.(*v1alpha1.MessagingCluster); !ok {
 		return false
 	}
 	spec, _ := object["spec"].(map[string]any)
 	config, _ := spec["config"].(map[string]any)
 	protocols, _ := config["protocols"].(map[string]any)
-	var on map[string]v1alpha1.ProtocolSettings
-	asked, changed := false, false
+	var enabled map[string]v1alpha1.ProtocolSettings
+	checked, changed := false, false
 	for name, settings := range protocols {
 		if settings != nil {
 			continue
 		}
-		if !asked {
-			asked = true
+		if !checked {
+			checked = true
 			if cluster, ok := live().(*v1alpha1.MessagingCluster); ok && cluster.Spec.Config != nil {
-				on = cluster.Spec.Config.Protocols
+				enabled = cluster.Spec.Config.Protocols
 			}
 		}
-		if _, isOn := on[name]; !isOn {
+		if _, isOn := enabled[name]; !isOn {
 			delete(protocols, name)
 			changed = true
 		}

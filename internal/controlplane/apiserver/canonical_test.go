@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// written contains values with several textual forms: a spec around %s, two forms of the same
+// equivalentValues contains values with several textual forms: a spec around %s, two forms of the same
 // value, and one of a different value.
-var written = map[string]struct{ kind, spec, one, same, other string }{
+var equivalentValues = map[string]struct{ kind, spec, one, same, other string }{
 	"memory": {
 		"MessagingCluster",
 		`{"instanceName":"i","location":"local","broker":{"resources":{"cpu":"1","memory":%s}}}`, `"1.6Gi"`,
@@ -65,7 +65,7 @@ func TestApplyOfTheSameValue(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	i := 0
-	for name, tc := range written {
+	for name, tc := range equivalentValues {
 		i++
 		item := fmt.Sprint("v", i)
 		t.Run(name, func(t *testing.T) {
@@ -77,13 +77,13 @@ func TestApplyOfTheSameValue(t *testing.T) {
 				}
 				return a.patch(k.plural+"/"+item+"?fieldManager="+manager, applyPatch, body)
 			}
-			made := apply("one", tc.one, false).want(http.StatusCreated)
+			created := apply("one", tc.one, false).want(http.StatusCreated)
 			for _, yaml := range []bool{false, true} {
 				again := apply("one", tc.one, yaml).want(http.StatusOK)
-				if again.version() != made.version() ||
-					fmt.Sprint(again.at("metadata.managedFields")) != fmt.Sprint(made.at("metadata.managedFields")) {
+				if again.version() != created.version() ||
+					fmt.Sprint(again.at("metadata.managedFields")) != fmt.Sprint(created.at("metadata.managedFields")) {
 					t.Errorf("unchanged manifest changed version %s to %s\nbefore %v\nafter %v",
-						made.version(), again.version(), made.at("metadata.managedFields"),
+						created.version(), again.version(), created.at("metadata.managedFields"),
 						again.at("metadata.managedFields"))
 				}
 			}

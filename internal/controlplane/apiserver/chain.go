@@ -33,7 +33,7 @@ import (
 // buildChain wraps the API machinery's handler chain. These handlers must run before it, because
 // the chain has already determined the verb and authorized it when its inner handlers run.
 func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds kinds, limits *inFlight,
-	auditor pipeline.Auditor, quotas *quota.Book,
+	auditor pipeline.Auditor, quotas *quota.Organizations,
 ) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		known := c.Authentication.Authenticator
@@ -44,16 +44,16 @@ func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds ki
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			record := web.RecordOf(r.Context())
 			record.SetRoute("resources", kinds.route(r.URL.Path))
-			record.Expected = isPublic(r.URL.Path)
+			record.LogAtDebug = isPublic(r.URL.Path)
 			if auditor != nil {
 				r = withAuditNotes(r)
 				defer func() { writeAudit(c, kinds, r, record, auditor) }()
 			}
-			if err := refuse(r); err != nil {
+			if err := validateRequest(r); err != nil {
 				writeStatus(codecs, w, r, err)
 				return
 			}
-			r = plainRequest(ourTokenPath(replaceByPost(r)))
+			r = allowEmptyBody(redirectTokenPath(replaceByPost(r)))
 			chain.ServeHTTP(w, r)
 		})
 	}
@@ -64,12 +64,12 @@ func writeStatus(codecs serializer.CodecFactory, w http.ResponseWriter, r *http.
 	responsewriters.ErrorNegotiated(err, codecs, v1alpha1.SchemeGroupVersion, w, r)
 }
 
-// refuse rejects requests that the API machinery would accept or answer with 500.
-func refuse(r *http.Request) error {
-	if refusal := web.Refused(r); refusal != nil {
+// validateRequest rejects requests that the API machinery would accept or answer with 500.
+func validateRequest(r *http.Request) error {
+	if rejection := web.Refused(r); rejection != nil {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: int32(refusal.Status), Reason: refusalReason(refusal.Status),
-			Message: refusal.Text,
+			Status: metav1.StatusFailure, Code: int32(rejection.Status), Reason: statusReason(rejection.Status),
+			Message: rejection.Text,
 		}}
 	}
 	for name := range r.Header {
@@ -98,23 +98,23 @@ func refuse(r *http.Request) error {
 			return apierrors.NewBadRequest(fmt.Sprintf("gracePeriodSeconds must be a whole number, not %q", grace))
 		}
 	}
-	for name, most := range map[string]int64{"limit": math.MaxInt64, "timeoutSeconds": maxTimeout} {
+	for name, limit := range map[string]int64{"limit": math.MaxInt64, "timeoutSeconds": maxTimeout} {
 		if text := query.Get(name); text != "" {
-			if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < 0 || n > most {
+			if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < 0 || n > limit {
 				return apierrors.NewBadRequest(fmt.Sprintf("%s must be a whole number from 0 to %d, not %q",
-					name, most, text))
+					name, limit, text))
 			}
 		}
 	}
-	return refuseFieldManager(query)
+	return validateFieldManager(query)
 }
 
 // maxTimeout is about 68 years; it prevents an overflow of the deadline.
 const maxTimeout = math.MaxInt32
 
-// refuseFieldManager validates fieldManager for every call, including those for which the API
+// validateFieldManager validates fieldManager for every call, including those for which the API
 // machinery ignores it.
-func refuseFieldManager(query url.Values) error {
+func validateFieldManager(query url.Values) error {
 	manager, path := query.Get("fieldManager"), field.NewPath("fieldManager")
 	errs := metav1validation.ValidateFieldManager(manager, path)
 	if !utf8.ValidString(manager) {
@@ -126,8 +126,8 @@ func refuseFieldManager(query url.Values) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "Options"}, "", errs)
 }
 
-// refusalReason returns the API machinery's reason for a status code, if it has one.
-func refusalReason(status int) metav1.StatusReason {
+// statusReason returns the API machinery's reason for a status code, if it has one.
+func statusReason(status int) metav1.StatusReason {
 	if status == http.StatusBadRequest {
 		return metav1.StatusReasonBadRequest
 	}
@@ -174,9 +174,9 @@ func sniff(body *bufio.Reader) string {
 	return runtime.ContentTypeYAML
 }
 
-// ourTokenPath redirects the path that kubectl create token uses, which supports core/v1 service
+// redirectTokenPath redirects the path that kubectl create token uses, which supports core/v1 service
 // accounts only. Those are not served, because kubectl get sa would then list them instead of ours.
-func ourTokenPath(r *http.Request) *http.Request {
+func redirectTokenPath(r *http.Request) *http.Request {
 	rest, ok := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/")
 	parts := strings.Split(rest, "/")
 	if !ok || r.Method != http.MethodPost || len(parts) != 4 || parts[1] != "serviceaccounts" || parts[3] != "token" {
@@ -187,9 +187,9 @@ func ourTokenPath(r *http.Request) *http.Request {
 	return ours
 }
 
-// plainRequest allows to rotate credentials and to invite a user without a body. It sets strict
+// allowEmptyBody allows to rotate credentials and to invite a user without a body. It sets strict
 // field validation, because an unknown field may be a misspelled request to end credentials.
-func plainRequest(r *http.Request) *http.Request {
+func allowEmptyBody(r *http.Request) *http.Request {
 	rest, ok := strings.CutPrefix(r.URL.Path, apiPrefix+"namespaces/")
 	parts := strings.Split(rest, "/")
 	if !ok || r.Method != http.MethodPost || len(parts) != 4 || parts[1]+"/"+parts[3] != "serviceaccounts/rotate" &&
@@ -205,27 +205,27 @@ func plainRequest(r *http.Request) *http.Request {
 		plain.Header.Set("Content-Type", runtime.ContentTypeJSON)
 		plain.Body, plain.ContentLength = io.NopCloser(strings.NewReader(emptyObject)), int64(len(emptyObject))
 	case r.ContentLength < 0 && r.Body != nil: // the body may be empty, as with kubectl create --raw -f /dev/null
-		plain.Body = readCloser{&orEmpty{body: r.Body}, r.Body}
+		plain.Body = readCloser{&emptyObjectReader{body: r.Body}, r.Body}
 	}
 	return plain
 }
 
 const emptyObject = "{}"
 
-// orEmpty returns the body, or an empty object if the body is empty.
-type orEmpty struct {
-	body io.Reader
-	some bool // at least one byte was read
+// emptyObjectReader returns the body, or an empty object if the body is empty.
+type emptyObjectReader struct {
+	body     io.Reader
+	nonEmpty bool // at least one byte was read
 }
 
 // Read implements io.Reader.
-func (o *orEmpty) Read(p []byte) (int, error) {
+func (o *emptyObjectReader) Read(p []byte) (int, error) {
 	n, err := o.body.Read(p)
-	if n == 0 && errors.Is(err, io.EOF) && !o.some {
+	if n == 0 && errors.Is(err, io.EOF) && !o.nonEmpty {
 		o.body = strings.NewReader(emptyObject)
 		n, err = o.body.Read(p)
 	}
-	o.some = o.some || n > 0
+	o.nonEmpty = o.nonEmpty || n > 0
 	return n, err
 }
 

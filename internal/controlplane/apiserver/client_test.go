@@ -49,7 +49,7 @@ func newUser(name string) *v1alpha1.User {
 	}
 }
 
-func (c clients) make(t *testing.T, names ...string) {
+func (c clients) createUsers(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if _, err := c.typed.CloudV1alpha1().Users("acme").Create(t.Context(), newUser(name),
@@ -67,7 +67,7 @@ func TestPagers(t *testing.T) {
 	for i := range 25 {
 		want = append(want, fmt.Sprintf("u%02d", i))
 	}
-	c.make(t, want...)
+	c.createUsers(t, want...)
 	pages := 0
 	p := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		pages++
@@ -92,17 +92,17 @@ func TestConflictsAreRetried(t *testing.T) {
 	t.Parallel()
 	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
-	c.make(t, "shared")
+	c.createUsers(t, "shared")
 	const writers = 12
-	group, ctx := errgroup.WithContext(t.Context())
+	calls, ctx := errgroup.WithContext(t.Context())
 	for i := range writers {
 		client := c.typed
 		if i%2 == 0 {
 			client = c.binary
 		}
-		group.Go(func() error {
-			patient := wait.Backoff{Steps: 500, Duration: 5 * time.Millisecond, Factor: 1, Jitter: 2}
-			return retry.RetryOnConflict(patient, func() error {
+		calls.Go(func() error {
+			backoff := wait.Backoff{Steps: 500, Duration: 5 * time.Millisecond, Factor: 1, Jitter: 2}
+			return retry.RetryOnConflict(backoff, func() error {
 				user, err := client.CloudV1alpha1().Users("acme").Get(ctx, "shared", metav1.GetOptions{})
 				if err != nil {
 					return err
@@ -116,7 +116,7 @@ func TestConflictsAreRetried(t *testing.T) {
 			})
 		})
 	}
-	if err := group.Wait(); err != nil {
+	if err := calls.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	user, err := c.typed.CloudV1alpha1().Users("acme").Get(t.Context(), "shared", metav1.GetOptions{})
@@ -131,18 +131,18 @@ func TestConcurrentPatchesNeedNoRetry(t *testing.T) {
 	t.Parallel()
 	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
-	c.make(t, "shared")
+	c.createUsers(t, "shared")
 	const writers = 8
-	group, ctx := errgroup.WithContext(t.Context())
+	calls, ctx := errgroup.WithContext(t.Context())
 	for i := range writers {
-		group.Go(func() error {
+		calls.Go(func() error {
 			patch := fmt.Sprintf(`{"metadata":{"annotations":{"writer-%d":"was here"}}}`, i)
 			_, err := c.typed.CloudV1alpha1().Users("acme").Patch(ctx, "shared", "application/merge-patch+json",
 				[]byte(patch), metav1.PatchOptions{})
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
+	if err := calls.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	user, err := c.typed.CloudV1alpha1().Users("acme").Get(t.Context(), "shared", metav1.GetOptions{})

@@ -43,8 +43,8 @@ func addCore(scheme *runtime.Scheme) error {
 	metav1.AddToGroupVersion(scheme, eventsv1.SchemeGroupVersion)
 	for kind, convert := range map[schema.GroupVersionKind]runtime.FieldLabelConversionFunc{
 		corev1.SchemeGroupVersion.WithKind("Namespace"): organizations.FieldLabel,
-		corev1.SchemeGroupVersion.WithKind("Event"):     events.FieldLabel,
-		eventsv1.SchemeGroupVersion.WithKind("Event"):   events.NewFieldLabel,
+		corev1.SchemeGroupVersion.WithKind("Event"):     events.CoreFieldLabel,
+		eventsv1.SchemeGroupVersion.WithKind("Event"):   events.EventsV1FieldLabel,
 	} {
 		if err := scheme.AddFieldLabelConversionFunc(kind, convert); err != nil {
 			return err
@@ -62,28 +62,28 @@ func internalVersion(group string) schema.GroupVersion {
 type core struct {
 	organizations *organizations.Organizations
 	events        *events.Events
-	quotas        *quota.Book // nil: not served
+	quotas        *quota.Organizations // nil: not served
 }
 
 // openCore opens the stores, whose objects are encoded in API groups of their own.
 func openCore(scheme *runtime.Scheme, codecs serializer.CodecFactory, options generic.RESTOptionsGetter) (core, error) {
-	options = storedAs{options, storageCodec(scheme, codecs, corev1.SchemeGroupVersion)}
+	options = withCodec{options, storageCodec(scheme, codecs, corev1.SchemeGroupVersion)}
 	list, err := organizations.Open(scheme, options)
 	if err != nil {
 		return core{}, err
 	}
-	told, err := events.Open(scheme, options)
-	return core{organizations: list, events: told}, err
+	eventStore, err := events.Open(scheme, options)
+	return core{organizations: list, events: eventStore}, err
 }
 
-// storedAs makes a store use another codec.
-type storedAs struct {
+// withCodec makes a store use another codec.
+type withCodec struct {
 	generic.RESTOptionsGetter
 	codec runtime.Codec
 }
 
 // GetRESTOptions implements generic.RESTOptionsGetter.
-func (s storedAs) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+func (s withCodec) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
 	options, err := s.RESTOptionsGetter.GetRESTOptions(resource, example)
 	if err == nil {
 		config := *options.StorageConfig
@@ -98,7 +98,7 @@ func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtim
 	codecs serializer.CodecFactory, kinds kinds, readable events.Readable,
 ) error {
 	legacy := genericapiserver.NewDefaultAPIGroupInfo(corev1.GroupName, scheme, metav1.ParameterCodec, codecs)
-	legacy.NegotiatedSerializer = plainStatuses{legacy.NegotiatedSerializer}
+	legacy.NegotiatedSerializer = readableStatuses{legacy.NegotiatedSerializer}
 	storages := map[string]rest.Storage{"namespaces": c.organizations.REST(), "events": c.events.Core(readable)}
 	if c.quotas != nil {
 		storages["resourcequotas"] = quotas.REST{Book: c.quotas, Count: kinds.count, Readable: readable}
@@ -108,8 +108,8 @@ func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtim
 		return fmt.Errorf("installing the namespaces: %w", err)
 	}
 	fresh := genericapiserver.NewDefaultAPIGroupInfo(eventsv1.GroupName, scheme, metav1.ParameterCodec, codecs)
-	fresh.NegotiatedSerializer = plainStatuses{fresh.NegotiatedSerializer}
-	fresh.VersionedResourcesStorageMap["v1"] = map[string]rest.Storage{"events": c.events.New(readable)}
+	fresh.NegotiatedSerializer = readableStatuses{fresh.NegotiatedSerializer}
+	fresh.VersionedResourcesStorageMap["v1"] = map[string]rest.Storage{"events": c.events.EventsV1(readable)}
 	if err := generic.InstallAPIGroup(&fresh); err != nil {
 		return fmt.Errorf("installing the events: %w", err)
 	}
@@ -161,10 +161,10 @@ func namespaced(storages map[string]rest.Storage) []string {
 
 const organizationsRetry = time.Second
 
-// findOrganizations completes the list of organizations at startup, after the caches are filled;
+// completeOrganizations completes the list of organizations at startup, after the caches are filled;
 // the server is not ready before. It retries until it succeeds, because a failing hook ends the
 // process.
-func findOrganizations(storages map[string]rest.Storage, list *organizations.Organizations, caches []cached,
+func completeOrganizations(storages map[string]rest.Storage, list *organizations.Organizations, caches []cached,
 	log *slog.Logger,
 ) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {

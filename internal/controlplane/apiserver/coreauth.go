@@ -32,17 +32,17 @@ var quotaVerbs = []string{"get", "list"}
 
 // authorizeQuota lets every caller read the quotas of their organization. The quotas of clusters
 // are returned only to callers that may read the cluster.
-func authorizeQuota(who caller.Caller, a authorizer.Attributes) string {
+func authorizeQuota(principal caller.Caller, a authorizer.Attributes) string {
 	switch {
 	case !slices.Contains(quotaVerbs, a.GetVerb()):
 		return "quotas come from the server's configuration and cannot be changed here"
-	case who.System || a.GetNamespace() == who.Organization:
+	case principal.System || a.GetNamespace() == principal.Organization:
 		return ""
 	case a.GetNamespace() == "":
 		return "only a system administrator may access all organizations; put one into the path: " +
 			"/namespaces/{organization}/resourcequotas"
 	}
-	return who.Name + " belongs to organization " + who.Organization
+	return principal.Name + " belongs to organization " + principal.Organization
 }
 
 var (
@@ -52,63 +52,63 @@ var (
 
 // authorizeNamespace lets every caller read their own organization, and the system administrator
 // all of them. The resource itself filters lists.
-func authorizeNamespace(who caller.Caller, a authorizer.Attributes) string {
+func authorizeNamespace(principal caller.Caller, a authorizer.Attributes) string {
 	switch {
 	case !slices.Contains(namespaceVerbs, a.GetVerb()):
 		return "organizations cannot be changed"
-	case who.System:
+	case principal.System:
 		return ""
 	case a.GetVerb() == "create" || a.GetVerb() == "delete":
 		return "only a system administrator may create and delete organizations"
-	case a.GetVerb() == "get" && a.GetName() != who.Organization:
-		return who.Name + " belongs to organization " + who.Organization
+	case a.GetVerb() == "get" && a.GetName() != principal.Organization:
+		return principal.Name + " belongs to organization " + principal.Organization
 	}
 	return ""
 }
 
 // authorizeEvent lets every caller read events in their organization. Which events they get depends
 // on the objects that they may read.
-func authorizeEvent(who caller.Caller, a authorizer.Attributes) string {
+func authorizeEvent(principal caller.Caller, a authorizer.Attributes) string {
 	switch {
 	case !slices.Contains(eventVerbs, a.GetVerb()):
 		return "events are written by the service only"
-	case who.System || a.GetNamespace() == who.Organization:
+	case principal.System || a.GetNamespace() == principal.Organization:
 		return ""
 	case a.GetNamespace() == "":
 		return "only a system administrator may access all organizations; put one into the path: " +
 			"/namespaces/{organization}/events"
 	}
-	return who.Name + " belongs to organization " + who.Organization
+	return principal.Name + " belongs to organization " + principal.Organization
 }
 
 // readable implements events.Readable: a caller that may read an object may read its events.
 func (p policy) readable(ctx context.Context, namespace string) func(corev1.ObjectReference) bool {
-	who := caller.Principal(ctx)
-	if who == nil || who.System {
-		return func(corev1.ObjectReference) bool { return who == nil || who.Live() }
+	principal := caller.Principal(ctx)
+	if principal == nil || principal.System {
+		return func(corev1.ObjectReference) bool { return principal == nil || principal.Live() }
 	}
 	filters := map[string]access.Filter{}
 	// Caches the results, because the scope of an object must be read from the store.
 	allowed := map[corev1.ObjectReference]bool{}
-	return func(about corev1.ObjectReference) bool {
-		resource := strings.ToLower(about.Kind) + "s"
+	return func(regarding corev1.ObjectReference) bool {
+		resource := strings.ToLower(regarding.Kind) + "s"
 		kind, ok := p.kinds[resource]
-		if !ok || !who.Live() || about.Namespace != who.Organization {
+		if !ok || !principal.Live() || regarding.Namespace != principal.Organization {
 			return false
 		}
 		filter, ok := filters[resource]
 		if !ok {
 			permission, _ := access.ForVerb(resource, "", "get")
-			filter = p.authorizer.Filter(who, permission, access.Scope{Organization: namespace})
+			filter = p.authorizer.Filter(principal, permission, access.Scope{Organization: namespace})
 			filters[resource] = filter
 		}
 		if filter.All() || filter.None() {
 			return filter.All()
 		}
-		object := corev1.ObjectReference{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}
+		object := corev1.ObjectReference{Kind: regarding.Kind, Namespace: regarding.Namespace, Name: regarding.Name}
 		may, ok := allowed[object]
 		if !ok {
-			may = filter.Allows(kind.Scope(ctx, about.Namespace, about.Name))
+			may = filter.Allows(kind.Scope(ctx, regarding.Namespace, regarding.Name))
 			allowed[object] = may
 		}
 		return may

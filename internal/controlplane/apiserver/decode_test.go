@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// ofTheProgram matches implementation terms that must not appear in messages.
-var ofTheProgram = regexp.MustCompile(
+// implementationTerms matches implementation terms that must not appear in messages.
+var implementationTerms = regexp.MustCompile(
 	`Go (struct|value)|json: |int(32|64)\b|valueUnstructured|map\[|v1alpha1\.|v1\.|handlers\.|` +
 		`\bstruct\b|\bslice\b|interface|strconv|2006-01-02T|regular expression|&\{`)
 
@@ -163,7 +163,7 @@ func TestDecodeErrors(t *testing.T) {
 				t.Errorf("message: got %q, want %q in it", status.Message, tc.want)
 			}
 			for _, text := range texts {
-				if word := ofTheProgram.FindString(strings.ReplaceAll(text, "Kind=User", "")); word != "" &&
+				if word := implementationTerms.FindString(strings.ReplaceAll(text, "Kind=User", "")); word != "" &&
 					!strings.Contains(text, "cloud.vendor.io/v1alpha1,") {
 					t.Errorf("implementation term %q in message: %s", word, text)
 				}
@@ -173,8 +173,8 @@ func TestDecodeErrors(t *testing.T) {
 	a.get("users/ann").want(http.StatusOK).has("spec.email", "ada@example.com")
 }
 
-// TestUnauthorizedSaysWhy checks that a 401 contains the reason in the message and in the header.
-func TestUnauthorizedSaysWhy(t *testing.T) {
+// TestUnauthorizedHasAReason checks that a 401 contains the reason in the message and in the header.
+func TestUnauthorizedHasAReason(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	tests := map[string]struct{ authorization, message, header string }{

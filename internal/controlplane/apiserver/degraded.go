@@ -6,10 +6,10 @@ import (
 	"net/http"
 )
 
-// tellDegraded adds the reason why a ready server rejects writes to its health pages. Such a server
+// reportDegraded adds the reason why a ready server rejects writes to its health pages. Such a server
 // stays ready: a client that fills the store must not take the traffic of all others away, and
 // delete calls must still reach the server.
-func tellDegraded(degraded func() string, next http.Handler) http.Handler {
+func reportDegraded(degraded func() string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" && r.URL.Path != "/healthz" {
 			next.ServeHTTP(w, r)
@@ -20,7 +20,7 @@ func tellDegraded(degraded func() string, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		page := &heldPage{ResponseWriter: w, status: http.StatusOK}
+		page := &bufferedPage{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(page, r)
 		w.Header().Del("Content-Length")
 		w.WriteHeader(page.status)
@@ -29,13 +29,13 @@ func tellDegraded(degraded func() string, next http.Handler) http.Handler {
 	})
 }
 
-// heldPage buffers a page to which text is appended.
-type heldPage struct {
+// bufferedPage buffers a page to which text is appended.
+type bufferedPage struct {
 	http.ResponseWriter
 	status int
 	body   bytes.Buffer
 }
 
-func (p *heldPage) WriteHeader(status int) { p.status = status }
+func (p *bufferedPage) WriteHeader(status int) { p.status = status }
 
-func (p *heldPage) Write(b []byte) (int, error) { return p.body.Write(b) }
+func (p *bufferedPage) Write(b []byte) (int, error) { return p.body.Write(b) }

@@ -104,7 +104,7 @@ func TestDeleteBodies(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	k := find("RoleBinding")
-	made := a.post(k.plural, k.object("r")).want(http.StatusCreated)
+	created := a.post(k.plural, k.object("r")).want(http.StatusCreated)
 	send := func(contentType, body string) reply {
 		return a.call(http.MethodDelete, k.plural+"/r", body, "Content-Type", contentType)
 	}
@@ -124,8 +124,8 @@ func TestDeleteBodies(t *testing.T) {
 	a.delete(k.plural+"/r?ignoreStoreReadErrorWithClusterBreakingPotential=true").want(http.StatusForbidden,
 		http.StatusUnprocessableEntity)
 	a.get(k.plural + "/r").want(http.StatusOK)
-	send(jsonType, fmt.Sprintf(`{"preconditions":{"uid":%q,"resourceVersion":%q}}`, made.at("metadata.uid"),
-		made.version())).want(http.StatusOK)
+	send(jsonType, fmt.Sprintf(`{"preconditions":{"uid":%q,"resourceVersion":%q}}`, created.at("metadata.uid"),
+		created.version())).want(http.StatusOK)
 	a.get(k.plural + "/r").want(http.StatusNotFound)
 }
 
@@ -134,7 +134,7 @@ func TestDeleteOptionsFromBodyAndQuery(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	k := find("RoleBinding")
-	made := a.post(k.plural, k.object("r")).want(http.StatusCreated)
+	created := a.post(k.plural, k.object("r")).want(http.StatusCreated)
 	for _, path := range []string{k.plural + "/r", k.plural} {
 		send := func(query, body string) reply { return a.call(http.MethodDelete, path+"?"+query, body) }
 		send("dryRun=All", `{}`).want(http.StatusOK)
@@ -150,7 +150,7 @@ func TestDeleteOptionsFromBodyAndQuery(t *testing.T) {
 		send("propagationPolicy=Orphan", `{"propagationPolicy":"Background"}`).want(http.StatusUnprocessableEntity).has(
 			"details.causes.0.field", "propagationPolicy")
 		send("gracePeriodSeconds=soon", `{}`).want(http.StatusBadRequest)
-		a.get(k.plural+"/r").want(http.StatusOK).has("metadata.resourceVersion", made.version())
+		a.get(k.plural+"/r").want(http.StatusOK).has("metadata.resourceVersion", created.version())
 	}
 	a.call(http.MethodDelete, k.plural+"/r?gracePeriodSeconds=60", `{}`).want(http.StatusOK,
 		http.StatusAccepted).has("metadata.deletionGracePeriodSeconds", "60")
@@ -168,7 +168,7 @@ func TestDeleteCollection(t *testing.T) {
 			a.post(k.plural, k.object(name, `"labels":{"tier":"`+tier+`"}`)).want(http.StatusCreated,
 				http.StatusConflict)
 		}
-		a.post(group+"/namespaces/other/"+k.plural, k.object("theirs")).want(http.StatusCreated, http.StatusConflict)
+		a.post(apiPath+"/namespaces/other/"+k.plural, k.object("theirs")).want(http.StatusCreated, http.StatusConflict)
 	}
 	tests := map[string]struct {
 		query string
@@ -190,7 +190,7 @@ func TestDeleteCollection(t *testing.T) {
 			if got := a.get(k.plural).names(); !slices.Equal(got, tc.left) {
 				t.Errorf("remaining objects: got %q, want %q", got, tc.left)
 			}
-			if got := a.get(group + "/namespaces/other/" + k.plural).names(); !slices.Equal(got, []string{"theirs"}) {
+			if got := a.get(apiPath + "/namespaces/other/" + k.plural).names(); !slices.Equal(got, []string{"theirs"}) {
 				t.Errorf("objects of the other organization: got %q, want theirs", got)
 			}
 		})

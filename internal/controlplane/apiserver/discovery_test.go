@@ -21,7 +21,7 @@ func TestDiscovery(t *testing.T) {
 	a.get("/apis/cloud.vendor.io").want(http.StatusOK).has("kind", "APIGroup", "versions.0.groupVersion",
 		"cloud.vendor.io/v1alpha1", "preferredVersion.version", "v1alpha1")
 	var list metav1.APIResourceList
-	if err := json.Unmarshal(a.get(group).want(http.StatusOK).body, &list); err != nil {
+	if err := json.Unmarshal(a.get(apiPath).want(http.StatusOK).body, &list); err != nil {
 		t.Fatal(err)
 	}
 	served := map[string]metav1.APIResource{}
@@ -105,14 +105,14 @@ func TestVersionAndHealth(t *testing.T) {
 // TestReadyMeansListed checks that a client that waits for /readyz gets no 429 for its first list.
 func TestReadyMeansListed(t *testing.T) {
 	t.Parallel()
-	a := &api{t, kindstest.Start(t, kindstest.Options{Cold: true}), kindstest.AdminToken}
+	a := &api{t, kindstest.Start(t, kindstest.Options{SkipWarmup: true}), kindstest.AdminToken}
 	for range 5 {
 		a.until("it is ready", func() bool { return a.get("/readyz").code == http.StatusOK })
 		for _, path := range []string{namespaces, "/api/v1/events", "/apis/events.k8s.io/v1/events"} {
 			a.get(path).want(http.StatusOK)
 		}
 		for _, kind := range append(slices.Clone(kinds), readOnly...) {
-			a.get(group + "/" + kind.plural).want(http.StatusOK)
+			a.get(apiPath + "/" + kind.plural).want(http.StatusOK)
 		}
 		a.server.Restart()
 	}
@@ -134,16 +134,16 @@ func TestOpenAPI(t *testing.T) {
 	if paths["apis/cloud.vendor.io/v1alpha1"] == nil {
 		t.Errorf("OpenAPI v3: got %v, want our API group", paths)
 	}
-	v3 := a.get("/openapi/v3" + group).want(http.StatusOK).object()
+	v3 := a.get("/openapi/v3" + apiPath).want(http.StatusOK).object()
 	for version, doc := range map[string]map[string]any{"v2": v2, "v3": v3} {
 		schemas, _ := doc["definitions"].(map[string]any)
 		if version == "v3" {
 			schemas, _ = at(doc, "components.schemas").(map[string]any)
 		}
 		for _, k := range append(slices.Clone(kinds), readOnly...) {
-			items := group + "/namespaces/{namespace}/" + k.plural
+			items := apiPath + "/namespaces/{namespace}/" + k.plural
 			if k.kind == "ClusterRole" {
-				items = group + "/" + k.plural
+				items = apiPath + "/" + k.plural
 			}
 			for path, methods := range map[string][]string{
 				items:                    {"get", "post", "delete"},
@@ -189,8 +189,8 @@ func properties(schema map[string]any) map[string]any {
 	return properties
 }
 
-// TestDocumentsThatAreNotThere checks that errors of the OpenAPI documents are Statuses.
-func TestDocumentsThatAreNotThere(t *testing.T) {
+// TestMissingDocuments checks that errors of the OpenAPI documents are Statuses.
+func TestMissingDocuments(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	for _, path := range []string{
@@ -209,7 +209,7 @@ func TestDocumentsThatAreNotThere(t *testing.T) {
 func TestEveryOperationHasItsOwnName(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	for _, path := range []string{"/openapi/v2", "/openapi/v3" + group} {
+	for _, path := range []string{"/openapi/v2", "/openapi/v3" + apiPath} {
 		seen := map[string]string{}
 		paths, _ := a.get(path).want(http.StatusOK).object()["paths"].(map[string]any)
 		for path, item := range paths {

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-const documents = "/openapi/"
+const openAPIPrefix = "/openapi/"
 
 // serveDocuments returns a Status for errors of the OpenAPI documents. The library that serves them
 // writes nothing for a group that is not served, and only a status code for an unsupported media
 // type.
 func serveDocuments(codecs serializer.CodecFactory, api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, documents) {
+		if !strings.HasPrefix(r.URL.Path, openAPIPrefix) {
 			api.ServeHTTP(w, r)
 			return
 		}

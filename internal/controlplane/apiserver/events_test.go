@@ -14,14 +14,14 @@ import (
 
 const coreEvents = "/api/v1/namespaces/acme/events"
 
-// tell records an event and waits until it is written.
-func (a *api) tell(namespace, name, version, reason string) {
+// recordEvent records an event and waits until it is written.
+func (a *api) recordEvent(namespace, name, version, reason string) {
 	a.Helper()
-	about := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{
+	regarding := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: name, UID: "u-1",
 		ResourceVersion: version,
 	}}
-	a.server.Recorder().Record("User", about, false, reason, "it happened")
+	a.server.Recorder().Record("User", regarding, false, reason, "it happened")
 	path := "/api/v1/namespaces/" + namespace + "/events?fieldSelector=reason%3D" + reason +
 		",involvedObject.resourceVersion%3D" + version
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -38,8 +38,8 @@ func (a *api) tell(namespace, name, version, reason string) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	a.tell("acme", "ann", "7", "Invited")
-	a.tell("acme", "ann", "8", "Invited")
+	a.recordEvent("acme", "ann", "7", "Invited")
+	a.recordEvent("acme", "ann", "8", "Invited")
 	list := a.get(coreEvents).want(http.StatusOK)
 	if names := list.names(); len(names) != 1 {
 		t.Fatalf("recorded twice: got %v, want one event", names)
@@ -47,10 +47,10 @@ func TestEvents(t *testing.T) {
 	list.has("kind", "EventList", "items.0.count", "2", "items.0.reason", "Invited", "items.0.message", "it happened",
 		"items.0.involvedObject.kind", "User", "items.0.involvedObject.name", "ann", "items.0.type", "Normal")
 	name, _ := list.at("items.0.metadata.name").(string)
-	const newGroup = "/apis/events.k8s.io/v1/namespaces/acme/events"
-	a.get(newGroup+"/"+name).want(http.StatusOK).has("apiVersion", "events.k8s.io/v1", "kind", "Event", "note",
+	const eventsV1Path = "/apis/events.k8s.io/v1/namespaces/acme/events"
+	a.get(eventsV1Path+"/"+name).want(http.StatusOK).has("apiVersion", "events.k8s.io/v1", "kind", "Event", "note",
 		"it happened", "regarding.name", "ann", "deprecatedCount", "2")
-	if got := a.get(newGroup + "?fieldSelector=regarding.name%3Dann").names(); len(got) != 1 {
+	if got := a.get(eventsV1Path + "?fieldSelector=regarding.name%3Dann").names(); len(got) != 1 {
 		t.Errorf("by regarding.name: got %v, want one", got)
 	}
 	if got := a.get(coreEvents + "?fieldSelector=involvedObject.name%3Dbea").names(); len(got) != 0 {
@@ -73,8 +73,8 @@ func TestEvents(t *testing.T) {
 func TestEventsOfOthers(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	a.tell("acme", "ann", "7", "Invited")
-	a.tell("other", "bea", "7", "Invited")
+	a.recordEvent("acme", "ann", "7", "Invited")
+	a.recordEvent("other", "bea", "7", "Invited")
 	name, _ := a.get(coreEvents).at("items.0.metadata.name").(string)
 	boss := a.as(kindstest.AcmeToken)
 	if got := boss.get(coreEvents).names(); len(got) != 1 {
@@ -85,7 +85,7 @@ func TestEventsOfOthers(t *testing.T) {
 	boss.get("/apis/events.k8s.io/v1/namespaces/other/events").want(http.StatusForbidden)
 
 	// The number of remaining events would reveal events that the caller may not read.
-	a.tell("acme", "ann", "7", "Accepted")
+	a.recordEvent("acme", "ann", "7", "Accepted")
 	if left := boss.get(coreEvents + "?limit=1").want(http.StatusOK).at("metadata.remainingItemCount"); left != nil {
 		t.Errorf("remainingItemCount: got %v, want none", left)
 	}

@@ -19,15 +19,15 @@ import (
 // and returns how many exist. Recently admitted writes count twice for half a second, and
 // compaction may free space for as long, so the store counts as full only after it has rejected
 // writes for longer.
-func (a *api) fillStore(made int) int {
+func (a *api) fillStore(created int) int {
 	a.Helper()
 	const sure = 2 * time.Second
 	stored := time.Now()
-	for size := 200 << 10; made < 2000; {
-		answer := a.post("users", padded(fmt.Sprintf("fill-%d", made), size))
+	for size := 200 << 10; created < 2000; {
+		answer := a.post("users", padded(fmt.Sprintf("fill-%d", created), size))
 		if answer.code != http.StatusServiceUnavailable {
 			answer.want(http.StatusCreated)
-			made, stored = made+1, time.Now()
+			created, stored = created+1, time.Now()
 			continue
 		}
 		status := answer.failure()
@@ -36,7 +36,7 @@ func (a *api) fillStore(made int) int {
 			a.Errorf("rejection: got %v %s, want 503 with Retry-After and the reason", answer.header, answer.body)
 		}
 		if time.Since(stored) > sure && contains(string(a.get("/readyz").body), "nearly full") {
-			return made
+			return created
 		}
 		size = max(size/2, 32<<10)
 	}
@@ -54,8 +54,8 @@ func TestFaultFullStore(t *testing.T) {
 	a.post("apikeys", find("APIKey").object("key")).want(http.StatusCreated)
 	a.post("rolebindings", find("RoleBinding").object("binding")).want(http.StatusCreated)
 	fault := tally.Fault{Name: "the quota of the resource store is full", Injected: 2}
-	made := a.fillStore(0)
-	fault.Checked = made
+	created := a.fillStore(0)
+	fault.Checked = created
 
 	wrong := func(code int, answer reply) {
 		t.Helper()
@@ -104,11 +104,11 @@ func TestFaultFullStore(t *testing.T) {
 	a.server.Restart()
 	a.await(func() bool { return a.get("/readyz").code == http.StatusOK })
 	a.get("apikeys/key").want(http.StatusOK).has("spec.revoke", "true")
-	made = a.fillStore(made)
-	fault.Checked = made
+	created = a.fillStore(created)
+	fault.Checked = created
 	check()
 
-	for i := range made {
+	for i := range created {
 		if i%2 == 0 {
 			wrong(http.StatusOK, a.delete(fmt.Sprintf("users/fill-%d", i)))
 		}
@@ -116,7 +116,7 @@ func TestFaultFullStore(t *testing.T) {
 	began := time.Now()
 	a.await(func() bool { return a.post("users", padded("after", 200<<10)).code == http.StatusCreated })
 	fault.Recovery = time.Since(began)
-	for i := range made {
+	for i := range created {
 		if i%2 == 1 && a.get(fmt.Sprintf("users/fill-%d", i)).code != http.StatusOK {
 			fault.Lost++
 		}

@@ -24,13 +24,13 @@ type target struct {
 	handler http.Handler
 }
 
-func aim(f *testing.F) target {
+func newTarget(f *testing.F) target {
 	f.Helper()
 	return target{kindstest.Start(f, kindstest.Options{}).Handler()}
 }
 
-// patience bounds a call that would not end, such as a watch.
-const patience = 50 * time.Millisecond
+// watchTimeout bounds a call that would not end, such as a watch.
+const watchTimeout = 50 * time.Millisecond
 
 // send makes a call and fails the test if the response is a server error or not a Status.
 func (g target) send(t *testing.T, method, path, contentType string, body []byte) *httptest.ResponseRecorder {
@@ -45,19 +45,19 @@ func (g target) send(t *testing.T, method, path, contentType string, body []byte
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	endless := strings.Contains(path, "watch")
-	if endless {
-		ctx, cancel := context.WithTimeout(request.Context(), patience)
+	mayBlock := strings.Contains(path, "watch")
+	if mayBlock {
+		ctx, cancel := context.WithTimeout(request.Context(), watchTimeout)
 		defer cancel()
 		request = request.WithContext(ctx)
 	}
 	recorder := httptest.NewRecorder()
 	g.handler.ServeHTTP(closeNotifier{recorder, request.Context()}, request)
-	g.judge(t, request, recorder, endless)
+	g.checkResponse(t, request, recorder, mayBlock)
 	return recorder
 }
 
-func (target) judge(t *testing.T, request *http.Request, answer *httptest.ResponseRecorder, endless bool) {
+func (target) checkResponse(t *testing.T, request *http.Request, answer *httptest.ResponseRecorder, mayBlock bool) {
 	t.Helper()
 	if answer.Code < http.StatusBadRequest {
 		return
@@ -65,7 +65,7 @@ func (target) judge(t *testing.T, request *http.Request, answer *httptest.Respon
 	var status metav1.Status
 	err := json.Unmarshal(answer.Body.Bytes(), &status)
 	switch {
-	case endless && request.Context().Err() != nil:
+	case mayBlock && request.Context().Err() != nil:
 	case answer.Code == http.StatusGatewayTimeout && strings.Contains(status.Message, "Too large resource version"):
 		// client-go expects this for a future resource version.
 	case answer.Code >= http.StatusInternalServerError:
@@ -111,7 +111,7 @@ func (g target) readable(t *testing.T, item string) {
 }
 
 func FuzzSelectors(f *testing.F) {
-	g := aim(f)
+	g := newTarget(f)
 	for _, seed := range []string{
 		"", "a=b", "a!=b", "a in (b,c)", "!a", "a>1", "a notin ()", "!!", "a in (", "=", ",,", "a=b,", "(((",
 		"a\x00=b", "\xff=\xff",
@@ -130,7 +130,7 @@ func FuzzSelectors(f *testing.F) {
 }
 
 func FuzzContinueTokens(f *testing.F) {
-	g := aim(f)
+	g := newTarget(f)
 	for _, seed := range []string{
 		"", "x", "{}", "null", "[]", `{"v":"meta.k8s.io/v1","rv":1,"start":"/one\u0000"}`,
 		`{"v":"meta.k8s.io/v1","rv":-1,"start":"x"}`,
@@ -156,7 +156,7 @@ func FuzzContinueTokens(f *testing.F) {
 }
 
 func FuzzQueries(f *testing.F) {
-	g := aim(f)
+	g := newTarget(f)
 	for _, seed := range []string{
 		"", "watch=true", "watch=1&resourceVersion=0", "watch=true&resourceVersion=1&allowWatchBookmarks=true",
 		"resourceVersion=abc", "resourceVersion=-0",
@@ -195,8 +195,8 @@ func FuzzQueries(f *testing.F) {
 			t.Skip("the response has no body")
 		}
 		for _, path := range []string{
-			item, item + "/status", acme + "/users", group + "/users",
-			group + "/watch/namespaces/acme/users/one", "/openapi/v2", "/apis",
+			item, item + "/status", acme + "/users", apiPath + "/users",
+			apiPath + "/watch/namespaces/acme/users/one", "/openapi/v2", "/apis",
 		} {
 			g.sendQuery(t, method, path, query, contentType, body)
 		}
@@ -209,10 +209,10 @@ func (g target) sendQuery(t *testing.T, method, path, query, contentType string,
 	t.Helper()
 	ctx := t.Context()
 	// Only a read can run forever, and escapes may hide that it does.
-	endless := method == http.MethodGet && (strings.Contains(path+query, "watch") || strings.Contains(query, "%"))
-	if endless {
+	mayBlock := method == http.MethodGet && (strings.Contains(path+query, "watch") || strings.Contains(query, "%"))
+	if mayBlock {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, watchTimeout)
 		defer cancel()
 	}
 	request := httptest.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
@@ -221,7 +221,7 @@ func (g target) sendQuery(t *testing.T, method, path, query, contentType string,
 	request.Header.Set("Content-Type", contentType)
 	recorder := httptest.NewRecorder()
 	if g.serve(closeNotifier{recorder, ctx}, request) {
-		g.judge(t, request, recorder, endless)
+		g.checkResponse(t, request, recorder, mayBlock)
 	}
 }
 
@@ -239,7 +239,7 @@ func (g target) serve(w http.ResponseWriter, request *http.Request) (answered bo
 }
 
 func FuzzPatches(f *testing.F) {
-	g := aim(f)
+	g := newTarget(f)
 	types := []string{mergePatch, jsonPatch, strategic, applyPatch}
 	for _, seed := range []string{
 		"", "{", "null", "[]", "{}", "1", `"x"`, "[null]", "[{}]", `{"spec":1}`, `{"spec":null}`, `{"metadata":null}`,
@@ -278,7 +278,7 @@ func FuzzPatches(f *testing.F) {
 }
 
 func FuzzBodies(f *testing.F) {
-	g := aim(f)
+	g := newTarget(f)
 	mediaTypes := []string{jsonType, yamlType, protobufType, "", "application/x-www-form-urlencoded"}
 	for _, k := range kinds {
 		f.Add([]byte(k.object("one")), uint8(0), uint8(0))

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	group      = "/apis/cloud.vendor.io/v1alpha1"
-	acme       = group + "/namespaces/acme"
+	apiPath    = "/apis/cloud.vendor.io/v1alpha1"
+	acme       = apiPath + "/namespaces/acme"
 	mergePatch = "application/merge-patch+json"
 	jsonPatch  = "application/json-patch+json"
 	strategic  = "application/strategic-merge-patch+json"

@@ -28,7 +28,7 @@ type inFlight struct {
 	codecs        serializer.CodecFactory
 	bodies        *web.Limiter // limits the memory of bodies
 	maxBody       int64
-	reads, writes *web.Shares
+	reads, writes *web.FairSemaphore
 	maxWait       time.Duration
 }
 
@@ -37,35 +37,35 @@ const maxInFlightWait = 20 * time.Second
 func newInFlight(codecs serializer.CodecFactory, bodies *web.Limiter, maxBody int64, reads, writes int) *inFlight {
 	return &inFlight{
 		codecs: codecs, bodies: bodies, maxBody: maxBody, maxWait: maxInFlightWait,
-		reads: web.NewShares(int64(reads)), writes: web.NewShares(int64(writes)),
+		reads: web.NewFairSemaphore(int64(reads)), writes: web.NewFairSemaphore(int64(writes)),
 	}
 }
 
 // handle must run after authenticate.
 func (l *inFlight) handle(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, counts := callerOf(r)
+		principal, counts := callerOf(r)
 		if !counts || isPublic(r.URL.Path) || isWatch(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		r, held, err := l.withBody(r, who)
-		defer l.bodies.Release(who, held)
+		r, held, err := l.withBody(r, principal)
+		defer l.bodies.Release(principal, held)
 		if err != nil {
 			writeStatus(l.codecs, w, r, bodyStatus(err, l.maxBody))
 			return
 		}
-		slots := l.writes
+		limiter := l.writes
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
-			slots = l.reads
+			limiter = l.reads
 		}
-		if _, ok := slots.Acquire(r.Context(), who, 1, l.maxWait); !ok {
+		if _, ok := limiter.Acquire(r.Context(), principal, 1, l.maxWait); !ok {
 			writeStatus(l.codecs, w, r, apierrors.NewTooManyRequests(
 				fmt.Sprintf("too many concurrent requests: your share or the server's limit of %d is in use; retry",
-					slots.Most()), 1))
+					limiter.Capacity()), 1))
 			return
 		}
-		defer slots.Release(who, 1)
+		defer limiter.Release(principal, 1)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -76,18 +76,18 @@ func callerOf(r *http.Request) (web.Caller, bool) {
 	if !ok || caller.IsService(response.User) {
 		return web.Caller{}, false
 	}
-	if who, ok := response.User.(caller.Caller); ok {
-		return web.Caller{Organization: who.Organization, Principal: who.Name}, true
+	if principal, ok := response.User.(caller.Caller); ok {
+		return web.Caller{Organization: principal.Organization, Principal: principal.Name}, true
 	}
 	return web.Caller{}, true
 }
 
 // withBody returns the request with its whole body in memory.
-func (l *inFlight) withBody(r *http.Request, who web.Caller) (*http.Request, int64, error) {
+func (l *inFlight) withBody(r *http.Request, principal web.Caller) (*http.Request, int64, error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return r, 0, nil
 	}
-	body, held, err := l.bodies.ReadBody(r, who, l.maxBody)
+	body, held, err := l.bodies.ReadBody(r, principal, l.maxBody)
 	if err == nil {
 		err = checkYAML(r, body)
 	}

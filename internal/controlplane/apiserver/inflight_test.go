@@ -37,11 +37,11 @@ func TestInFlight(t *testing.T) {
 			done := make(chan *httptest.ResponseRecorder, 1)
 			go func() {
 				recorder := httptest.NewRecorder()
-				who := &authenticator.Response{User: caller.Caller{Principal: &identity.Principal{
+				principal := &authenticator.Response{User: caller.Caller{Principal: &identity.Principal{
 					Name:         "p",
 					Organization: "acme",
 				}}}
-				ctx := context.WithValue(t.Context(), authenticatedKey{}, who)
+				ctx := context.WithValue(t.Context(), authenticatedKey{}, principal)
 				handler.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, method, path, http.NoBody))
 				done <- recorder
 			}()

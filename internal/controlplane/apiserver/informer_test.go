@@ -24,16 +24,16 @@ import (
 	"freshet/internal/controlplane/kinds/kindstest"
 )
 
-// seen counts the events of an informer.
-type seen struct {
+// observedEvents counts the events of an informer.
+type observedEvents struct {
 	mu     sync.Mutex
 	events map[string]int
 	signal chan struct{}
 }
 
-func follow(t *testing.T, informer cache.SharedIndexInformer) *seen {
+func follow(t *testing.T, informer cache.SharedIndexInformer) *observedEvents {
 	t.Helper()
-	s := &seen{events: map[string]int{}, signal: make(chan struct{}, 1)}
+	s := &observedEvents{events: map[string]int{}, signal: make(chan struct{}, 1)}
 	note := func(what string) func(any) {
 		return func(obj any) {
 			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -57,7 +57,7 @@ func follow(t *testing.T, informer cache.SharedIndexInformer) *seen {
 	return s
 }
 
-func (s *seen) await(t *testing.T, events ...string) {
+func (s *observedEvents) await(t *testing.T, events ...string) {
 	t.Helper()
 	deadline := time.After(60 * time.Second)
 	for {
@@ -80,13 +80,13 @@ func TestInformers(t *testing.T) {
 	t.Parallel()
 	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
-	c.make(t, "old")
+	c.createUsers(t, "old")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	typed := externalversions.NewSharedInformerFactory(c.typed, 0)
 	binary := externalversions.NewSharedInformerFactoryWithOptions(c.binary, 0, externalversions.WithNamespace("acme"))
 	anyKind := dynamicinformer.NewDynamicSharedInformerFactory(c.dynamic, 0)
-	watchers := map[string]*seen{
+	watchers := map[string]*observedEvents{
 		"typed":    follow(t, typed.Cloud().V1alpha1().Users().Informer()),
 		"protobuf": follow(t, binary.Cloud().V1alpha1().Users().Informer()),
 		"dynamic":  follow(t, anyKind.ForResource(v1alpha1.SchemeGroupVersion.WithResource("users")).Informer()),
@@ -97,7 +97,7 @@ func TestInformers(t *testing.T) {
 	typed.WaitForCacheSync(ctx.Done())
 
 	users := c.typed.CloudV1alpha1().Users("acme")
-	c.make(t, "new")
+	c.createUsers(t, "new")
 	for name, w := range watchers {
 		t.Log(name)
 		w.await(t, "add old", "add new")
@@ -125,20 +125,20 @@ func TestInformers(t *testing.T) {
 	}
 }
 
-// TestRetryWatcherGoesOnOverARestart checks that a watch from a version of before a restart
+// TestRetryWatcherContinuesAfterARestart checks that a watch from a version of before a restart
 // continues afterwards and misses nothing.
-func TestRetryWatcherGoesOnOverARestart(t *testing.T) {
+func TestRetryWatcherContinuesAfterARestart(t *testing.T) {
 	t.Parallel()
 	s := kindstest.Start(t, kindstest.Options{})
 	c := connect(t, s)
-	c.make(t, "one")
+	c.createUsers(t, "one")
 	list, err := c.typed.CloudV1alpha1().Users("acme").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Restart()
 	c = connect(t, s) // the server has a new port
-	c.make(t, "two", "three")
+	c.createUsers(t, "two", "three")
 	w, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return c.typed.CloudV1alpha1().Users("acme").Watch(ctx, options)
@@ -161,9 +161,9 @@ func TestRetryWatcherGoesOnOverARestart(t *testing.T) {
 	}
 }
 
-// TestInformersGoOnOverARestart checks that an informer has all objects after a restart of the
+// TestInformersContinueAfterARestart checks that an informer has all objects after a restart of the
 // server, without repeated events.
-func TestInformersGoOnOverARestart(t *testing.T) {
+func TestInformersContinueAfterARestart(t *testing.T) {
 	t.Parallel()
 	s := kindstest.Start(t, kindstest.Options{})
 	var address atomic.Value
@@ -178,7 +178,7 @@ func TestInformersGoOnOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := clients{typed: client}
-	c.make(t, "one")
+	c.createUsers(t, "one")
 	factory := externalversions.NewSharedInformerFactory(client, 0)
 	watcher := follow(t, factory.Cloud().V1alpha1().Users().Informer())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -187,10 +187,10 @@ func TestInformersGoOnOverARestart(t *testing.T) {
 	watcher.await(t, "add one")
 
 	s.Restart()
-	connect(t, s).make(t, "two") // before the informer has reconnected
+	connect(t, s).createUsers(t, "two") // before the informer has reconnected
 	address.Store(strings.TrimPrefix(s.URL, "http://"))
 	watcher.await(t, "add two")
-	c.make(t, "three")
+	c.createUsers(t, "three")
 	watcher.await(t, "add three")
 	watcher.mu.Lock()
 	defer watcher.mu.Unlock()

@@ -14,7 +14,7 @@ type kind struct {
 	spec                string // of a valid object
 	change              string // merge patch that changes the spec; empty if the spec is immutable
 	finalizer           bool
-	atOnce              bool // deleted by the delete call itself, with or without a finalizer
+	deletedImmediately  bool // deleted by the delete call itself, with or without a finalizer
 }
 
 var kinds = []kind{
@@ -71,18 +71,18 @@ func find(name string) kind {
 	return all[slices.IndexFunc(all, func(k kind) bool { return k.kind == name })]
 }
 
-// TestLife runs every operation of docs/spec/resources.md#paths for each kind.
-func TestLife(t *testing.T) {
+// TestOperations runs every operation of docs/spec/resources.md#paths for each kind.
+func TestOperations(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	for _, k := range kinds {
 		t.Run(k.kind, func(t *testing.T) {
 			a := a.in(t)
-			made := a.post(k.plural, k.object("one")).want(http.StatusCreated).has(
+			created := a.post(k.plural, k.object("one")).want(http.StatusCreated).has(
 				"kind", k.kind, "apiVersion", "cloud.vendor.io/v1alpha1", "metadata.name", "one", "metadata.namespace",
 				"acme", "metadata.generation", "1")
 			for _, path := range []string{"metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp"} {
-				if made.at(path) == nil {
+				if created.at(path) == nil {
 					t.Errorf("new object has no %s", path)
 				}
 			}
@@ -90,9 +90,9 @@ func TestLife(t *testing.T) {
 			if k.finalizer {
 				wantFinalizer = "[" + strings.ToLower(k.kind) + ".finalizers.cloud.vendor.io]"
 			}
-			made.has("metadata.finalizers", wantFinalizer)
+			created.has("metadata.finalizers", wantFinalizer)
 			a.post(k.plural, k.object("one")).want(http.StatusConflict).has("reason", "AlreadyExists")
-			a.get(k.plural+"/one").want(http.StatusOK).has("metadata.uid", made.at("metadata.uid").(string))
+			a.get(k.plural+"/one").want(http.StatusOK).has("metadata.uid", created.at("metadata.uid").(string))
 			a.get(k.plural).want(http.StatusOK).has("kind", k.kind+"List", "items.0.metadata.name", "one")
 			for _, method := range []string{http.MethodPut, http.MethodPost} {
 				a.call(method, k.plural+"/one", k.object("one", `"labels":{"by":"`+method+`"}`)).
@@ -108,7 +108,7 @@ func TestLife(t *testing.T) {
 				k.kind+`","metadata":{"labels":{"applied":"yes"}}}`).
 				want(http.StatusOK).has("metadata.labels.applied", "yes", "metadata.labels.by", "strategic")
 			a.delete(k.plural+"/one").want(http.StatusOK, http.StatusAccepted)
-			if k.finalizer && !k.atOnce {
+			if k.finalizer && !k.deletedImmediately {
 				a.get(k.plural+"/one").want(http.StatusOK).has("metadata.deletionGracePeriodSeconds", "0",
 					"metadata.finalizers", wantFinalizer)
 				a.patch(k.plural+"/one", mergePatch, `{"metadata":{"finalizers":null}}`).want(http.StatusOK)
@@ -122,7 +122,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-func TestKindsThatComeWithTheServiceCannotBeWritten(t *testing.T) {
+func TestReadOnlyKinds(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	for _, k := range readOnly {
@@ -130,7 +130,7 @@ func TestKindsThatComeWithTheServiceCannotBeWritten(t *testing.T) {
 			a := a.in(t)
 			items := acme + "/" + k.plural
 			if k.kind == "ClusterRole" {
-				items = group + "/" + k.plural
+				items = apiPath + "/" + k.plural
 			}
 			a.get(items).want(http.StatusOK)
 			a.post(items, k.object("mine")).want(http.StatusForbidden).has("reason", "Forbidden")
@@ -144,9 +144,9 @@ func TestKindsThatComeWithTheServiceCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestRulesOnTheWire checks that the errors of each kind's validation are the causes of a 422, for
+// TestValidationCauses checks that the errors of each kind's validation are the causes of a 422, for
 // every way to write the object.
-func TestRulesOnTheWire(t *testing.T) {
+func TestValidationCauses(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	for _, k := range kinds {

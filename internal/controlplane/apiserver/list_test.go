@@ -27,7 +27,7 @@ func TestPages(t *testing.T) {
 	a := start(t)
 	k := find("RoleBinding")
 	want := a.fill(k, 7)
-	a.post(group+"/namespaces/other/"+k.plural, k.object("theirs")).want(http.StatusCreated)
+	a.post(apiPath+"/namespaces/other/"+k.plural, k.object("theirs")).want(http.StatusCreated)
 	for _, limit := range []int{1, 3, 7, 100} {
 		var got []string
 		token, version := "", ""
@@ -177,9 +177,9 @@ func TestResourceVersionMatch(t *testing.T) {
 	a.get("users/new?resourceVersion=" + now).want(http.StatusOK)
 }
 
-// TestVersionsOfTheFuture checks that the server waits for a future version and then returns the
+// TestFutureVersions checks that the server waits for a future version and then returns the
 // error that client-go expects.
-func TestVersionsOfTheFuture(t *testing.T) {
+func TestFutureVersions(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	a.fill(find("User"), 1)

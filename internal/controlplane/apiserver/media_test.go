@@ -20,7 +20,7 @@ func TestMediaTypes(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.kind, func(t *testing.T) {
 			a := a.in(t)
-			made := a.post(k.plural, k.object("m")).want(http.StatusCreated)
+			created := a.post(k.plural, k.object("m")).want(http.StatusCreated)
 			for _, path := range []string{k.plural + "/m", k.plural} {
 				text := a.get(path, "Accept", yamlType).want(http.StatusOK)
 				if got := text.header.Get("Content-Type"); got != yamlType {
@@ -40,7 +40,7 @@ func TestMediaTypes(t *testing.T) {
 			for _, mediaType := range []string{yamlType, protobufType, jsonType} {
 				same := a.get(k.plural+"/m", "Accept", mediaType).body
 				a.put(k.plural+"/m", same, "Content-Type", mediaType).want(http.StatusOK).has("metadata.uid",
-					made.at("metadata.uid").(string), "metadata.generation", "1")
+					created.at("metadata.uid").(string), "metadata.generation", "1")
 			}
 			text := "apiVersion: cloud.vendor.io/v1alpha1\nkind: " + k.kind +
 				"\nmetadata: {name: yes-yaml}\nspec: " + k.spec + "\n"

@@ -15,17 +15,17 @@ import (
 
 // meter counts the calls of an organization and rejects those that exceed its rate. Calls of system
 // administrators are never rejected; the service's own calls are not counted.
-func meter(codecs serializer.CodecFactory, quotas *quota.Book, next http.Handler) http.Handler {
+func meter(codecs serializer.CodecFactory, quotas *quota.Organizations, next http.Handler) http.Handler {
 	if quotas == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if response, ok := r.Context().Value(authenticatedKey{}).(*authenticator.Response); ok {
-			if who, ok := response.User.(caller.Caller); ok && !who.System {
-				organization := quotas.Organization(who.Organization)
+			if principal, ok := response.User.(caller.Caller); ok && !principal.System {
+				organization := quotas.Organization(principal.Organization)
 				web.RecordOf(r.Context()).Meter = organization
 				if err := organization.Admit(); err != nil {
-					writeStatus(codecs, w, r, tooFast(err))
+					writeStatus(codecs, w, r, throttledError(err))
 					return
 				}
 				organization.Charge(r.ContentLength)
@@ -35,7 +35,7 @@ func meter(codecs serializer.CodecFactory, quotas *quota.Book, next http.Handler
 	})
 }
 
-func tooFast(err error) error {
+func throttledError(err error) error {
 	var throttled *quota.Throttled
 	if errors.As(err, &throttled) {
 		return apierrors.NewTooManyRequests(throttled.Error(), throttled.Seconds())

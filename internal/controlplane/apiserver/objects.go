@@ -27,13 +27,13 @@ var _ store.Authorizer = objectAuthorizer{}
 
 // Authorize implements store.Authorizer. The service itself may do anything.
 func (o objectAuthorizer) Authorize(ctx context.Context, resource, verb, name string, scope access.Scope) error {
-	who := caller.Principal(ctx)
-	if who == nil {
+	principal := caller.Principal(ctx)
+	if principal == nil {
 		return nil
 	}
 	permission, _ := access.ForVerb(resource, "", verb)
-	decision, err := o.authorizer.Authorize(ctx, who, permission, scope)
-	auditNotesOf(ctx).noteObject(name, permission, scope, decision)
+	decision, err := o.authorizer.Authorize(ctx, principal, permission, scope)
+	auditNotesOf(ctx).recordObject(name, permission, scope, decision)
 	if err != nil {
 		return o.forbidden(ctx, resource, verb, name, err)
 	}
@@ -43,17 +43,17 @@ func (o objectAuthorizer) Authorize(ctx context.Context, resource, verb, name st
 // AuthorizeBlocking implements store.Authorizer. A caller that may change the owner may block its
 // deletion. Owners of other APIs are not checked, because this server does not delete them.
 func (o objectAuthorizer) AuthorizeBlocking(ctx context.Context, namespace string, owner metav1.OwnerReference) error {
-	who := caller.Principal(ctx)
+	principal := caller.Principal(ctx)
 	plural := strings.ToLower(owner.Kind) + "s"
 	kind, known := o.kinds[plural]
-	if who == nil || !known {
+	if principal == nil || !known {
 		return nil
 	}
 	permission, _ := access.ForVerb(plural, "", "update")
 	scope := kind.Scope(ctx, namespace, owner.Name)
-	decision, err := o.authorizer.Authorize(ctx, who, permission, scope)
+	decision, err := o.authorizer.Authorize(ctx, principal, permission, scope)
 	if err != nil {
-		auditNotesOf(ctx).noteObject(owner.Name, permission, scope, decision)
+		auditNotesOf(ctx).recordObject(owner.Name, permission, scope, decision)
 		return o.forbidden(ctx, plural, "create", owner.Name,
 			fmt.Errorf("ownerReferences: blocking the deletion of an owner: %w", err))
 	}
@@ -62,14 +62,14 @@ func (o objectAuthorizer) AuthorizeBlocking(ctx context.Context, namespace strin
 
 // Filter implements store.Authorizer.
 func (o objectAuthorizer) Filter(ctx context.Context, resource, verb, namespace string) (store.Filter, bool) {
-	who := caller.Principal(ctx)
-	if who == nil {
+	principal := caller.Principal(ctx)
+	if principal == nil {
 		return nil, true
 	}
 	permission, _ := access.ForVerb(resource, "", verb)
-	filter := o.authorizer.Filter(who, permission, access.Scope{Organization: namespace})
+	filter := o.authorizer.Filter(principal, permission, access.Scope{Organization: namespace})
 	switch {
-	case !who.Live() || filter.None():
+	case !principal.Live() || filter.None():
 		return nil, false
 	case filter.All():
 		return nil, true

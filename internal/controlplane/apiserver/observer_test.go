@@ -13,27 +13,27 @@ import (
 	"freshet/internal/controlplane/store"
 )
 
-// diary is the kind MessagingInstance with an observer that records its calls.
-type diary struct {
+// recordingKind is the kind MessagingInstance with an observer that records its calls.
+type recordingKind struct {
 	*messaginginstance.Kind
 	mu    sync.Mutex
-	lines []string
+	calls []string
 }
 
 // Put implements store.Observer.
-func (d *diary) Put(o *v1alpha1.MessagingInstance) { d.note("put", o) }
+func (d *recordingKind) Put(o *v1alpha1.MessagingInstance) { d.record("put", o) }
 
 // Remove implements store.Observer.
-func (d *diary) Remove(o *v1alpha1.MessagingInstance) { d.note("removed", o) }
+func (d *recordingKind) Remove(o *v1alpha1.MessagingInstance) { d.record("removed", o) }
 
-func (d *diary) note(what string, o *v1alpha1.MessagingInstance) {
+func (d *recordingKind) record(what string, o *v1alpha1.MessagingInstance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.lines = append(d.lines, what+" "+o.Name+" "+o.Labels["v"])
+	d.calls = append(d.calls, what+" "+o.Name+" "+o.Labels["v"])
 }
 
-// among replaces the kind MessagingInstance by the diary.
-func (d *diary) among(definitions []store.Definition) []store.Definition {
+// replaceIn replaces the kind MessagingInstance by the diary.
+func (d *recordingKind) replaceIn(definitions []store.Definition) []store.Definition {
 	out := slices.Clone(definitions)
 	for i, definition := range out {
 		switch definition.Info().Kind {
@@ -46,12 +46,12 @@ func (d *diary) among(definitions []store.Definition) []store.Definition {
 	return out
 }
 
-// since returns the calls since the last call of since.
-func (d *diary) since() []string {
+// takeCalls returns the calls since the last call of since.
+func (d *recordingKind) takeCalls() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	lines := d.lines
-	d.lines = nil
+	lines := d.calls
+	d.calls = nil
 	return lines
 }
 
@@ -59,9 +59,9 @@ func (d *diary) since() []string {
 // for writes that did not happen.
 func TestObservers(t *testing.T) {
 	t.Parallel()
-	d := &diary{Kind: messaginginstance.New(kindstest.Plan(), "", nil, nil)}
+	d := &recordingKind{Kind: messaginginstance.New(kindstest.Plan(), "", nil, nil)}
 	a := &api{t, kindstest.Start(t, kindstest.Options{
-		Kinds: d.among(kindstest.NewSet(t).Definitions()),
+		Kinds: d.replaceIn(kindstest.NewSet(t).Definitions()),
 	}), kindstest.AdminToken}
 	k := find("MessagingInstance")
 	item := k.plural + "/i"
@@ -127,7 +127,7 @@ func TestObservers(t *testing.T) {
 	}
 	for _, step := range steps {
 		step.call().want(step.code)
-		got := d.since()
+		got := d.takeCalls()
 		if strings.HasPrefix(step.name, "removal") { // the last update deletes the object
 			got = slices.DeleteFunc(got, func(line string) bool { return strings.HasPrefix(line, "put") })
 		}

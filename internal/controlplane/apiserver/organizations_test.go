@@ -12,7 +12,7 @@ import (
 
 const namespaces = "/api/v1/namespaces"
 
-func TestOrganizationsAreListedByBeingUsed(t *testing.T) {
+func TestOrganizationsAreCreatedByTheirFirstObject(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	if got := a.get(namespaces).names(); len(got) != 0 {
@@ -27,7 +27,7 @@ func TestOrganizationsAreListedByBeingUsed(t *testing.T) {
 	if got := a.post("users", user.object("bea")).want(http.StatusCreated).header.Get("Warning"); got != "" {
 		t.Errorf("warning for the second object: got %q, want none", got)
 	}
-	a.post(group+"/namespaces/other/users", user.object("ann")).want(http.StatusCreated)
+	a.post(apiPath+"/namespaces/other/users", user.object("ann")).want(http.StatusCreated)
 	if got := a.get(namespaces).names(); !slices.Equal(got, []string{"acme", "other"}) {
 		t.Errorf("organizations: got %v, want acme and other", got)
 	}
@@ -35,27 +35,28 @@ func TestOrganizationsAreListedByBeingUsed(t *testing.T) {
 	a.get(namespaces + "/absent").want(http.StatusNotFound).failure()
 
 	// Neither a dry run nor a rejected object creates an organization.
-	dry := a.post(group+"/namespaces/typo/users?dryRun=All", user.object("ann")).want(http.StatusCreated)
+	dry := a.post(apiPath+"/namespaces/typo/users?dryRun=All", user.object("ann")).want(http.StatusCreated)
 	if !strings.Contains(dry.header.Get("Warning"), "typo") {
 		t.Errorf("warning of a dry run: got %q, want the organization in it", dry.header.Get("Warning"))
 	}
-	a.post(group+"/namespaces/typo/users", `{"metadata":{"name":"ann"},"spec":{}}`).want(http.StatusUnprocessableEntity)
+	a.post(apiPath+"/namespaces/typo/users", `{"metadata":{"name":"ann"},"spec":{}}`).want(
+		http.StatusUnprocessableEntity)
 	a.get(namespaces + "/typo").want(http.StatusNotFound)
 
 	// Apply creates organizations, too.
-	a.patch(group+"/namespaces/applied/users/ann?fieldManager=me", applyPatch,
+	a.patch(apiPath+"/namespaces/applied/users/ann?fieldManager=me", applyPatch,
 		user.apply("ann", user.spec)).want(http.StatusCreated)
 	a.get(namespaces + "/applied").want(http.StatusOK)
 }
 
-func TestOrganizationsOnPurpose(t *testing.T) {
+func TestCreateAndDeleteOrganizations(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	a.post(namespaces, `{"metadata":{"name":"empty"}}`).want(http.StatusCreated).has("metadata.name", "empty",
 		"status.phase", "Active")
 	a.post(namespaces, `{"metadata":{"name":"empty"}}`).want(http.StatusConflict)
 	a.post(namespaces, `{"metadata":{"name":"not.a.label"}}`).want(http.StatusUnprocessableEntity)
-	if got := a.post(group+"/namespaces/empty/rolebindings",
+	if got := a.post(apiPath+"/namespaces/empty/rolebindings",
 		find("RoleBinding").object("ann")).want(http.StatusCreated).header.Get("Warning"); got != "" {
 		t.Errorf("warning in an explicitly created organization: got %q, want none", got)
 	}
@@ -69,7 +70,7 @@ func TestOrganizationsOnPurpose(t *testing.T) {
 		t.Errorf("message: got %q, want the object in it", status.Message)
 	}
 	a.get(namespaces + "/empty").want(http.StatusOK)
-	a.delete(group + "/namespaces/empty/rolebindings/ann").want(http.StatusOK)
+	a.delete(apiPath + "/namespaces/empty/rolebindings/ann").want(http.StatusOK)
 	a.delete(namespaces + "/empty").want(http.StatusOK)
 	a.get(namespaces + "/empty").want(http.StatusNotFound)
 }
@@ -97,7 +98,7 @@ func TestOrganizationsOfOthers(t *testing.T) {
 	boss.post(namespaces, `{"metadata":{"name":"mine"}}`).want(http.StatusForbidden)
 	boss.delete(namespaces + "/acme").want(http.StatusForbidden)
 	boss.delete(namespaces + "/other").want(http.StatusForbidden)
-	boss.post(group+"/namespaces/mine/users", find("User").object("ann")).want(http.StatusForbidden)
+	boss.post(apiPath+"/namespaces/mine/users", find("User").object("ann")).want(http.StatusForbidden)
 	a.get(namespaces + "/mine").want(http.StatusNotFound)
 
 	initial := boss.get(namespaces + "?watch=true&timeoutSeconds=1&sendInitialEvents=true" +
@@ -107,7 +108,7 @@ func TestOrganizationsOfOthers(t *testing.T) {
 	}
 }
 
-func TestOrganizationsAreNotMadeBySlips(t *testing.T) {
+func TestAutoCreateDisabled(t *testing.T) {
 	t.Parallel()
 	a := &api{t, kindstest.Start(t, kindstest.Options{RefuseNewOrganizations: true}), kindstest.AdminToken}
 	user := find("User")
@@ -126,7 +127,7 @@ func TestOrganizationsOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	a.post("users", find("User").object("ann")).want(http.StatusCreated)
-	a.server.Forget(t, "/freshet/resources/namespaces/acme")
+	a.server.DeleteKey(t, "/freshet/resources/namespaces/acme")
 	a.server.Restart()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

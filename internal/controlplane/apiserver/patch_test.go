@@ -181,8 +181,8 @@ func TestUnknownDirectives(t *testing.T) {
 		"metadata.annotations.x", "$patch")
 }
 
-// TestStrategicMergeKnowsTheLists checks that conditions merge by type, and finalizers as a set.
-func TestStrategicMergeKnowsTheLists(t *testing.T) {
+// TestStrategicMergeOfLists checks that conditions merge by type, and finalizers as a set.
+func TestStrategicMergeOfLists(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	k := find("User")

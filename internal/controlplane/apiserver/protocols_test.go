@@ -19,8 +19,8 @@ func withProtocols(protocols string) string {
 	return `{"instanceName":"i","location":"local","config":{"protocols":` + protocols + `}}`
 }
 
-// TestProtocolGivenAsNullIsOff checks that null disables a protocol, for every way to write it.
-func TestProtocolGivenAsNullIsOff(t *testing.T) {
+// TestNullDisablesAProtocol checks that null disables a protocol, for every way to write it.
+func TestNullDisablesAProtocol(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	k := find("MessagingCluster")
@@ -261,8 +261,8 @@ func TestProtocolSettingsAreDocumented(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	for document, path := range map[string]string{
-		"/openapi/v2":         "definitions",
-		"/openapi/v3" + group: "components.schemas",
+		"/openapi/v2":           "definitions",
+		"/openapi/v3" + apiPath: "components.schemas",
 	} {
 		schemas, _ := a.get(document).want(http.StatusOK).at(path).(map[string]any)
 		settings, _ := schemas["io.vendor.cloud.v1alpha1.ProtocolSettings"].(map[string]any)

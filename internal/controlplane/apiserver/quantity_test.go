@@ -50,9 +50,9 @@ func TestQuantitiesAreCanonical(t *testing.T) {
 	}
 }
 
-// TestImpossibleQuantities checks that oversized quantities are rejected before they are parsed, in
+// TestOversizedQuantities checks that oversized quantities are rejected before they are parsed, in
 // every format.
-func TestImpossibleQuantities(t *testing.T) {
+func TestOversizedQuantities(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	k := find("MessagingCluster")

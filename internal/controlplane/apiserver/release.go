@@ -18,8 +18,8 @@ type release struct {
 	compatibility.EffectiveVersion
 }
 
-// notBuild matches characters that are not allowed after the plus sign of a semantic version.
-var notBuild = regexp.MustCompile(`[^0-9A-Za-z.-]+`)
+// invalidBuildChars matches characters that are not allowed after the plus sign of a semantic version.
+var invalidBuildChars = regexp.MustCompile(`[^0-9A-Za-z.-]+`)
 
 // Info implements compatibility.EffectiveVersion.
 func (r release) Info() *version.Info {
@@ -32,7 +32,7 @@ func (r release) Info() *version.Info {
 		binary := r.BinaryVersion()
 		known.GitVersion = fmt.Sprintf("v%d.%d.%d", binary.Major(), binary.Minor(), binary.Patch())
 	}
-	known.GitVersion += "+freshet." + notBuild.ReplaceAllString(build.Version, "-")
+	known.GitVersion += "+freshet." + invalidBuildChars.ReplaceAllString(build.Version, "-")
 	known.GitCommit = build.Commit
 	return &known
 }

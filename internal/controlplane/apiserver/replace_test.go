@@ -13,7 +13,7 @@ func TestReplaceWithAnyContentType(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	k := find("User")
-	made := a.post("users", k.object("ann")).want(http.StatusCreated)
+	created := a.post("users", k.object("ann")).want(http.StatusCreated)
 	binary := a.get("users/ann", "Accept", protobufType).want(http.StatusOK).body
 	inYAML := func(email string) string {
 		return "# a person\nmetadata:\n  name: ann\nspec:\n  email: " + email + "\n"
@@ -39,7 +39,7 @@ func TestReplaceWithAnyContentType(t *testing.T) {
 		}
 	}
 	a.post("users/ann", binary, "Content-Type", protobufType).want(http.StatusConflict)
-	a.get("users/ann").has("metadata.uid", made.at("metadata.uid").(string))
+	a.get("users/ann").has("metadata.uid", created.at("metadata.uid").(string))
 
 	a.put("users/ann", inYAML("put@example.com"), "Content-Type", yamlType).want(http.StatusOK).has("spec.email",
 		"put@example.com")
@@ -110,7 +110,7 @@ func TestReplaceKeepsTheFinalizer(t *testing.T) {
 		a.patch(item+"?fieldManager=me", applyPatch, k.object("f")).want(http.StatusOK).has("metadata.finalizers",
 			"["+own+"]")
 		a.delete(item).want(http.StatusOK)
-		if !k.atOnce {
+		if !k.deletedImmediately {
 			a.patch(item, mergePatch, `{"metadata":{"finalizers":[]}}`).want(http.StatusOK)
 		}
 		a.get(item).want(http.StatusNotFound)
@@ -121,13 +121,13 @@ func TestImmutableMetadata(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	k := find("User")
-	made := a.post("users", k.object("ann")).want(http.StatusCreated)
+	created := a.post("users", k.object("ann")).want(http.StatusCreated)
 	after := a.patch("users/ann", mergePatch,
 		`{"metadata":{"creationTimestamp":"2001-01-01T00:00:00Z","selfLink":"/x","generation":99,`+
 			`"deletionTimestamp":"2001-01-01T00:00:00Z","deletionGracePeriodSeconds":3}}`)
 	switch after.code {
 	case http.StatusOK:
-		after.has("metadata.creationTimestamp", made.at("metadata.creationTimestamp").(string),
+		after.has("metadata.creationTimestamp", created.at("metadata.creationTimestamp").(string),
 			"metadata.deletionTimestamp", "<nil>", "metadata.generation", "1")
 	case http.StatusUnprocessableEntity:
 		if causes := after.causes(); slices.Contains(causes, "spec.email") {

@@ -51,8 +51,11 @@ func checkRequests(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds
 	})
 }
 
-// booleans are the boolean query parameters.
-var booleans = []string{"watch", "allowWatchBookmarks", "sendInitialEvents", "force", "orphanDependents", "pretty"}
+// booleanParameters are the boolean query parameters.
+var booleanParameters = []string{
+	"watch", "allowWatchBookmarks", "sendInitialEvents", "force",
+	"orphanDependents", "pretty",
+}
 
 // checkBooleans rejects other values of these parameters, most of which the API machinery would
 // treat as true. A parameter without a value is true.
@@ -61,7 +64,7 @@ func checkBooleans(r *http.Request) *apierrors.StatusError {
 		return nil
 	}
 	query := r.URL.Query()
-	for _, name := range booleans {
+	for _, name := range booleanParameters {
 		for _, value := range query[name] {
 			if _, err := strconv.ParseBool(strings.ToLower(value)); err != nil && value != "" {
 				return apierrors.NewBadRequest(fmt.Sprintf("query parameter %s: %q is not a boolean; use true or false",
@@ -108,7 +111,7 @@ func checkPatches(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds 
 				return
 			}
 			if types.PatchType(mediaType) == types.ApplyYAMLPatchType {
-				head = canonical(head, kinds.empty(scheme, r), func() runtime.Object { return kinds.live(r) })
+				head = canonicalApply(head, kinds.empty(scheme, r), func() runtime.Object { return kinds.live(r) })
 			}
 		}
 		// The API machinery reports a body that cannot be read or is too long.
@@ -172,7 +175,7 @@ func checkDepth(patch []byte) error {
 	return nil
 }
 
-const directive = "$patch"
+const patchDirective = "$patch"
 
 func checkDirectives(patch []byte) error {
 	if !bytes.Contains(patch, []byte("patch")) { // the dollar sign may be escaped
@@ -199,8 +202,8 @@ func findUnknown(value any, path *field.Path) *field.Error {
 		}
 	case map[string]any:
 		known := []string{"delete", "merge", "replace"}
-		if found, ok := v[directive]; ok && !isOneOf(found, known) {
-			return field.NotSupported(path.Child(directive), fmt.Sprint(found), known)
+		if found, ok := v[patchDirective]; ok && !isOneOf(found, known) {
+			return field.NotSupported(path.Child(patchDirective), fmt.Sprint(found), known)
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if err := findUnknown(v[name], path.Child(name)); err != nil {

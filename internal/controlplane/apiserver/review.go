@@ -68,7 +68,7 @@ func addReviews(scheme *runtime.Scheme) error {
 
 // reviewGroups creates one API group per group of reviews.
 func reviewGroups(scheme *runtime.Scheme, codecs serializer.CodecFactory,
-	answers *reviewer,
+	evaluator *reviewer,
 ) []*genericapiserver.APIGroupInfo {
 	var groups []*genericapiserver.APIGroupInfo
 	byName := map[string]*genericapiserver.APIGroupInfo{}
@@ -77,14 +77,14 @@ func reviewGroups(scheme *runtime.Scheme, codecs serializer.CodecFactory,
 		if !ok {
 			info := genericapiserver.NewDefaultAPIGroupInfo(r.version.Group, scheme, metav1.ParameterCodec, codecs)
 			info.VersionedResourcesStorageMap[r.version.Version] = map[string]rest.Storage{}
-			info.NegotiatedSerializer = plainStatuses{info.NegotiatedSerializer}
+			info.NegotiatedSerializer = readableStatuses{info.NegotiatedSerializer}
 			group = &info
 			byName[r.version.Group] = group
 			groups = append(groups, group)
 		}
-		group.VersionedResourcesStorageMap[r.version.Version][r.plural] = &question{
+		group.VersionedResourcesStorageMap[r.version.Version][r.plural] = &reviewStorage{
 			kind: r.kind, plural: r.plural,
-			reviewer: answers,
+			reviewer: evaluator,
 		}
 	}
 	return groups
@@ -98,55 +98,55 @@ func reviewGroupNames() []string {
 	return names
 }
 
-// question is the resource of a review, which can only be created.
-type question struct {
+// reviewStorage is the resource of a review, which can only be created.
+type reviewStorage struct {
 	kind     func() runtime.Object
 	plural   string
 	reviewer *reviewer
 }
 
 var (
-	_ rest.Creater              = (*question)(nil)
-	_ rest.Scoper               = (*question)(nil)
-	_ rest.SingularNameProvider = (*question)(nil)
+	_ rest.Creater              = (*reviewStorage)(nil)
+	_ rest.Scoper               = (*reviewStorage)(nil)
+	_ rest.SingularNameProvider = (*reviewStorage)(nil)
 )
 
 // New implements rest.Storage.
-func (q *question) New() runtime.Object { return q.kind() }
+func (q *reviewStorage) New() runtime.Object { return q.kind() }
 
 // Destroy implements rest.Storage; it has nothing to release.
-func (q *question) Destroy() {}
+func (q *reviewStorage) Destroy() {}
 
 // NamespaceScoped implements rest.Scoper.
-func (q *question) NamespaceScoped() bool { return false }
+func (q *reviewStorage) NamespaceScoped() bool { return false }
 
 // GetSingularName implements rest.SingularNameProvider.
-func (q *question) GetSingularName() string { return q.plural[:len(q.plural)-1] }
+func (q *reviewStorage) GetSingularName() string { return q.plural[:len(q.plural)-1] }
 
 // Create returns the result of the review.
-func (q *question) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc,
+func (q *reviewStorage) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc,
 	_ *metav1.CreateOptions,
 ) (runtime.Object, error) {
-	who := caller.Principal(ctx)
-	if who == nil {
+	principal := caller.Principal(ctx)
+	if principal == nil {
 		return nil, apierrors.NewBadRequest("reviews are not available to the service itself")
 	}
-	return obj, q.reviewer.answer(ctx, who, obj)
+	return obj, q.reviewer.review(ctx, principal, obj)
 }
 
-// answer fills in the status.
-func (r *reviewer) answer(ctx context.Context, who *identity.Principal, obj runtime.Object) error {
+// review fills in the status.
+func (r *reviewer) review(ctx context.Context, principal *identity.Principal, obj runtime.Object) error {
 	switch review := obj.(type) {
 	case *reviewv1alpha1.SelfSubjectRulesReview:
-		review.Status = r.rules(who, review.Spec)
+		review.Status = r.rules(principal, review.Spec)
 	case *reviewv1alpha1.SelfSubjectUserReview:
-		review.Status = whoIs(who)
+		review.Status = userReviewStatus(principal)
 	case *authorizationv1.SelfSubjectAccessReview:
-		return r.access(ctx, who, review)
+		return r.access(ctx, principal, review)
 	case *authorizationv1.SelfSubjectRulesReview:
-		review.Status = r.kubernetesRules(who, review.Spec.Namespace)
+		review.Status = r.kubernetesRules(principal, review.Spec.Namespace)
 	case *authenticationv1.SelfSubjectReview:
-		review.Status.UserInfo = userInfo(who)
+		review.Status.UserInfo = userInfo(principal)
 	default:
 		return apierrors.NewBadRequest(fmt.Sprintf("review of type %T is not supported", obj))
 	}

@@ -24,58 +24,58 @@ import (
 // reviewer evaluates reviews with the same policy as real calls.
 type reviewer struct{ policy policy }
 
-func whoIs(who *identity.Principal) reviewv1alpha1.SelfSubjectUserReviewStatus {
+func userReviewStatus(principal *identity.Principal) reviewv1alpha1.SelfSubjectUserReviewStatus {
 	user := reviewv1alpha1.UserRef{
-		APIGroup: v1alpha1.GroupName, Kind: "ServiceAccount", Name: who.ServiceAccount,
-		Namespace: who.Organization, Organization: who.Organization,
+		APIGroup: v1alpha1.GroupName, Kind: "ServiceAccount", Name: principal.ServiceAccount,
+		Namespace: principal.Organization, Organization: principal.Organization,
 	}
-	if who.ServiceAccount == "" {
-		user.Kind, user.Name = "User", who.User
+	if principal.ServiceAccount == "" {
+		user.Kind, user.Name = "User", principal.User
 	}
 	status := reviewv1alpha1.SelfSubjectUserReviewStatus{
 		Users:               []reviewv1alpha1.UserRef{user},
-		Principal:           who.Name,
-		SystemAdministrator: who.System,
-		Administrator:       who.Admin || who.System,
-		APIKey:              who.KeyName,
+		Principal:           principal.Name,
+		SystemAdministrator: principal.System,
+		Administrator:       principal.Admin || principal.System,
+		APIKey:              principal.KeyName,
 	}
-	if !who.ExpiresAt.IsZero() {
-		end := metav1.NewTime(who.ExpiresAt)
+	if !principal.ExpiresAt.IsZero() {
+		end := metav1.NewTime(principal.ExpiresAt)
 		status.ExpirationTime = &end
 	}
 	return status
 }
 
-func userInfo(who *identity.Principal) authenticationv1.UserInfo {
+func userInfo(principal *identity.Principal) authenticationv1.UserInfo {
 	info := authenticationv1.UserInfo{
-		Username: who.Name,
-		UID:      who.UID,
-		Groups:   []string{user.AllAuthenticated, "freshet:organization:" + who.Organization},
+		Username: principal.Name,
+		UID:      principal.UID,
+		Groups:   []string{user.AllAuthenticated, "freshet:organization:" + principal.Organization},
 		Extra:    map[string]authenticationv1.ExtraValue{},
 	}
-	if who.Admin || who.System {
-		info.Groups = append(info.Groups, "freshet:administrators:"+who.Organization)
+	if principal.Admin || principal.System {
+		info.Groups = append(info.Groups, "freshet:administrators:"+principal.Organization)
 	}
-	if who.System {
+	if principal.System {
 		info.Groups = append(info.Groups, "freshet:system-administrators")
 	}
-	if who.KeyName != "" {
-		info.Extra["cloud.vendor.io/apikey"] = authenticationv1.ExtraValue{who.KeyName}
+	if principal.KeyName != "" {
+		info.Extra["cloud.vendor.io/apikey"] = authenticationv1.ExtraValue{principal.KeyName}
 	}
 	return info
 }
 
-func (r *reviewer) rules(who *identity.Principal,
+func (r *reviewer) rules(principal *identity.Principal,
 	spec reviewv1alpha1.SelfSubjectRulesReviewSpec,
 ) reviewv1alpha1.SelfSubjectRulesReviewStatus {
 	if spec.Namespace == "" {
-		spec.Namespace = who.Organization
+		spec.Namespace = principal.Organization
 	}
 	scope := access.Scope{Organization: spec.Namespace, Instance: spec.Instance, Cluster: spec.Cluster}
 	status := reviewv1alpha1.SelfSubjectRulesReviewStatus{
 		ResourceRules: []reviewv1alpha1.ResourceRule{}, Rules: []reviewv1alpha1.PermissionRule{},
 	}
-	for _, rule := range r.policy.authorizer.Rules(who, scope) {
+	for _, rule := range r.policy.authorizer.Rules(principal, scope) {
 		status.Rules = append(status.Rules, permissionRule(rule))
 		verbs, whole := r.resourceRules(rule)
 		for _, v := range verbs {
@@ -87,12 +87,12 @@ func (r *reviewer) rules(who *identity.Principal,
 		status.Incomplete = status.Incomplete || !whole
 	}
 	if status.Incomplete {
-		status.EvaluationError = incomplete
+		status.EvaluationError = incompleteRules
 	}
 	return status
 }
 
-const incomplete = "some rules have restrictions or conditions that cannot be expressed as resource names"
+const incompleteRules = "some rules have restrictions or conditions that cannot be expressed as resource names"
 
 func permissionRule(rule access.Rule) reviewv1alpha1.PermissionRule {
 	out := reviewv1alpha1.PermissionRule{By: string(rule.By), Role: rule.Role, Binding: rule.Binding, CEL: rule.CEL}
@@ -105,7 +105,9 @@ func permissionRule(rule access.Rule) reviewv1alpha1.PermissionRule {
 	return out
 }
 
-func (r *reviewer) kubernetesRules(who *identity.Principal, namespace string) authorizationv1.SubjectRulesReviewStatus {
+func (r *reviewer) kubernetesRules(principal *identity.Principal,
+	namespace string,
+) authorizationv1.SubjectRulesReviewStatus {
 	status := authorizationv1.SubjectRulesReviewStatus{
 		ResourceRules: []authorizationv1.ResourceRule{},
 		NonResourceRules: []authorizationv1.NonResourceRule{{
@@ -119,7 +121,7 @@ func (r *reviewer) kubernetesRules(who *identity.Principal, namespace string) au
 	status.ResourceRules = append(status.ResourceRules,
 		authorizationv1.ResourceRule{
 			Verbs: eventVerbs, APIGroups: []string{""}, Resources: []string{"namespaces"},
-			ResourceNames: []string{who.Organization},
+			ResourceNames: []string{principal.Organization},
 		},
 		authorizationv1.ResourceRule{
 			Verbs: eventVerbs, APIGroups: []string{"", eventsv1.GroupName},
@@ -131,7 +133,7 @@ func (r *reviewer) kubernetesRules(who *identity.Principal, namespace string) au
 			Verbs: []string{"create"}, APIGroups: []string{kind.version.Group}, Resources: []string{kind.plural},
 		})
 	}
-	for _, rule := range r.policy.authorizer.Rules(who, access.Scope{Organization: namespace}) {
+	for _, rule := range r.policy.authorizer.Rules(principal, access.Scope{Organization: namespace}) {
 		verbs, whole := r.resourceRules(rule)
 		for _, v := range verbs {
 			status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
@@ -142,32 +144,32 @@ func (r *reviewer) kubernetesRules(who *identity.Principal, namespace string) au
 		status.Incomplete = status.Incomplete || !whole
 	}
 	if status.Incomplete {
-		status.EvaluationError = incomplete
+		status.EvaluationError = incompleteRules
 	}
 	return status
 }
 
-// verbsOn contains the allowed verbs on one resource of the API.
-type verbsOn struct {
+// resourceVerbs contains the allowed verbs on one resource of the API.
+type resourceVerbs struct {
 	resource string
 	verbs    []string
 	names    []string
 }
 
-// machineVerbs maps the verb of a permission to the verbs of the API.
-var machineVerbs = map[string][]string{
+// apiVerbs maps the verb of a permission to the verbs of the API.
+var apiVerbs = map[string][]string{
 	"describe": {"get"}, "list": {"list", "watch"}, "create": {"create"},
 	"update": {"update", "patch"}, "delete": {"delete", "deletecollection"},
 }
 
 // resourceRules converts a rule to verbs on resources. whole is false if its restrictions cannot be
 // expressed as names.
-func (r *reviewer) resourceRules(rule access.Rule) (list []verbsOn, whole bool) {
+func (r *reviewer) resourceRules(rule access.Rule) (list []resourceVerbs, whole bool) {
 	byResource := map[string]int{}
 	whole = true
 	for _, p := range rule.Permissions {
 		parts := strings.Split(string(p), ".")
-		verbs, known := machineVerbs[parts[2]]
+		verbs, known := apiVerbs[parts[2]]
 		if parts[0] != "cloud" || !known || !r.policy.kinds.serves(parts[1]) {
 			continue
 		}
@@ -177,7 +179,7 @@ func (r *reviewer) resourceRules(rule access.Rule) (list []verbsOn, whole bool) 
 			whole = whole && exact
 			i = len(list)
 			byResource[parts[1]] = i
-			list = append(list, verbsOn{resource: parts[1], names: names})
+			list = append(list, resourceVerbs{resource: parts[1], names: names})
 		}
 		list[i].verbs = append(list[i].verbs, verbs...)
 	}
@@ -214,7 +216,7 @@ func namesOf(rule access.Rule, resource string) (names []string, exact bool) {
 }
 
 // access decides whether one call would be allowed.
-func (r *reviewer) access(ctx context.Context, who *identity.Principal,
+func (r *reviewer) access(ctx context.Context, principal *identity.Principal,
 	review *authorizationv1.SelfSubjectAccessReview,
 ) error {
 	at, path := review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes
@@ -227,12 +229,12 @@ func (r *reviewer) access(ctx context.Context, who *identity.Principal,
 	}
 	// The decisions about the reviewed call must not appear in the audit record of the review.
 	ctx = context.WithValue(ctx, auditNotesKey{}, &auditNotes{})
-	record := authorizer.AttributesRecord{User: caller.Caller{Principal: who}}
+	record := authorizer.AttributesRecord{User: caller.Caller{Principal: principal}}
 	if path != nil {
 		record.Path, record.Verb = path.Path, path.Verb
 	} else {
 		if slices.Contains([]string{at.Verb, at.Resource, at.Group}, "*") {
-			review.Status.Allowed, review.Status.Reason = r.everything(who, at.Namespace)
+			review.Status.Allowed, review.Status.Reason = r.allowsEverything(principal, at.Namespace)
 			return nil
 		}
 		record.ResourceRequest = true
@@ -246,13 +248,13 @@ func (r *reviewer) access(ctx context.Context, who *identity.Principal,
 	}
 	review.Status.Allowed, review.Status.Reason = decision == authorizer.DecisionAllow, reason
 	if review.Status.Allowed && at != nil {
-		review.Status.Allowed, review.Status.Reason = r.object(ctx, who, at)
+		review.Status.Allowed, review.Status.Reason = r.authorizeObject(ctx, principal, at)
 	}
 	return nil
 }
 
-// object authorizes one object, whose scope the path alone may not determine.
-func (r *reviewer) object(ctx context.Context, who *identity.Principal,
+// authorizeObject authorizes one object, whose scope the path alone may not determine.
+func (r *reviewer) authorizeObject(ctx context.Context, principal *identity.Principal,
 	at *authorizationv1.ResourceAttributes,
 ) (allowed bool, reason string) {
 	kind, ok := r.policy.kinds[at.Resource]
@@ -260,23 +262,23 @@ func (r *reviewer) object(ctx context.Context, who *identity.Principal,
 		return true, ""
 	}
 	permission, _ := access.ForVerb(at.Resource, at.Subresource, at.Verb)
-	_, err := r.policy.authorizer.Authorize(ctx, who, permission, kind.Scope(ctx, at.Namespace, at.Name))
+	_, err := r.policy.authorizer.Authorize(ctx, principal, permission, kind.Scope(ctx, at.Namespace, at.Name))
 	if err != nil {
 		return false, err.Error()
 	}
 	return true, ""
 }
 
-// everything decides reviews with a wildcard.
-func (r *reviewer) everything(who *identity.Principal, namespace string) (allowed bool, reason string) {
+// allowsEverything decides reviews with a wildcard.
+func (r *reviewer) allowsEverything(principal *identity.Principal, namespace string) (allowed bool, reason string) {
 	switch {
-	case who.System, who.Admin && who.Organization == namespace && namespace != "":
+	case principal.System, principal.Admin && principal.Organization == namespace && namespace != "":
 		return true, ""
 	}
-	for _, rule := range r.policy.authorizer.Rules(who, access.Scope{Organization: namespace}) {
+	for _, rule := range r.policy.authorizer.Rules(principal, access.Scope{Organization: namespace}) {
 		if len(rule.Permissions) == len(access.Permissions()) && len(rule.Restrictions) == 0 && rule.CEL == "" {
 			return true, ""
 		}
 	}
-	return false, who.Name + " does not have all permissions in this organization"
+	return false, principal.Name + " does not have all permissions in this organization"
 }

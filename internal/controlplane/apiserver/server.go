@@ -79,7 +79,7 @@ type Config struct {
 	// RefuseNewOrganizations disables the creation of an organization by its first object.
 	RefuseNewOrganizations bool
 	// Quotas limits the objects and the call rate of organizations; no limits when nil.
-	Quotas *quota.Book
+	Quotas *quota.Organizations
 	// Tokens issues tokens for service accounts; disabled when nil.
 	Tokens *tokens.Options
 	// Rotation rotates the credentials of service accounts; disabled when nil.
@@ -116,7 +116,7 @@ type Server struct {
 	stopped  chan struct{}
 	drain    *drain
 	recorder *events.Recorder
-	stores   *calledStores // nil with an external etcd
+	stores   *directStores // nil with an external etcd
 	caches   []cached
 	guard    *budget.Guard
 	client   *clientv3.Client // for the guard
@@ -138,7 +138,7 @@ func New(cfg Config) (*Server, error) {
 	config := genericapiserver.NewConfig(codecs)
 	config.EffectiveVersion = release{compatibility.DefaultBuildEffectiveVersion()}
 	describe(config, scheme, cfg.Version)
-	tune(config, cfg)
+	setDefaults(config, cfg)
 
 	loop := newLoopback()
 	config.LoopbackClientConfig = loop.config()
@@ -153,17 +153,17 @@ func New(cfg Config) (*Server, error) {
 		config); err != nil {
 		return nil, fmt.Errorf("configuring the store: %w", err)
 	}
-	stores := callMember(cfg, config)
-	liveAlone(config)
+	stores := useDirectStores(cfg, config)
+	removeEtcdLivez(config)
 	config.RESTOptionsGetter = guard.RESTOptions(config.RESTOptionsGetter)
 
-	beside, err := openCore(scheme, codecs, config.RESTOptionsGetter)
+	coreResources, err := openCore(scheme, codecs, config.RESTOptionsGetter)
 	if err != nil {
 		return nil, err
 	}
-	beside.quotas = cfg.Quotas
+	coreResources.quotas = cfg.Quotas
 	config.AdmissionControl = organizations.Admission{
-		Organizations: beside.organizations,
+		Organizations: coreResources.organizations,
 		AutoCreate:    !cfg.RefuseNewOrganizations,
 	}
 	generic, err := config.Complete(nil).New("freshet",
@@ -175,14 +175,14 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	beside.organizations.Contents = contents(storages)
-	if err := install(generic, scheme, codecs, cfg, storages, beside); err != nil {
+	coreResources.organizations.Contents = contents(storages)
+	if err := install(generic, scheme, codecs, cfg, storages, coreResources); err != nil {
 		return nil, err
 	}
 	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	caches := cachesOf(storages, beside)
+	caches := cachesOf(storages, coreResources)
 	if err := generic.AddPostStartHook("organizations",
-		findOrganizations(storages, beside.organizations, caches, log)); err != nil {
+		completeOrganizations(storages, coreResources.organizations, caches, log)); err != nil {
 		return nil, fmt.Errorf("building the resource API: %w", err)
 	}
 	client, err := cfg.Etcd.Client(zap.NewNop())
@@ -191,7 +191,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	return &Server{
 		guard: guard, client: client, log: log,
-		generic: generic, config: config, recorder: beside.events.NewRecorder(log), loopback: loop,
+		generic: generic, config: config, recorder: coreResources.events.NewRecorder(log), loopback: loop,
 		stopped: make(chan struct{}), drain: newDrain(),
 		stores: stores, caches: caches,
 	}, nil
@@ -223,11 +223,11 @@ func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Conf
 
 // install installs every API group.
 func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory,
-	cfg Config, storages map[string]rest.Storage, beside core,
+	cfg Config, storages map[string]rest.Storage, coreResources core,
 ) error {
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, scheme, metav1.ParameterCodec, codecs)
 	// The API group's own serializers stream lists; ours check the decoded bodies.
-	group.NegotiatedSerializer = plainStatuses{quantities.Checked(group.NegotiatedSerializer)}
+	group.NegotiatedSerializer = readableStatuses{quantities.Checked(group.NegotiatedSerializer)}
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = storages
 	if err := generic.InstallAPIGroup(&group); err != nil {
 		return fmt.Errorf("installing the kinds: %w", err)
@@ -237,11 +237,11 @@ func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme,
 			return fmt.Errorf("installing the reviews: %w", err)
 		}
 	}
-	return beside.install(generic, scheme, codecs, kindsOf(cfg.Kinds), newPolicy(cfg).readable)
+	return coreResources.install(generic, scheme, codecs, kindsOf(cfg.Kinds), newPolicy(cfg).readable)
 }
 
-// tune changes defaults of the API machinery.
-func tune(config *genericapiserver.Config, cfg Config) {
+// setDefaults changes defaults of the API machinery.
+func setDefaults(config *genericapiserver.Config, cfg Config) {
 	config.ExternalAddress = cfg.Address
 	config.EnableProfiling = false // served by the ops listener
 	config.EnableMetrics = false
@@ -260,17 +260,17 @@ func tune(config *genericapiserver.Config, cfg Config) {
 	}
 }
 
-// liveAlone removes the checks from /livez that depend on other processes. etcd needs a majority of
+// removeEtcdLivez removes the checks from /livez that depend on other processes. etcd needs a majority of
 // its members, and a process that waits for them is alive; restarting it would make things worse.
 // /readyz has these checks.
-func liveAlone(config *genericapiserver.Config) {
+func removeEtcdLivez(config *genericapiserver.Config) {
 	config.LivezChecks = slices.DeleteFunc(config.LivezChecks,
 		func(c healthz.HealthChecker) bool { return strings.HasPrefix(c.Name(), "etcd") })
-	config.LivezGracePeriod = startPatience
+	config.LivezGracePeriod = startGracePeriod
 }
 
-// startPatience is how long hooks that read from etcd may take after the start until /livez fails.
-const startPatience = 10 * time.Minute
+// startGracePeriod is how long hooks that read from etcd may take after the start until /livez fails.
+const startGracePeriod = 10 * time.Minute
 
 func newPolicy(cfg Config) policy {
 	return policy{authorizer: cfg.Authorizer, kinds: kindsOf(cfg.Kinds), reviews: reviewGroupNames()}
@@ -296,7 +296,7 @@ func (s *Server) Start() {
 
 // Handler serves /api, /apis, /openapi, /version and the health pages.
 func (s *Server) Handler() http.Handler {
-	return tellDegraded(s.guard.Degraded, s.drain.handle(s.handler))
+	return reportDegraded(s.guard.Degraded, s.drain.handle(s.handler))
 }
 
 // Loopback returns the configuration of the service's own client, which has all permissions.
@@ -344,6 +344,6 @@ func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
 	opts := options.NewEtcdOptions(backend)
 	opts.DefaultStorageMediaType = "application/vnd.kubernetes.protobuf"
 	opts.DeleteCollectionWorkers = 8
-	opts.SkipHealthEndpoints = cfg.Etcd.Call != nil // callMember adds its own checks
+	opts.SkipHealthEndpoints = cfg.Etcd.Call != nil // useDirectStores adds its own checks
 	return opts
 }

@@ -36,7 +36,7 @@ func TestAttackSlowBodies(t *testing.T) {
 	t.Parallel()
 	const callers, limit = 200, 8 * time.Second
 	a := startWith(t, kindstest.Options{MaxReads: 8, MaxWrites: 8})
-	server := httptest.NewServer(web.BoundBodies(a.server.Handler(), limit))
+	server := httptest.NewServer(web.LimitBodyTime(a.server.Handler(), limit))
 	defer server.Close()
 	address := server.Listener.Addr().String()
 	attacker := a.as(kindstest.AcmeToken)
@@ -63,10 +63,10 @@ func TestAttackSlowBodies(t *testing.T) {
 		defer conn.Close()
 		conns[i] = conn
 	}
-	kept := 0
+	failed := 0
 	for i := range 20 {
 		if answer := a.post("users", padded(fmt.Sprintf("v-%d", i), 1)); answer.code != http.StatusCreated {
-			kept++
+			failed++
 			t.Errorf("create while others send nothing: got %d %s, want 201", answer.code, answer.body)
 		}
 	}
@@ -80,28 +80,28 @@ func TestAttackSlowBodies(t *testing.T) {
 		}
 		body, _ := io.ReadAll(res.Body)
 		if res.StatusCode != http.StatusRequestTimeout || !strings.Contains(string(body), `"reason":"Timeout"`) {
-			kept++
+			failed++
 			t.Errorf("body that is never sent: got %d %s, want 408", res.StatusCode, body)
 		}
 	}
-	tally.Attack(t, "slow bodies at the resource API", callers, kept)
+	tally.Attack(t, "slow bodies at the resource API", callers, failed)
 }
 
 // TestAttackManyCallers checks that a principal with 500 concurrent calls does not make others wait
 // for all of them.
 func TestAttackManyCallers(t *testing.T) {
 	t.Parallel()
-	const callers, slots, victims = 500, 8, 10
-	a := startWith(t, kindstest.Options{MaxReads: slots, MaxWrites: slots})
+	const callers, limit, victims = 500, 8, 10
+	a := startWith(t, kindstest.Options{MaxReads: limit, MaxWrites: limit})
 	attacker := a.as(kindstest.AcmeToken)
 	transport := &http.Transport{MaxIdleConnsPerHost: callers}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	var served atomic.Int64
-	var group sync.WaitGroup
+	var calls sync.WaitGroup
 	stop, started := make(chan struct{}), make(chan struct{}, callers)
 	for i := range callers {
-		group.Go(func() {
+		calls.Go(func() {
 			started <- struct{}{}
 			for n := 0; ; n++ {
 				select {
@@ -126,22 +126,22 @@ func TestAttackManyCallers(t *testing.T) {
 	}
 	late := 0
 	for i := range victims {
-		for start := served.Load(); served.Load() < start+slots; { // until the attacker's calls are being served
+		for start := served.Load(); served.Load() < start+limit; { // until the attacker's calls are being served
 			a.get("users?limit=1").want(http.StatusOK)
 		}
 		before := served.Load()
 		a.post(organizationPath("other")+"/users", padded(fmt.Sprintf("v-%d", i), 1)).want(http.StatusCreated)
-		if n := served.Load() - before; n > 8*slots {
+		if n := served.Load() - before; n > 8*limit {
 			late++
-			t.Errorf("calls of the attacker served before one of the victim: got %d, want at most %d", n, 8*slots)
+			t.Errorf("calls of the attacker served before one of the victim: got %d, want at most %d", n, 8*limit)
 		}
 	}
 	close(stop)
-	group.Wait()
+	calls.Wait()
 	tally.Attack(t, "500 concurrent callers of the resource API", victims, late)
 }
 
-func organizationPath(namespace string) string { return group + "/namespaces/" + namespace }
+func organizationPath(namespace string) string { return apiPath + "/namespaces/" + namespace }
 
 // TestAttackYAML sends YAML bodies that would take long to decode or expand to a very large
 // document.

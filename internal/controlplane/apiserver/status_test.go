@@ -36,9 +36,9 @@ func TestStatus(t *testing.T) {
 				first)
 
 			a.get(item+"/status").want(http.StatusOK).has("kind", k.kind, "metadata.name", "s")
-			meddling := strings.Replace(strings.Replace(withStatus, `"a":"b"`, `"a":"changed"`, 1), `"name":"s"`,
+			changedBody := strings.Replace(strings.Replace(withStatus, `"a":"b"`, `"a":"changed"`, 1), `"name":"s"`,
 				`"name":"s","annotations":{"x":"y"},"finalizers":[]`, 1)
-			changed := a.put(item+"/status", meddling).want(http.StatusOK)
+			changed := a.put(item+"/status", changedBody).want(http.StatusOK)
 			changed.has(at, "Test", "metadata.labels.a", "b", "metadata.annotations", "<nil>",
 				"metadata.generation", "1")
 			if k.finalizer && changed.at("metadata.finalizers") == nil {

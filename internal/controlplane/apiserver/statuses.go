@@ -12,20 +12,20 @@ import (
 	"freshet/internal/base/web"
 )
 
-// plainStatuses rewrites the API machinery's errors about bodies that cannot be decoded. Its
+// readableStatuses rewrites the API machinery's errors about bodies that cannot be decoded. Its
 // handlers create these texts in many places, but all of them pass through an encoder.
-type plainStatuses struct{ runtime.NegotiatedSerializer }
+type readableStatuses struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
-func (s plainStatuses) SupportedMediaTypes() []runtime.SerializerInfo {
+func (s readableStatuses) SupportedMediaTypes() []runtime.SerializerInfo {
 	infos := s.NegotiatedSerializer.SupportedMediaTypes()
 	out := make([]runtime.SerializerInfo, 0, len(infos))
 	for _, info := range infos {
 		if info.Serializer != nil {
-			info.Serializer = locating{info.Serializer}
+			info.Serializer = locatingSerializer{info.Serializer}
 		}
 		if info.StrictSerializer != nil {
-			info.StrictSerializer = locating{info.StrictSerializer}
+			info.StrictSerializer = locatingSerializer{info.StrictSerializer}
 		}
 		out = append(out, info)
 	}
@@ -34,52 +34,55 @@ func (s plainStatuses) SupportedMediaTypes() []runtime.SerializerInfo {
 
 // EncoderForVersion implements runtime.NegotiatedSerializer. It unwraps the encoder, because
 // encoders implement more interfaces than the decoder's wrapper.
-func (s plainStatuses) EncoderForVersion(encoder runtime.Encoder, version runtime.GroupVersioner) runtime.Encoder {
-	if wrapped, ok := encoder.(locating); ok {
+func (s readableStatuses) EncoderForVersion(encoder runtime.Encoder, version runtime.GroupVersioner) runtime.Encoder {
+	if wrapped, ok := encoder.(locatingSerializer); ok {
 		encoder = wrapped.Serializer
 	}
 	out := s.NegotiatedSerializer.EncoderForVersion(encoder, version)
 	if allocating, ok := out.(runtime.EncoderWithAllocator); ok {
-		return plainAllocating{allocating}
+		return readableAllocatingEncoder{allocating}
 	}
-	return plainEncoder{out}
+	return readableEncoder{out}
 }
 
-type plainEncoder struct{ runtime.Encoder }
+type readableEncoder struct{ runtime.Encoder }
 
 // Encode implements runtime.Encoder.
-func (e plainEncoder) Encode(obj runtime.Object, w io.Writer) error {
-	return inLargePieces(obj, w, func(w io.Writer) error { return e.Encoder.Encode(plainStatus(obj), w) })
+func (e readableEncoder) Encode(obj runtime.Object, w io.Writer) error {
+	return encodeBuffered(obj, w, func(w io.Writer) error { return e.Encoder.Encode(readableStatus(obj), w) })
 }
 
-type plainAllocating struct{ runtime.EncoderWithAllocator }
+type readableAllocatingEncoder struct{ runtime.EncoderWithAllocator }
 
 // Encode implements runtime.Encoder.
-func (e plainAllocating) Encode(obj runtime.Object, w io.Writer) error {
-	return inLargePieces(obj, w, func(w io.Writer) error { return e.EncoderWithAllocator.Encode(plainStatus(obj), w) })
+func (e readableAllocatingEncoder) Encode(obj runtime.Object, w io.Writer) error {
+	return encodeBuffered(obj, w,
+		func(w io.Writer) error { return e.EncoderWithAllocator.Encode(readableStatus(obj), w) })
 }
 
 // EncodeWithAllocator implements runtime.EncoderWithAllocator.
-func (e plainAllocating) EncodeWithAllocator(obj runtime.Object, w io.Writer, memory runtime.MemoryAllocator) error {
-	return inLargePieces(obj, w, func(w io.Writer) error {
-		return e.EncoderWithAllocator.EncodeWithAllocator(plainStatus(obj), w, memory)
+func (e readableAllocatingEncoder) EncodeWithAllocator(obj runtime.Object, w io.Writer,
+	memory runtime.MemoryAllocator,
+) error {
+	return encodeBuffered(obj, w, func(w io.Writer) error {
+		return e.EncoderWithAllocator.EncodeWithAllocator(readableStatus(obj), w, memory)
 	})
 }
 
-// pieces contains buffers for lists.
-var pieces = sync.Pool{New: func() any { return bufio.NewWriterSize(io.Discard, 64<<10) }}
+// listBuffers contains buffers for lists.
+var listBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(io.Discard, 64<<10) }}
 
-// inLargePieces writes a list in chunks of 64 KiB: the API machinery writes it item by item, and
+// encodeBuffered writes a list in chunks of 64 KiB: the API machinery writes it item by item, and
 // every small write would be a system call.
-func inLargePieces(obj runtime.Object, w io.Writer, encode func(io.Writer) error) error {
+func encodeBuffered(obj runtime.Object, w io.Writer, encode func(io.Writer) error) error {
 	if !meta.IsListType(obj) {
 		return encode(w)
 	}
-	piece := pieces.Get().(*bufio.Writer)
+	piece := listBuffers.Get().(*bufio.Writer)
 	piece.Reset(w)
 	defer func() {
 		piece.Reset(io.Discard)
-		pieces.Put(piece)
+		listBuffers.Put(piece)
 	}()
 	if err := encode(piece); err != nil {
 		return err
@@ -87,7 +90,7 @@ func inLargePieces(obj runtime.Object, w io.Writer, encode func(io.Writer) error
 	return piece.Flush()
 }
 
-func plainStatus(obj runtime.Object) runtime.Object {
+func readableStatus(obj runtime.Object) runtime.Object {
 	status, ok := obj.(*metav1.Status)
 	if !ok || status.Status != metav1.StatusFailure {
 		return obj

@@ -98,7 +98,7 @@ func TestTables(t *testing.T) {
 			items := acme + "/" + k.plural
 			switch name {
 			case "ClusterRole":
-				items = group + "/" + k.plural
+				items = apiPath + "/" + k.plural
 			case "Pool", "PoolMember":
 			default:
 				a.post(items, k.object("one")).want(http.StatusCreated)

@@ -15,8 +15,8 @@ import (
 	"freshet/internal/controlplane/kinds/kindstest"
 )
 
-// stream is an open watch.
-type stream struct {
+// watchStream is an open watch.
+type watchStream struct {
 	*testing.T
 	res    *http.Response
 	events chan event
@@ -31,7 +31,7 @@ type event struct {
 func (e event) String() string { return fmt.Sprint(e.Type, " ", at(e.Object, "metadata.name")) }
 
 // watch opens a watch on a path with a query.
-func (a *api) watch(path string) *stream {
+func (a *api) watch(path string) *watchStream {
 	a.Helper()
 	ctx, cancel := context.WithCancel(a.Context())
 	res, err := http.DefaultClient.Do(a.request(http.MethodGet, path, nil).WithContext(ctx))
@@ -41,7 +41,7 @@ func (a *api) watch(path string) *stream {
 	if res.StatusCode != http.StatusOK {
 		a.Fatalf("%s: got %d, want 200", path, res.StatusCode)
 	}
-	s := &stream{a.T, res, make(chan event, 1000), cancel}
+	s := &watchStream{a.T, res, make(chan event, 1000), cancel}
 	go func() {
 		defer close(s.events)
 		defer res.Body.Close()
@@ -59,7 +59,7 @@ func (a *api) watch(path string) *stream {
 }
 
 // next waits for one event.
-func (s *stream) next() event {
+func (s *watchStream) next() event {
 	s.Helper()
 	select {
 	case e, ok := <-s.events:
@@ -74,7 +74,7 @@ func (s *stream) next() event {
 }
 
 // want waits for events in this order; it skips bookmarks.
-func (s *stream) want(events ...string) {
+func (s *watchStream) want(events ...string) {
 	s.Helper()
 	for _, want := range events {
 		e := s.next()
@@ -88,7 +88,7 @@ func (s *stream) want(events ...string) {
 }
 
 // rest reads until the watch ends.
-func (s *stream) rest() (events []event) {
+func (s *watchStream) rest() (events []event) {
 	s.Helper()
 	deadline := time.After(30 * time.Second)
 	for {
@@ -112,16 +112,16 @@ func TestWatch(t *testing.T) {
 			a := a.in(t)
 			a.post(k.plural, k.object("old")).want(http.StatusCreated)
 			version := a.get(k.plural).version()
-			watches := map[string]*stream{
+			watches := map[string]*watchStream{
 				"from a version": a.watch(k.plural + "?watch=true&resourceVersion=" + version),
-				"across":         a.watch(group + "/" + k.plural + "?watch=1&resourceVersion=" + version),
-				"legacy":         a.watch(group + "/watch/namespaces/acme/" + k.plural + "?resourceVersion=" + version),
-				"legacy across":  a.watch(group + "/watch/" + k.plural + "?resourceVersion=" + version),
+				"across":         a.watch(apiPath + "/" + k.plural + "?watch=1&resourceVersion=" + version),
+				"legacy":         a.watch(apiPath + "/watch/namespaces/acme/" + k.plural + "?resourceVersion=" + version),
+				"legacy across":  a.watch(apiPath + "/watch/" + k.plural + "?resourceVersion=" + version),
 			}
 			fromNothing := a.watch(k.plural + "?watch=true")
 			fromAny := a.watch(k.plural + "?watch=true&resourceVersion=0")
 			byName := a.watch(k.plural + "?watch=true&fieldSelector=" + url.QueryEscape("metadata.name=new"))
-			legacyItem := a.watch(group + "/watch/namespaces/acme/" + k.plural + "/new")
+			legacyItem := a.watch(apiPath + "/watch/namespaces/acme/" + k.plural + "/new")
 			fromNothing.want("ADDED old")
 			fromAny.want("ADDED old")
 
@@ -180,7 +180,7 @@ func TestWatchTimeout(t *testing.T) {
 	a.post("users", k.object("ann")).want(http.StatusCreated)
 	began := time.Now()
 	plain := a.watch("users?watch=true&timeoutSeconds=1")
-	marked := a.watch("users?watch=true&timeoutSeconds=2&allowWatchBookmarks=true")
+	bookmarked := a.watch("users?watch=true&timeoutSeconds=2&allowWatchBookmarks=true")
 	if got := fmt.Sprint(plain.rest()); got != "[ADDED ann]" {
 		t.Errorf("events: got %s, want ADDED ann", got)
 	}
@@ -188,7 +188,7 @@ func TestWatchTimeout(t *testing.T) {
 		t.Errorf("watch ended after %s, want at least a second", took)
 	}
 	// A bookmark at the end gives the watcher its position before the watch is closed.
-	events := marked.rest()
+	events := bookmarked.rest()
 	if len(events) < 2 || events[len(events)-1].Type != "BOOKMARK" {
 		t.Fatalf("events: got %v, want a bookmark at the end", events)
 	}
@@ -233,9 +233,9 @@ func TestSendInitialEvents(t *testing.T) {
 	}
 }
 
-// TestWatchGoesOnAfterARestart checks that a watch can continue from a version of before the
+// TestWatchContinuesAfterARestart checks that a watch can continue from a version of before the
 // restart without losing events.
-func TestWatchGoesOnAfterARestart(t *testing.T) {
+func TestWatchContinuesAfterARestart(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	k := find("User")

@@ -32,23 +32,23 @@ func checkYAML(r *http.Request, body []byte) error {
 		return apierrors.NewRequestEntityTooLargeError(
 			fmt.Sprintf("YAML body has %d bytes; the limit is %d; send JSON instead", len(body), maxYAML))
 	}
-	if isPlain(body) {
+	if isSimpleYAML(body) {
 		return nil
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(body, &document); err != nil {
 		return apierrors.NewBadRequest("body is not valid YAML: " + err.Error())
 	}
-	size := &yamlSize{known: map[*yaml.Node]yamlCost{}}
+	size := &yamlSize{costs: map[*yaml.Node]yamlCost{}}
 	if _, err := size.of(&document, 0); err != nil {
 		return apierrors.NewBadRequest("YAML body is too complex: " + err.Error())
 	}
 	return nil
 }
 
-// isPlain reports whether a body has no aliases and little nesting. It is a quick scan; the exact
+// isSimpleYAML reports whether a body has no aliases and little nesting. It is a quick scan; the exact
 // check costs as much as decoding.
-func isPlain(body []byte) bool {
+func isSimpleYAML(body []byte) bool {
 	depth := 0
 	for _, c := range body {
 		switch c {
@@ -70,14 +70,14 @@ type yamlCost struct{ nodes, text int64 }
 
 // yamlSize computes the cost of each node once.
 type yamlSize struct {
-	known map[*yaml.Node]yamlCost
+	costs map[*yaml.Node]yamlCost
 }
 
 func (s *yamlSize) of(node *yaml.Node, depth int) (yamlCost, error) {
 	if depth > maxNesting {
 		return yamlCost{}, errNesting
 	}
-	if cost, ok := s.known[node]; ok {
+	if cost, ok := s.costs[node]; ok {
 		return cost, nil
 	}
 	cost := yamlCost{1, int64(len(node.Value))}
@@ -96,7 +96,7 @@ func (s *yamlSize) of(node *yaml.Node, depth int) (yamlCost, error) {
 			return yamlCost{}, errAliases
 		}
 	}
-	s.known[node] = cost
+	s.costs[node] = cost
 	return cost, nil
 }
 

@@ -87,23 +87,23 @@ func (g *Guard) Degraded() string {
 	if g.store == nil {
 		return ""
 	}
-	room := g.store.Room()
-	if !room.Tight() {
+	space := g.store.Space()
+	if !space.NearlyFull() {
 		return ""
 	}
-	return noRoom(room)
+	return nearlyFull(space)
 }
 
-func noRoom(room etcd.Room) string {
+func nearlyFull(space etcd.Space) string {
 	return fmt.Sprintf("resource store is nearly full (%d of %d bytes are used): new and growing objects are rejected "+
-		"until something is deleted; deleting, revoking and reading work as usual", room.Used, room.Quota)
+		"until something is deleted; deleting, revoking and reading work as usual", space.Used, space.Quota)
 }
 
 // write is the state of one write. Begin creates it, or the storage for writes that do not come
 // from a call.
 type write struct {
 	essential bool
-	refusal   error // why the last attempt was rejected
+	rejection error // why the last attempt was rejected
 	held      hold
 }
 
@@ -125,9 +125,9 @@ func Essential(ctx context.Context, essential bool) {
 // admit decides about an object of a size, and holds space for it until the write is settled.
 func (g *Guard) admit(ctx context.Context, w *write, key string, size int64) error {
 	g.usage.release(&w.held) // the hold of an earlier attempt
-	place := g.placeOf(key)
+	object := g.parseKey(key)
 	service := caller.ByService(ctx)
-	if place.counted() && !service {
+	if object.counted() && !service {
 		if err := g.usage.wait(ctx); err != nil {
 			return unavailable("usage of organizations is not counted yet; retry")
 		}
@@ -138,24 +138,24 @@ func (g *Guard) admit(ctx context.Context, w *write, key string, size int64) err
 		return apierrors.NewRequestEntityTooLargeError(
 			fmt.Sprintf("object would take %d bytes in the store; the limit is %d", size, MaxObject))
 	}
-	free := essential || service && place.resource != "events"
+	exempt := essential || service && object.resource != "events"
 	limits := g.limits
-	if free {
+	if exempt {
 		limits = Limits{}
 	}
-	if err := g.usage.hold(&w.held, key, place, size, limits); err != nil {
+	if err := g.usage.hold(&w.held, key, object, size, limits); err != nil {
 		return err
 	}
-	if err := g.checkRoom(growth, size, free, place.resource == "events"); err != nil {
+	if err := g.checkSpace(growth, size, exempt, object.resource == "events"); err != nil {
 		g.usage.release(&w.held)
 		return err
 	}
 	return nil
 }
 
-// checkRoom checks the free space of the store as a whole. Recently admitted writes may not be
+// checkSpace checks the free space of the store as a whole. Recently admitted writes may not be
 // visible there yet, so it adds them.
-func (g *Guard) checkRoom(growth, size int64, free, events bool) error {
+func (g *Guard) checkSpace(growth, size int64, exempt, events bool) error {
 	if g.store == nil {
 		return nil
 	}
@@ -168,16 +168,16 @@ func (g *Guard) checkRoom(growth, size int64, free, events bool) error {
 		}
 		g.window = now
 	}
-	room := g.store.Room()
-	soon := g.recent[0] + g.recent[1] + size
+	space := g.store.Space()
+	expected := g.recent[0] + g.recent[1] + size
 	if events {
-		soon += room.Quota / 2 // events may use half of the quota only, so that they leave space for objects
+		expected += space.Quota / 2 // events may use half of the quota only, so that they leave space for objects
 	}
-	if !free && (growth > 0 && !room.TakesGrowth(soon) || !room.TakesChanges(soon)) {
+	if !exempt && (growth > 0 && !space.AllowsGrowth(expected) || !space.AllowsChanges(expected)) {
 		if !events {
-			g.store.Relieve()
+			g.store.RequestCompaction()
 		}
-		return unavailable(noRoom(room))
+		return unavailable(nearlyFull(space))
 	}
 	g.recent[0] += size
 	return nil
@@ -195,18 +195,18 @@ func unavailable(text string) error {
 	}}
 }
 
-// place is the information about an object that its key contains.
-type place struct {
-	group, resource, organization, name string
+// objectKey is the information about an object that its key contains.
+type objectKey struct {
+	apiGroup, resource, organization, name string
 }
 
-// placeOf parses a key: <prefix><group>/<resource>/<organization>/<name>. The group is missing for
+// parseKey parses a key: <prefix><group>/<resource>/<organization>/<name>. The group is missing for
 // core/v1, the organization for objects without one.
-func (g *Guard) placeOf(key string) place {
+func (g *Guard) parseKey(key string) objectKey {
 	parts := strings.Split(strings.TrimLeft(strings.TrimPrefix(key, g.prefix), "/"), "/")
-	p := place{name: parts[len(parts)-1]}
+	p := objectKey{name: parts[len(parts)-1]}
 	if parts[0] == v1alpha1.GroupName {
-		p.group, parts = parts[0], parts[1:]
+		p.apiGroup, parts = parts[0], parts[1:]
 	}
 	p.resource = parts[0]
 	if len(parts) == 3 {
@@ -220,11 +220,11 @@ func (g *Guard) keyOf(name string) string { return g.prefix + strings.TrimPrefix
 
 // counted reports whether an object counts against the budget of its organization: objects of our
 // kinds do, events do not.
-func (p place) counted() bool { return p.group != "" && p.organization != "" }
+func (p objectKey) counted() bool { return p.apiGroup != "" && p.organization != "" }
 
 // exceeded returns an error in the form that Kubernetes uses for its own quotas.
-func (p place) exceeded(what string, requested, used, limit int64) error {
-	return apierrors.NewForbidden(schema.GroupResource{Group: p.group, Resource: p.resource}, p.name, fmt.Errorf(
+func (p objectKey) exceeded(what string, requested, used, limit int64) error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: p.apiGroup, Resource: p.resource}, p.name, fmt.Errorf(
 		"exceeded quota: resources.%s of organization %s, requested: %d, used: %d, limited: %d; "+
 			"delete objects that are not needed, or ask the operator to raise quotas.resources.%s",
 		what, cmp.Or(p.organization, "(none)"), requested, used, limit, what))

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	page        = 100 // keys per read, with their values
+	pageSize    = 100 // keys per read, with their values
 	followRetry = time.Second
 )
 
@@ -51,7 +51,7 @@ func (g *Guard) follow(ctx context.Context, client *clientv3.Client) error {
 				g.usage.remove(key, event.Kv.ModRevision)
 				continue
 			}
-			g.usage.put(key, g.placeOf(key), sizeOf(event.Kv.Key, event.Kv.Value), event.Kv.ModRevision)
+			g.usage.put(key, g.parseKey(key), sizeOf(event.Kv.Key, event.Kv.Value), event.Kv.ModRevision)
 		}
 	}
 	return errWatchEnded
@@ -62,7 +62,8 @@ func (g *Guard) load(ctx context.Context, client *clientv3.Client) (map[string]s
 	objects := map[string]stored{}
 	key, end, revision := g.prefix, clientv3.GetPrefixRangeEnd(g.prefix), int64(0)
 	for {
-		res, err := client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+		res, err := client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize),
+			clientv3.WithRev(revision))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -71,7 +72,7 @@ func (g *Guard) load(ctx context.Context, client *clientv3.Client) (map[string]s
 		}
 		for _, kv := range res.Kvs {
 			name := string(kv.Key)
-			if p := g.placeOf(name); p.counted() {
+			if p := g.parseKey(name); p.counted() {
 				objects[name] = stored{p.organization, sizeOf(kv.Key, kv.Value), kv.ModRevision}
 			}
 		}

@@ -30,7 +30,7 @@ type transformers struct {
 
 // TransformerForResource implements value.ResourceTransformers.
 func (t transformers) TransformerForResource(resource schema.GroupResource) value.Transformer {
-	var next value.Transformer = plain{}
+	var next value.Transformer = identityTransformer{}
 	if t.next != nil {
 		next = t.next.TransformerForResource(resource)
 	}
@@ -50,18 +50,18 @@ func (m measuring) TransformToStorage(ctx context.Context, data []byte, at value
 		return out, err
 	}
 	key := at.AuthenticatedData()
-	w.refusal = m.guard.admit(ctx, w, string(key), sizeOf(key, out))
-	return out, w.refusal
+	w.rejection = m.guard.admit(ctx, w, string(key), sizeOf(key, out))
+	return out, w.rejection
 }
 
-// plain returns the data unchanged.
-type plain struct{}
+// identityTransformer returns the data unchanged.
+type identityTransformer struct{}
 
-func (plain) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
+func (identityTransformer) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
 	return data, false, nil
 }
 
-func (plain) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
+func (identityTransformer) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
 	return data, nil
 }
 
@@ -102,7 +102,7 @@ type guarded struct {
 
 // Create implements storage.Interface.
 func (s *guarded) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
-	ctx, w := begun(ctx)
+	ctx, w := writeOf(ctx)
 	return s.settle(w, out, s.Interface.Create(ctx, key, obj, out, ttl))
 }
 
@@ -110,29 +110,29 @@ func (s *guarded) Create(ctx context.Context, key string, obj, out runtime.Objec
 func (s *guarded) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, cached runtime.Object,
 ) error {
-	ctx, w := begun(ctx)
+	ctx, w := writeOf(ctx)
 	return s.settle(w, destination, s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions,
 		tryUpdate, cached))
 }
 
-// begun returns the write of a context, or creates one.
-func begun(ctx context.Context) (context.Context, *write) {
+// writeOf returns the write of a context, or creates one.
+func writeOf(ctx context.Context) (context.Context, *write) {
 	w, ok := ctx.Value(writeKey{}).(*write)
 	if !ok {
 		w = &write{}
 		ctx = context.WithValue(ctx, writeKey{}, w)
 	}
-	w.refusal = nil
+	w.rejection = nil
 	return ctx, w
 }
 
 // settle ends a write: its hold becomes stored usage, or is released. Errors of a full etcd get the
 // same text as those of the guard.
 func (s *guarded) settle(w *write, out runtime.Object, err error) error {
-	refusal := w.refusal
+	rejection := w.rejection
 	if err == nil && w.held.key != "" {
 		if revision, ok := revisionOf(out); ok {
-			s.guard.usage.settle(&w.held, s.guard.placeOf(w.held.key), revision)
+			s.guard.usage.settle(&w.held, s.guard.parseKey(w.held.key), revision)
 			return nil
 		}
 	}
@@ -141,8 +141,8 @@ func (s *guarded) settle(w *write, out runtime.Object, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case refusal != nil:
-		return refusal
+	case rejection != nil:
+		return rejection
 	case errors.Is(err, rpctypes.ErrNoSpace), errors.Is(err, rpctypes.ErrGRPCNoSpace):
 		return s.guard.exhausted()
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrGRPCRequestTooLarge):
@@ -157,8 +157,8 @@ func (g *Guard) exhausted() error {
 	if g.store == nil {
 		return unavailable("etcd is full and rejects writes; see docs/howto/operate.md")
 	}
-	g.store.Relieve()
-	return unavailable(noRoom(g.store.Room()))
+	g.store.RequestCompaction()
+	return unavailable(nearlyFull(g.store.Space()))
 }
 
 func revisionOf(obj runtime.Object) (int64, bool) {

@@ -64,7 +64,7 @@ func (u *usage) growth(key string, size int64) int64 {
 }
 
 // hold reserves the usage that a write of this size adds, unless the limits would be exceeded.
-func (u *usage) hold(h *hold, key string, p place, size int64, limits Limits) (err error) {
+func (u *usage) hold(h *hold, key string, p objectKey, size int64, limits Limits) (err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	*h = hold{key: key, size: size}
@@ -76,7 +76,7 @@ func (u *usage) hold(h *hold, key string, p place, size int64, limits Limits) (e
 	if !exists {
 		adds.Objects = 1
 	}
-	a := u.account(p.organization)
+	a := u.accountLocked(p.organization)
 	used := Usage{a.Objects + a.held.Objects, a.Bytes + a.held.Bytes}
 	switch {
 	case adds.Objects > 0 && limits.Objects > 0 && used.Objects+adds.Objects > limits.Objects:
@@ -85,7 +85,7 @@ func (u *usage) hold(h *hold, key string, p place, size int64, limits Limits) (e
 		err = p.exceeded("bytes", adds.Bytes, used.Bytes, limits.Bytes)
 	}
 	if err != nil {
-		u.forget(p.organization)
+		u.dropEmptyLocked(p.organization)
 		*h = hold{}
 		return err
 	}
@@ -104,16 +104,16 @@ func (u *usage) release(h *hold) {
 
 func (u *usage) releaseLocked(h *hold) {
 	if h.organization != "" {
-		a := u.account(h.organization)
+		a := u.accountLocked(h.organization)
 		a.held.Objects -= h.adds.Objects
 		a.held.Bytes -= h.adds.Bytes
-		u.forget(h.organization)
+		u.dropEmptyLocked(h.organization)
 	}
 	*h = hold{}
 }
 
 // settle converts the reserved usage of a write into stored usage.
-func (u *usage) settle(h *hold, p place, revision int64) {
+func (u *usage) settle(h *hold, p objectKey, revision int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	key, size := h.key, h.size
@@ -122,18 +122,18 @@ func (u *usage) settle(h *hold, p place, revision int64) {
 }
 
 // put records that an object was stored; older revisions are ignored.
-func (u *usage) put(key string, p place, size, revision int64) {
+func (u *usage) put(key string, p objectKey, size, revision int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.putLocked(key, p, size, revision)
 }
 
-func (u *usage) putLocked(key string, p place, size, revision int64) {
+func (u *usage) putLocked(key string, p objectKey, size, revision int64) {
 	before, exists := u.objects[key]
 	if !p.counted() || exists && before.revision > revision {
 		return
 	}
-	a := u.account(p.organization)
+	a := u.accountLocked(p.organization)
 	if !exists {
 		a.Objects++
 	}
@@ -150,10 +150,10 @@ func (u *usage) remove(key string, revision int64) {
 		return
 	}
 	delete(u.objects, key)
-	a := u.account(before.organization)
+	a := u.accountLocked(before.organization)
 	a.Objects--
 	a.Bytes -= before.size
-	u.forget(before.organization)
+	u.dropEmptyLocked(before.organization)
 }
 
 // replace sets the objects that were read at a revision, and keeps only newer ones of the previous
@@ -169,19 +169,19 @@ func (u *usage) replace(objects map[string]stored, revision int64) {
 	u.objects = objects
 	for name, a := range u.organizations {
 		a.Usage = Usage{}
-		u.forget(name)
+		u.dropEmptyLocked(name)
 	}
 	for _, object := range objects {
-		a := u.account(object.organization)
+		a := u.accountLocked(object.organization)
 		a.Objects++
 		a.Bytes += object.size
 	}
 	u.once.Do(func() { close(u.loaded) })
 }
 
-// account returns the account of an organization, and creates it if necessary. It is called with mu
+// accountLocked returns the account of an organization, and creates it if necessary. It is called with mu
 // held.
-func (u *usage) account(organization string) *account {
+func (u *usage) accountLocked(organization string) *account {
 	a, ok := u.organizations[organization]
 	if !ok {
 		a = &account{}
@@ -190,8 +190,8 @@ func (u *usage) account(organization string) *account {
 	return a
 }
 
-// forget drops the account of an organization that has no usage. It is called with mu held.
-func (u *usage) forget(organization string) {
+// dropEmptyLocked drops the account of an organization that has no usage. It is called with mu held.
+func (u *usage) dropEmptyLocked(organization string) {
 	if a := u.organizations[organization]; a != nil && *a == (account{}) {
 		delete(u.organizations, organization)
 	}

@@ -44,8 +44,8 @@ func Principal(ctx context.Context) *identity.Principal {
 // machinery gives this group to the holder of the loopback token, and our authenticator gives it to
 // no caller.
 func IsService(info user.Info) bool {
-	_, outsider := info.(Caller)
-	return !outsider && slices.Contains(info.GetGroups(), user.SystemPrivilegedGroup)
+	_, isCaller := info.(Caller)
+	return !isCaller && slices.Contains(info.GetGroups(), user.SystemPrivilegedGroup)
 }
 
 // ByService reports whether the service itself made the request of ctx. A context without a user

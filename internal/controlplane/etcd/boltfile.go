@@ -46,8 +46,8 @@ type tree struct {
 	size     int64
 	pageSize int64
 	pages    uint64 // used and free pages together
-	seen     map[uint64]bool
-	keys     bool // at least one key is stored
+	visited  map[uint64]bool
+	hasKeys  bool // at least one key is stored
 	problems []error
 }
 
@@ -63,7 +63,7 @@ func checkTree(path string) (used bool, err error) {
 	if err != nil || info.Size() == 0 {
 		return false, err
 	}
-	t := &tree{file: file, size: info.Size(), seen: map[uint64]bool{}}
+	t := &tree{file: file, size: info.Size(), visited: map[uint64]bool{}}
 	root, free, err := t.readMeta()
 	if err != nil {
 		return false, err
@@ -74,7 +74,7 @@ func checkTree(path string) (used bool, err error) {
 	}
 	t.walk(root, 0, keyRange{})
 	t.checkFree(free)
-	return t.keys, errors.Join(t.problems...)
+	return t.hasKeys, errors.Join(t.problems...)
 }
 
 func (t *tree) problem(format string, args ...any) {
@@ -135,11 +135,11 @@ func (t *tree) page(id uint64) (kind uint16, count int, data []byte, ok bool) {
 		return 0, 0, nil, false
 	}
 	for i := id; i <= id+more; i++ {
-		if t.seen[i] {
+		if t.visited[i] {
 			t.problem("page %d is used twice", i)
 			return 0, 0, nil, false
 		}
-		t.seen[i] = true
+		t.visited[i] = true
 	}
 	data = make([]byte, int64(more+1)*t.pageSize)
 	if _, err := t.file.ReadAt(data, int64(id)*t.pageSize); err != nil {
@@ -229,10 +229,10 @@ func (t *tree) leaf(id uint64, data, key []byte, depth int) {
 	}
 	isKeys := string(key) == keyBucket
 	if root := binary.LittleEndian.Uint64(value); root != 0 {
-		t.keys = t.keys || isKeys
+		t.hasKeys = t.hasKeys || isKeys
 		t.walk(root, depth+1, keyRange{})
 	} else if isKeys && len(value) >= 2*element { // an inline bucket, stored in the leaf itself
-		t.keys = binary.LittleEndian.Uint16(value[element+10:]) > 0
+		t.hasKeys = binary.LittleEndian.Uint16(value[element+10:]) > 0
 	}
 }
 
@@ -256,7 +256,7 @@ func (t *tree) checkFree(id uint64) {
 		return
 	}
 	for i := range count {
-		if free := binary.LittleEndian.Uint64(ids[8*i:]); free < 2 || free >= t.pages || t.seen[free] {
+		if free := binary.LittleEndian.Uint64(ids[8*i:]); free < 2 || free >= t.pages || t.visited[free] {
 			t.problem("page %d is listed as free, but is in use or does not exist", free)
 		}
 	}

@@ -60,7 +60,7 @@ func TestFaultDamagedEtcd(t *testing.T) {
 					change(t, filepath.Join(dir, file), tc.harms[i%len(tc.harms)])
 					fault.Injected++
 					began := time.Now()
-					if !judge(t, dir, file, &fault) {
+					if !startDamaged(t, dir, file, &fault) {
 						refused++
 					}
 					fault.Recovery = max(fault.Recovery, time.Since(began))
@@ -74,8 +74,8 @@ func TestFaultDamagedEtcd(t *testing.T) {
 	}
 }
 
-// judge starts a member from damaged files, checks its data, and reports whether it started.
-func judge(t *testing.T, dir, file string, fault *tally.Fault) bool {
+// startDamaged starts a member from damaged files, checks its data, and reports whether it started.
+func startDamaged(t *testing.T, dir, file string, fault *tally.Fault) bool {
 	t.Helper()
 	fault.Checked += damageKeys
 	m, err := etcd.Start(t.Context(), dir, etcd.Options{Unsafe: true})
@@ -159,13 +159,13 @@ func used(data []byte) int {
 }
 
 // change rewrites a file; a nil result of harm removes it.
-func change(t *testing.T, path string, harm func([]byte) []byte) {
+func change(t *testing.T, path string, damage func([]byte) []byte) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data = harm(data); data == nil {
+	if data = damage(data); data == nil {
 		err = os.Remove(path)
 	} else {
 		err = os.WriteFile(path, data, 0o600)

@@ -53,25 +53,25 @@ type Options struct {
 	QuotaBytes int64
 	// Unsafe skips fsync. For tests that do not check durability.
 	Unsafe bool
-	// Group makes the member join others; nil starts a single member.
-	Group *Group
+	// Ensemble makes the member join others; nil starts a single member.
+	Ensemble *Ensemble
 }
 
 const (
 	defaultQuota = 8 << 30
-	// snapshotEvery is the number of changes between two etcd snapshots. A starting member applies
+	// snapshotCount is the number of changes between two etcd snapshots. A starting member applies
 	// the changes since its last snapshot and rejects new ones while more than 5,000 are left;
 	// etcd's default of 10,000 would allow that.
-	snapshotEvery   = 4000
+	snapshotCount   = 4000
 	maxRequestBytes = 2 << 20
 	startTimeout    = 60 * time.Second
-	// slow is the duration from which etcd warns about a request. etcd's default of 100 ms suits
+	// slowRequest is the duration from which etcd warns about a request. etcd's default of 100 ms suits
 	// members on which others wait; here it would only report a busy machine.
-	slow = 2 * time.Second
-	// oftenPings is the minimum interval between client pings. The clients run in this process and
+	slowRequest = 2 * time.Second
+	// minPingInterval is the minimum interval between client pings. The clients run in this process and
 	// the API machinery pings every 30 s; with gRPC's default policy the server would close the
 	// connection with all its watches after the third ping.
-	oftenPings = time.Second
+	minPingInterval = time.Second
 	// embeddedHost stands for the member in its own records; it is never resolved.
 	embeddedHost = "embedded:2379"
 )
@@ -82,21 +82,21 @@ var started atomic.Int64
 
 // Member is a running embedded etcd.
 type Member struct {
-	etcd   *embed.Etcd
-	server *grpc.Server
-	pipes  *pipes
-	port   *port // nil for a single member
-	url    string
-	dir    string
-	failed chan error
-	closed chan struct{}
-	lost   atomic.Bool // a goroutine of etcd has ended without the rest
+	etcd       *embed.Etcd
+	server     *grpc.Server
+	pipes      *pipes
+	peerServer *peerServer // nil for a single member
+	url        string
+	dir        string
+	failed     chan error
+	closed     chan struct{}
+	crashed    atomic.Bool // a goroutine of etcd has ended without the rest
 
-	quota      int64 // bytes that callers may store
-	hard       int64 // bytes after which etcd itself rejects writes
-	log        *slog.Logger
-	relieve    chan struct{} // requests compaction from maintain
-	maintained chan struct{} // closed when maintain has ended
+	callerQuota     int64 // bytes that callers may store
+	backendQuota    int64 // bytes after which etcd itself rejects writes
+	log             *slog.Logger
+	compactRequests chan struct{} // requests compaction from maintain
+	maintainDone    chan struct{} // closed when maintain has ended
 }
 
 // Start starts a member that stores its data in dir. A member of an ensemble is ready when a
@@ -108,27 +108,27 @@ func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
 		return nil, fmt.Errorf("creating the etcd directory: %w", err)
 	}
 	if err := Intact(dir); err != nil {
-		return nil, damaged(dir, err)
+		return nil, damagedError(dir, err)
 	}
 	if err := cleanclose.Forget(cleanclose.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 	}
-	if err := claimSegment(dir); err != nil {
+	if err := reserveSegment(dir); err != nil {
 		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 	}
-	if opts.Group != nil {
-		return opts.Group.start(ctx, dir, opts)
+	if opts.Ensemble != nil {
+		return opts.Ensemble.start(ctx, dir, opts)
 	}
-	return startAlone(ctx, dir, opts)
+	return startSingle(ctx, dir, opts)
 }
 
-func startAlone(ctx context.Context, dir string, opts Options) (*Member, error) {
-	words := newLastWords()
-	cfg, err := configure(dir, opts, words)
+func startSingle(ctx context.Context, dir string, opts Options) (*Member, error) {
+	crashes := newCrashGuard()
+	cfg, err := configure(dir, opts, crashes)
 	if err != nil {
 		return nil, err
 	}
-	e, err := words.start(cfg)
+	e, err := crashes.start(cfg)
 	if err != nil {
 		return nil, startError(dir, err)
 	}
@@ -136,8 +136,8 @@ func startAlone(ctx context.Context, dir string, opts Options) (*Member, error) 
 	defer timer.Stop()
 	select {
 	case <-e.Server.ReadyNotify():
-		return serve(e, cfg, dir, words, opts), nil
-	case err := <-words.said: // the goroutine has ended, so etcd cannot be closed in order
+		return serve(e, cfg, dir, crashes, opts), nil
+	case err := <-crashes.crashed: // the goroutine has ended, so etcd cannot be closed in order
 		return nil, startError(dir, err)
 	case <-e.Server.StopNotify():
 		err = errors.New("member stopped while starting")
@@ -156,10 +156,10 @@ func startError(dir string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 	}
-	return damaged(dir, err)
+	return damagedError(dir, err)
 }
 
-func configure(dir string, opts Options, words *lastWords) (*embed.Config, error) {
+func configure(dir string, opts Options, crashes *crashGuard) (*embed.Config, error) {
 	cfg := embed.NewConfig()
 	cfg.Name = "freshet"
 	cfg.Dir = dir
@@ -171,20 +171,20 @@ func configure(dir string, opts Options, words *lastWords) (*embed.Config, error
 	cfg.InitialCluster = cfg.Name + "=" + advertised.String()
 	// A single member elects itself; short ticks make that fast.
 	cfg.TickMs, cfg.ElectionMs = 10, 50
-	if opts.Group != nil {
-		opts.Group.configure(cfg)
+	if opts.Ensemble != nil {
+		opts.Ensemble.configure(cfg)
 	}
 	cfg.QuotaBackendBytes = max(opts.QuotaBytes, fileSize(dir)) + reserve(opts.QuotaBytes)
 	cfg.MaxRequestBytes = maxRequestBytes
-	cfg.SnapshotCount = snapshotEvery
+	cfg.SnapshotCount = snapshotCount
 	cfg.AutoCompactionRetention = "0" // the resource API compacts
 	cfg.UnsafeNoFsync = opts.Unsafe
-	cfg.WarningApplyDuration, cfg.WarningUnaryRequestDuration = slow, slow
+	cfg.WarningApplyDuration, cfg.WarningUnaryRequestDuration = slowRequest, slowRequest
 	log := opts.Logger
 	if log == nil {
 		log = zap.NewNop()
 	}
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(words.guard(log))
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(crashes.hook(log))
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configuring embedded etcd: %w", err)
 	}
@@ -207,9 +207,9 @@ func fileSize(dir string) int64 {
 }
 
 // serve serves clients inside the process.
-func serve(e *embed.Etcd, cfg *embed.Config, dir string, words *lastWords, opts Options) *Member {
+func serve(e *embed.Etcd, cfg *embed.Config, dir string, crashes *crashGuard, opts Options) *Member {
 	pings := grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-		MinTime:             oftenPings,
+		MinTime:             minPingInterval,
 		PermitWithoutStream: true,
 	})
 	m := &Member{
@@ -217,8 +217,8 @@ func serve(e *embed.Etcd, cfg *embed.Config, dir string, words *lastWords, opts 
 		etcd: e, server: v3rpc.Server(e.Server, nil, nil, pings), pipes: newPipes(),
 		url:    fmt.Sprintf("http://embedded-%d:2379", started.Add(1)),
 		failed: make(chan error, 3), closed: make(chan struct{}),
-		quota: opts.QuotaBytes, hard: cfg.QuotaBackendBytes, log: opts.Log,
-		relieve: make(chan struct{}, 1), maintained: make(chan struct{}),
+		callerQuota: opts.QuotaBytes, backendQuota: cfg.QuotaBackendBytes, log: opts.Log,
+		compactRequests: make(chan struct{}, 1), maintainDone: make(chan struct{}),
 	}
 	go func() {
 		if err := m.server.Serve(m.pipes); err != nil {
@@ -227,8 +227,8 @@ func serve(e *embed.Etcd, cfg *embed.Config, dir string, words *lastWords, opts 
 	}()
 	go func() {
 		select {
-		case err := <-words.said:
-			m.lost.Store(true)
+		case err := <-crashes.crashed:
+			m.crashed.Store(true)
 			m.fail(err)
 		case <-e.Server.StopNotify():
 			m.fail(errors.New("etcd member stopped"))
@@ -259,9 +259,9 @@ func (m *Member) Endpoints() Endpoints {
 // Failed delivers the error that ended the member, if one occurs.
 func (m *Member) Failed() <-chan error { return m.failed }
 
-// stepDownPatience bounds the wait for another member to become leader. When all members stop at
+// stepDownTimeout bounds the wait for another member to become leader. When all members stop at
 // the same time, none does.
-const stepDownPatience = 2 * time.Second
+const stepDownTimeout = 2 * time.Second
 
 // stop stops the server. A leader first tries to transfer leadership to another member.
 func (m *Member) stop() {
@@ -271,7 +271,7 @@ func (m *Member) stop() {
 		m.server.Stop()
 		m.etcd.Server.Stop()
 	}()
-	timer := time.NewTimer(stepDownPatience)
+	timer := time.NewTimer(stepDownTimeout)
 	defer timer.Stop()
 	select {
 	case <-stopped:
@@ -284,15 +284,15 @@ func (m *Member) stop() {
 // Close stops the member. It is called once.
 func (m *Member) Close() error {
 	close(m.closed)
-	<-m.maintained
-	if m.port != nil {
-		defer m.port.close()
+	<-m.maintainDone
+	if m.peerServer != nil {
+		defer m.peerServer.close()
 	}
 	m.stop()
-	if m.lost.Load() {
+	if m.crashed.Load() {
 		return nil // Close would wait for the goroutine that has ended
 	}
 	m.etcd.Close()
-	_ = noteClose(m.dir) // without the record the next start checks every file, as after a crash
+	_ = recordClose(m.dir) // without the record the next start checks every file, as after a crash
 	return nil
 }

@@ -119,18 +119,18 @@ func TestPingsAreNoAbuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		framer := http2.NewFramer(conn, conn)
-		answered := make(chan error, 1)
+		pinged := make(chan error, 1)
 		go func() {
 			for {
 				switch frame, err := framer.ReadFrame(); f := frame.(type) {
 				case *http2.PingFrame:
-					answered <- nil
+					pinged <- nil
 				case *http2.GoAwayFrame:
-					answered <- fmt.Errorf("%s: %s", f.ErrCode, f.DebugData())
+					pinged <- fmt.Errorf("%s: %s", f.ErrCode, f.DebugData())
 					return
 				default:
 					if err != nil {
-						answered <- err
+						pinged <- err
 						return
 					}
 				}
@@ -148,7 +148,7 @@ func TestPingsAreNoAbuse(t *testing.T) {
 			if err := framer.WritePing(false, [8]byte{byte(i)}); err != nil {
 				t.Fatal(err)
 			}
-			if err := <-answered; err != nil {
+			if err := <-pinged; err != nil {
 				t.Fatalf("ping %d: got %v, want a response", i, err)
 			}
 			<-pause.C

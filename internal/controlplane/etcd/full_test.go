@@ -47,8 +47,8 @@ func TestFaultMemberRunsFull(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if room := m.Room(); room.TakesChanges(0) || room.Used < quota {
-		t.Errorf("full member: got %+v, want no space for changes", room)
+	if space := m.Space(); space.AllowsChanges(0) || space.Used < quota {
+		t.Errorf("full member: got %+v, want no space for changes", space)
 	}
 	fault.Checked = stored
 
@@ -63,8 +63,8 @@ func TestFaultMemberRunsFull(t *testing.T) {
 		fault.Wrong++
 		t.Errorf("a small write after the restart of a full member: %v", err)
 	}
-	if room := m.Room(); room.TakesGrowth(0) || room.Exhausted {
-		t.Errorf("after the restart: got %+v, want no space for callers and no alarm", room)
+	if space := m.Space(); space.AllowsGrowth(0) || space.Exhausted {
+		t.Errorf("after the restart: got %+v, want no space for callers and no alarm", space)
 	}
 	res, err := client.Get(t.Context(), "key-", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
@@ -76,14 +76,14 @@ func TestFaultMemberRunsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	m.Relieve()
+	m.RequestCompaction()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for room := m.Room(); !room.TakesGrowth(1<<20) || room.File > quota; room = m.Room() {
+	for space := m.Space(); !space.AllowsGrowth(1<<20) || space.File > quota; space = m.Space() {
 		if time.Since(began) > 30*time.Second {
-			t.Fatalf("no space was freed: %+v", room)
+			t.Fatalf("no space was freed: %+v", space)
 		}
-		m.Relieve()
+		m.RequestCompaction()
 		<-tick.C
 	}
 	fault.Recovery = time.Since(began)

@@ -18,8 +18,8 @@ import (
 // ErrDamaged reports that the member cannot start from its files.
 var ErrDamaged = errors.New("resource store (etcd) is damaged")
 
-// damaged wraps err with what the operator should do.
-func damaged(dir string, err error) error {
+// damagedError wraps err with what the operator should do.
+func damagedError(dir string, err error) error {
 	return fmt.Errorf("%w: %w; keep a copy of %s, then restore the data directory from a backup; freshet check "+
 		"lists the damaged files", ErrDamaged, err, dir)
 }
@@ -83,8 +83,8 @@ func checkLog(dir string) (err error) {
 	return err
 }
 
-// noteClose records the files of the stopped member, for Intact.
-func noteClose(dir string) error {
+// recordClose records the files of the stopped member, for Intact.
+func recordClose(dir string) error {
 	var names []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".tmp") {

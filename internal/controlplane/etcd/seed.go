@@ -34,7 +34,7 @@ const (
 // Seed creates the directory of the first member of a new ensemble from a snapshot. The other
 // members must start without data and with Ensemble.Existing: they copy everything from this member
 // and cannot form an ensemble without it. Revisions continue after the last one of the snapshot.
-func Seed(snapshot, dir string, g *Group) (err error) {
+func Seed(snapshot, dir string, g *Ensemble) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // the library panics on files that it cannot read
 			err = fmt.Errorf("%v", r)
@@ -48,10 +48,10 @@ func Seed(snapshot, dir string, g *Group) (err error) {
 		return err
 	}
 	db := filepath.Join(folder, "db")
-	if err := copyChecked(snapshot, db); err != nil {
+	if err := copyVerified(snapshot, db); err != nil {
 		return err
 	}
-	if err := leaveCluster(db, nil); err != nil {
+	if err := clearMembership(db, nil); err != nil {
 		return err
 	}
 	urls, err := types.NewURLsMap(g.initialCluster())
@@ -66,20 +66,20 @@ func Seed(snapshot, dir string, g *Group) (err error) {
 	if cluster.MemberByName(g.Self) == nil {
 		return fmt.Errorf("member %q is not in the ensemble", g.Self)
 	}
-	state := enterCluster(log, db, cluster)
-	if err := claimSegment(dir); err != nil {
+	state := writeMembership(log, db, cluster)
+	if err := reserveSegment(dir); err != nil {
 		return err
 	}
 	if err := writeLog(log, filepath.Join(dir, "member", "wal"), cluster, g.Self, state); err != nil {
 		return err
 	}
-	return noteClose(dir)
+	return recordClose(dir)
 }
 
-// leaveCluster removes from a store the identity of its member and cluster, and the member's
+// clearMembership removes from a store the identity of its member and cluster, and the member's
 // position in its raft log. The bucket and key names are those of etcd's storage schema. then, if
 // not nil, makes further changes in the same transaction.
-func leaveCluster(path string, then func(meta, revisions *bbolt.Bucket) error) (err error) {
+func clearMembership(path string, then func(meta, revisions *bbolt.Bucket) error) (err error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
 	if err != nil {
 		return err
@@ -107,8 +107,8 @@ func leaveCluster(path string, then func(meta, revisions *bbolt.Bucket) error) (
 	})
 }
 
-// enterCluster writes the members of an ensemble into a store.
-func enterCluster(log *zap.Logger, path string, cluster *membership.RaftCluster) *raftpb.ConfState {
+// writeMembership writes the members of an ensemble into a store.
+func writeMembership(log *zap.Logger, path string, cluster *membership.RaftCluster) *raftpb.ConfState {
 	store := backend.NewDefaultBackend(log, path)
 	members := schema.NewMembershipBackend(log, store)
 	members.MustCreateBackendBuckets()

@@ -76,7 +76,7 @@ func TestSeed(t *testing.T) {
 		t.Errorf("b and c without the seed: %v", err)
 	}
 	g.start(t, "a")
-	if !g.has(t, "a", "later") || !g.has(t, "a", "key-00") {
+	if !g.exists(t, "a", "later") || !g.exists(t, "a", "key-00") {
 		t.Error("restarted seed lacks keys")
 	}
 }
@@ -94,7 +94,7 @@ func TestSeedLate(t *testing.T) {
 		t.Errorf("a and c without b: %v", err)
 	}
 	g.start(t, "b")
-	if !g.has(t, "b", "without b") || !g.has(t, "b", "key-00") {
+	if !g.exists(t, "b", "without b") || !g.exists(t, "b", "key-00") {
 		t.Error("member that joined last lacks keys")
 	}
 }

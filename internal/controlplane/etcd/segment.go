@@ -18,18 +18,18 @@ import (
 // releases the unused segment when it is closed.
 const Segment = 16 << 20
 
-// leastSegment is the segment size on a full disk, enough to start with.
-const leastSegment = 1 << 20
+// minSegment is the segment size on a full disk, enough to start with.
+const minSegment = 1 << 20
 
 // segmentOnce sets the segment size once: it is global to the process and must not change while a
 // member runs.
 var segmentOnce sync.Once
 
-// claimSegment makes sure that the member has space for the next segment when it opens its log.
+// reserveSegment makes sure that the member has space for the next segment when it opens its log.
 // While it opens the log, the member also releases the unused end of the current segment and
 // allocates it again. Without space for both, one allocation would take the space of the other, and
 // the member would not start.
-func claimSegment(dir string) error {
+func reserveSegment(dir string) error {
 	logs := filepath.Join(dir, "member", "wal")
 	// Segments that a killed member had allocated in advance.
 	ahead, err := filepath.Glob(filepath.Join(logs, "*.tmp"))
@@ -44,18 +44,18 @@ func claimSegment(dir string) error {
 		return fmt.Errorf("reading the free disk space: %w", err)
 	}
 	available := int64(disk.Bavail) * disk.Bsize
-	missing, err := fitSegment(logs, max(available/8, leastSegment)) // the rest is for other stores
+	missing, err := fitSegment(logs, max(available/8, minSegment)) // the rest is for other stores
 	if err != nil {
 		return fmt.Errorf("checking the last log segment: %w", err)
 	}
-	segmentOnce.Do(func() { wal.SegmentSizeBytes = segmentFor(available - missing) })
+	segmentOnce.Do(func() { wal.SegmentSizeBytes = segmentSize(available - missing) })
 	return nil
 }
 
 // fitSegment shortens the last segment when more space is missing at its end than the disk has, and
 // returns the bytes that it still misses. A segment is a sparse file if its allocation was
 // interrupted, for example by a signal.
-func fitSegment(logs string, room int64) (missing int64, err error) {
+func fitSegment(logs string, space int64) (missing int64, err error) {
 	names, err := filepath.Glob(filepath.Join(logs, "*.wal"))
 	if err != nil || len(names) == 0 {
 		return 0, err
@@ -70,14 +70,14 @@ func fitSegment(logs string, room int64) (missing int64, err error) {
 		return 0, err
 	}
 	missing = max(0, info.Size-info.Blocks*512)
-	if missing <= room {
+	if missing <= space {
 		return missing, nil
 	}
 	written, err := dataEnd(file, info.Size)
 	if err != nil {
 		return 0, err
 	}
-	size := max(written, info.Size-(missing-room))
+	size := max(written, info.Size-(missing-space))
 	return missing - (info.Size - size), file.Truncate(size)
 }
 
@@ -99,5 +99,5 @@ func dataEnd(file *os.File, size int64) (end int64, err error) {
 	return end, nil
 }
 
-// segmentFor leaves half of a nearly full disk to others.
-func segmentFor(available int64) int64 { return min(max(available/2, leastSegment), Segment) }
+// segmentSize leaves half of a nearly full disk to others.
+func segmentSize(available int64) int64 { return min(max(available/2, minSegment), Segment) }

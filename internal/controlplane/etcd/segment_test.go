@@ -11,10 +11,10 @@ import (
 func TestSegmentFor(t *testing.T) {
 	t.Parallel()
 	for available, want := range map[int64]int64{
-		0: leastSegment, 3 << 20: 3 << 19, 16 << 20: 8 << 20,
+		0: minSegment, 3 << 20: 3 << 19, 16 << 20: 8 << 20,
 		1 << 40: Segment,
 	} {
-		if got := segmentFor(available); got != want {
+		if got := segmentSize(available); got != want {
 			t.Errorf("with %d bytes free: got %d, want %d", available, got, want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestUnusedSegments(t *testing.T) {
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := claimSegment(dir); err != nil {
+		if err := reserveSegment(dir); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path); (err == nil) != stays {
@@ -53,15 +53,15 @@ func TestFitSegment(t *testing.T) {
 	const size, written, page = 1 << 20, 40 << 10, 4 << 10
 	data := bytes.Repeat([]byte("log "), written/4)
 	for name, c := range map[string]struct {
-		room          int64
+		space         int64
 		whole         bool // the whole segment is allocated
 		size, missing int64
 	}{
-		"fully allocated":  {room: 0, whole: true, size: size},
-		"enough space":     {room: size, size: size, missing: size - written},
-		"some space":       {room: 100 << 10, size: written + 100<<10, missing: 100 << 10},
-		"no space":         {room: 0, size: written},
-		"less than a page": {room: 1 << 10, size: written + 1<<10, missing: 1 << 10},
+		"fully allocated":  {space: 0, whole: true, size: size},
+		"enough space":     {space: size, size: size, missing: size - written},
+		"some space":       {space: 100 << 10, size: written + 100<<10, missing: 100 << 10},
+		"no space":         {space: 0, size: written},
+		"less than a page": {space: 1 << 10, size: written + 1<<10, missing: 1 << 10},
 	} {
 		logs := t.TempDir()
 		if missing, err := fitSegment(logs, 0); missing != 0 || err != nil {
@@ -79,7 +79,7 @@ func TestFitSegment(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		missing, err := fitSegment(logs, c.room)
+		missing, err := fitSegment(logs, c.space)
 		if err != nil || missing < c.missing-page || missing > c.missing {
 			t.Errorf("%s: got %d bytes missing, %v; want %d", name, missing, err, c.missing)
 		}

@@ -47,21 +47,21 @@ func Restore(snapshot, dir string) error {
 		return fmt.Errorf("creating the etcd directory: %w", err)
 	}
 	db := filepath.Join(folder, "db")
-	if err := copyChecked(snapshot, db); err != nil {
+	if err := copyVerified(snapshot, db); err != nil {
 		return fmt.Errorf("restoring the etcd snapshot %s: %w", snapshot, err)
 	}
-	if err := forgetMember(db); err != nil {
+	if err := resetMember(db); err != nil {
 		return fmt.Errorf("restoring the etcd snapshot %s: %w", snapshot, err)
 	}
 	// A store without a log counts as damaged unless the close record lists its files.
-	if err := noteClose(dir); err != nil {
+	if err := recordClose(dir); err != nil {
 		return fmt.Errorf("restoring the etcd snapshot %s: %w", snapshot, err)
 	}
 	return nil
 }
 
-// copyChecked copies a snapshot without its checksum, and verifies the checksum.
-func copyChecked(from, to string) (err error) {
+// copyVerified copies a snapshot without its checksum, and verifies the checksum.
+func copyVerified(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
@@ -95,29 +95,29 @@ func copyChecked(from, to string) (err error) {
 	return out.Sync()
 }
 
-// forgetMember removes the member's identity from a store. The new member begins a raft log of its
+// resetMember removes the member's identity from a store. The new member begins a raft log of its
 // own; with the old position it would skip its first entries as already applied.
-func forgetMember(path string) error {
-	return leaveCluster(path, skipRevisions)
+func resetMember(path string) error {
+	return clearMembership(path, skipRevisions)
 }
 
-// restoreMark is the key that has the first revision of a restored store. The resource API does not
+// restoredKey is the key that has the first revision of a restored store. The resource API does not
 // read it.
-const restoreMark = "freshet-restored"
+const restoredKey = "freshet-restored"
 
-// skippedRevisions is larger than the number of revisions that a server writes after a backup.
-const skippedRevisions = 1_000_000_000
+// revisionGap is larger than the number of revisions that a server writes after a backup.
+const revisionGap = 1_000_000_000
 
 // skipRevisions writes one revision far beyond the last, and schedules the compaction of everything
 // before it.
 func skipRevisions(meta, revisions *bbolt.Bucket) error {
 	last, _ := revisions.Cursor().Last()
-	next := int64(skippedRevisions)
+	next := int64(revisionGap)
 	if len(last) >= len(revisionKey(0)) {
 		next += int64(binary.BigEndian.Uint64(last)) //nolint:gosec // revisions are positive
 	}
 	value, err := proto.Marshal(&mvccpb.KeyValue{
-		Key: []byte(restoreMark), CreateRevision: next, ModRevision: next, Version: 1,
+		Key: []byte(restoredKey), CreateRevision: next, ModRevision: next, Version: 1,
 		Value: []byte(time.Now().UTC().Format(time.RFC3339)),
 	})
 	if err != nil {

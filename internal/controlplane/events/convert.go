@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// newForm converts a core/v1 event to events.k8s.io/v1.
-func newForm(event *corev1.Event) *eventsv1.Event {
+// toEventsV1 converts a core/v1 event to events.k8s.io/v1.
+func toEventsV1(event *corev1.Event) *eventsv1.Event {
 	out := &eventsv1.Event{
 		ObjectMeta:               *event.ObjectMeta.DeepCopy(),
 		EventTime:                event.EventTime,
@@ -36,10 +36,10 @@ func newForm(event *corev1.Event) *eventsv1.Event {
 	return out
 }
 
-func newList(list *corev1.EventList) *eventsv1.EventList {
+func toEventsV1List(list *corev1.EventList) *eventsv1.EventList {
 	out := &eventsv1.EventList{ListMeta: list.ListMeta, Items: make([]eventsv1.Event, 0, len(list.Items))}
 	for i := range list.Items {
-		out.Items = append(out.Items, *newForm(&list.Items[i]))
+		out.Items = append(out.Items, *toEventsV1(&list.Items[i]))
 	}
 	return out
 }
@@ -68,14 +68,14 @@ func (printer) ConvertToTable(_ context.Context, object, options runtime.Object)
 	add := func(obj runtime.Object) error {
 		event, ok := obj.(*eventsv1.Event)
 		if old, isOld := obj.(*corev1.Event); isOld {
-			event, ok = newForm(old), true
+			event, ok = toEventsV1(old), true
 		}
 		if ok {
-			about := event.Regarding.Kind + "/" + event.Regarding.Name
+			regarding := event.Regarding.Kind + "/" + event.Regarding.Name
 			out.Rows = append(out.Rows, metav1.TableRow{
 				Cells: []any{
 					duration.HumanDuration(time.Since(event.DeprecatedLastTimestamp.Time)), event.Type,
-					event.Reason, about,
+					event.Reason, regarding,
 					event.Note, event.Name, int64(event.DeprecatedCount),
 				},
 				Object: runtime.RawExtension{Object: obj},

@@ -68,17 +68,17 @@ func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 }
 
 func selectable(event *corev1.Event) fields.Set {
-	about := event.InvolvedObject
+	regarding := event.InvolvedObject
 	return fields.Set{
 		"metadata.name":                  event.Name,
 		"metadata.namespace":             event.Namespace,
-		"involvedObject.kind":            about.Kind,
-		"involvedObject.namespace":       about.Namespace,
-		"involvedObject.name":            about.Name,
-		"involvedObject.uid":             string(about.UID),
-		"involvedObject.apiVersion":      about.APIVersion,
-		"involvedObject.resourceVersion": about.ResourceVersion,
-		"involvedObject.fieldPath":       about.FieldPath,
+		"involvedObject.kind":            regarding.Kind,
+		"involvedObject.namespace":       regarding.Namespace,
+		"involvedObject.name":            regarding.Name,
+		"involvedObject.uid":             string(regarding.UID),
+		"involvedObject.apiVersion":      regarding.APIVersion,
+		"involvedObject.resourceVersion": regarding.ResourceVersion,
+		"involvedObject.fieldPath":       regarding.FieldPath,
 		"reason":                         event.Reason,
 		"reportingComponent":             event.ReportingController,
 		"source":                         event.Source.Component,
@@ -86,28 +86,28 @@ func selectable(event *corev1.Event) fields.Set {
 	}
 }
 
-// FieldLabel converts the field selectors of core/v1.
-func FieldLabel(label, value string) (string, string, error) {
+// CoreFieldLabel converts the field selectors of core/v1.
+func CoreFieldLabel(label, value string) (string, string, error) {
 	if _, ok := selectable(&corev1.Event{})[label]; ok {
 		return label, value, nil
 	}
 	return "", "", fmt.Errorf("%q is not a known field selector of events", label)
 }
 
-// renamed maps the selectors of events.k8s.io/v1 to the names of core/v1 where these differ.
-var renamed = map[string]string{
+// eventsV1Selectors maps the selectors of events.k8s.io/v1 to the names of core/v1 where these differ.
+var eventsV1Selectors = map[string]string{
 	"regarding.kind": "involvedObject.kind", "regarding.namespace": "involvedObject.namespace",
 	"regarding.name": "involvedObject.name", "regarding.uid": "involvedObject.uid",
 	"regarding.apiVersion": "involvedObject.apiVersion", "regarding.resourceVersion": "involvedObject.resourceVersion",
 	"regarding.fieldPath": "involvedObject.fieldPath", "reportingController": "reportingComponent",
 }
 
-// NewFieldLabel converts the field selectors of events.k8s.io/v1.
-func NewFieldLabel(label, value string) (string, string, error) {
-	if name, ok := renamed[label]; ok {
+// EventsV1FieldLabel converts the field selectors of events.k8s.io/v1.
+func EventsV1FieldLabel(label, value string) (string, string, error) {
+	if name, ok := eventsV1Selectors[label]; ok {
 		return name, value, nil
 	}
-	return FieldLabel(label, value)
+	return CoreFieldLabel(label, value)
 }
 
 // strategy accepts every event as the recorder writes it.

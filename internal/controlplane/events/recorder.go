@@ -22,7 +22,7 @@ import (
 
 // Limits of a recorder, which keep events cheap compared to the steps that they report.
 const (
-	waiting    = 1024 // queued events
+	queueSize  = 1024 // queued events
 	perSecond  = 50
 	burst      = 500
 	maxMessage = 1024
@@ -41,20 +41,23 @@ type Recorder struct {
 // NewRecorder creates a recorder; Run writes the events.
 func (e *Events) NewRecorder(log *slog.Logger) *Recorder {
 	return &Recorder{
-		events: e, log: log, queue: make(chan *corev1.Event, waiting),
+		events: e, log: log, queue: make(chan *corev1.Event, queueSize),
 		limit: flowcontrol.NewTokenBucketRateLimiter(perSecond, burst),
 	}
 }
 
 // Record queues an event about an object. It does not block: excess events are dropped.
-func (r *Recorder) Record(kind string, about metav1.Object, warning bool, reason, message string) {
+func (r *Recorder) Record(kind string, regarding metav1.Object, warning bool, reason, message string) {
 	now := metav1.Now()
 	event := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: about.GetNamespace(), Name: name(kind, about, reason, message)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: regarding.GetNamespace(),
+			Name:      name(kind, regarding, reason, message),
+		},
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind, Namespace: about.GetNamespace(),
-			Name: about.GetName(),
-			UID:  about.GetUID(), ResourceVersion: about.GetResourceVersion(),
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind, Namespace: regarding.GetNamespace(),
+			Name: regarding.GetName(),
+			UID:  regarding.GetUID(), ResourceVersion: regarding.GetResourceVersion(),
 		},
 		Type: corev1.EventTypeNormal, Reason: reason, Message: shorten(message),
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
@@ -63,7 +66,7 @@ func (r *Recorder) Record(kind string, about metav1.Object, warning bool, reason
 	if warning {
 		event.Type = corev1.EventTypeWarning
 	}
-	if about.GetNamespace() == "" || !r.limit.TryAccept() {
+	if regarding.GetNamespace() == "" || !r.limit.TryAccept() {
 		return
 	}
 	select {
@@ -74,9 +77,9 @@ func (r *Recorder) Record(kind string, about metav1.Object, warning bool, reason
 
 // name returns the same name for the same event, so that a repetition is counted and not stored
 // again.
-func name(kind string, about metav1.Object, reason, message string) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{kind, string(about.GetUID()), reason, message}, "\x00")))
-	prefix := strings.ToLower(about.GetName())
+func name(kind string, regarding metav1.Object, reason, message string) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{kind, string(regarding.GetUID()), reason, message}, "\x00")))
+	prefix := strings.ToLower(regarding.GetName())
 	return prefix[:min(len(prefix), 200)] + "." + hex.EncodeToString(sum[:8])
 }
 
@@ -116,12 +119,12 @@ func (r *Recorder) write(ctx context.Context, event *corev1.Event) error {
 	}
 	_, _, err = r.events.store.Update(ctx, event.Name,
 		rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-			known, ok := old.(*corev1.Event)
+			existing, ok := old.(*corev1.Event)
 			if !ok {
 				return nil, fmt.Errorf("stored object is a %T and not an event", old)
 			}
-			again := known.DeepCopy()
-			if known.InvolvedObject.ResourceVersion != event.InvolvedObject.ResourceVersion {
+			again := existing.DeepCopy()
+			if existing.InvolvedObject.ResourceVersion != event.InvolvedObject.ResourceVersion {
 				again.Count++
 				again.LastTimestamp = event.LastTimestamp
 				again.InvolvedObject.ResourceVersion = event.InvolvedObject.ResourceVersion

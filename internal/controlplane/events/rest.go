@@ -16,13 +16,13 @@ import (
 
 // Readable returns a function that reports whether the caller of ctx may read events about an
 // object of the namespace.
-type Readable func(ctx context.Context, namespace string) func(about corev1.ObjectReference) bool
+type Readable func(ctx context.Context, namespace string) func(regarding corev1.ObjectReference) bool
 
 // REST is the resource events of one API group: get, list and watch.
 type REST struct {
 	events   *Events
 	readable Readable
-	newForm  bool // serves events.k8s.io/v1
+	eventsV1 bool // serves events.k8s.io/v1
 }
 
 var (
@@ -37,12 +37,12 @@ var (
 // Core creates the resource of core/v1.
 func (e *Events) Core(readable Readable) *REST { return &REST{e, readable, false} }
 
-// New creates the resource of events.k8s.io/v1.
-func (e *Events) New(readable Readable) *REST { return &REST{e, readable, true} }
+// EventsV1 creates the resource of events.k8s.io/v1.
+func (e *Events) EventsV1(readable Readable) *REST { return &REST{e, readable, true} }
 
 // New implements rest.Storage.
 func (r *REST) New() runtime.Object {
-	if r.newForm {
+	if r.eventsV1 {
 		return &eventsv1.Event{}
 	}
 	return &corev1.Event{}
@@ -50,7 +50,7 @@ func (r *REST) New() runtime.Object {
 
 // NewList implements rest.Lister.
 func (r *REST) NewList() runtime.Object {
-	if r.newForm {
+	if r.eventsV1 {
 		return &eventsv1.EventList{}
 	}
 	return &corev1.EventList{}
@@ -58,7 +58,7 @@ func (r *REST) NewList() runtime.Object {
 
 // Destroy implements rest.Storage. The core resource owns the store.
 func (r *REST) Destroy() {
-	if !r.newForm {
+	if !r.eventsV1 {
 		r.events.store.Destroy()
 	}
 }
@@ -87,8 +87,8 @@ func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions)
 	if !ok || !r.readable(ctx, request.NamespaceValue(ctx))(event.InvolvedObject) {
 		return nil, apierrors.NewNotFound(corev1.Resource("events"), name)
 	}
-	if r.newForm {
-		return newForm(event), nil
+	if r.eventsV1 {
+		return toEventsV1(event), nil
 	}
 	return event, nil
 }
@@ -111,8 +111,8 @@ func (r *REST) List(ctx context.Context, options *metav1internal.ListOptions) (r
 		}
 	}
 	list.RemainingItemCount = nil // it would count the hidden events
-	if r.newForm {
-		return newList(list), nil
+	if r.eventsV1 {
+		return toEventsV1List(list), nil
 	}
 	return list, nil
 }
@@ -134,8 +134,8 @@ func (r *REST) Watch(ctx context.Context, options *metav1internal.ListOptions) (
 		case !r.readable(ctx, namespace)(event.InvolvedObject):
 			return in, false
 		}
-		if r.newForm {
-			in.Object = newForm(event)
+		if r.eventsV1 {
+			in.Object = toEventsV1(event)
 		}
 		return in, true
 	}), nil

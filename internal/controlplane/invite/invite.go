@@ -38,9 +38,9 @@ var kind = v1alpha1.SchemeGroupVersion.WithKind("InvitationLink")
 
 // Authorizer decides which callers may create links for a user; access.Policy implements it.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+	Authorize(ctx context.Context, principal *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
-	MayActAsUser(who *identity.Principal, organization, user string) error
+	MayActAsUser(principal *identity.Principal, organization, user string) error
 }
 
 // Inviter creates links; signin.Service implements it.
@@ -57,39 +57,39 @@ type Options struct {
 	URL func(token string) string
 }
 
-// maker creates links.
-type maker struct {
+// linkCreator creates links.
+type linkCreator struct {
 	Options
 	users rest.Getter
 }
 
 // New creates the subresource.
 func New(opts Options, users rest.Getter) rest.Storage {
-	m := &maker{opts, users}
+	m := &linkCreator{opts, users}
 	return &subresource.REST[*InvitationLink]{
-		Kind: kind, Resource: "users/invite", Empty: func() *InvitationLink { return &InvitationLink{} },
-		Authorize: m.authorize, Check: check, Do: m.invite,
+		Kind: kind, Resource: "users/invite", NewBody: func() *InvitationLink { return &InvitationLink{} },
+		Authorize: m.authorize, Validate: check, Execute: m.invite,
 	}
 }
 
 // invite creates a link for the named user.
-func (m *maker) invite(ctx context.Context, call subresource.Call[*InvitationLink]) (runtime.Object, error) {
+func (m *linkCreator) invite(ctx context.Context, call subresource.Call[*InvitationLink]) (runtime.Object, error) {
 	if err := m.exists(ctx, call.Name); err != nil {
 		return nil, err
 	}
-	asked := call.Asked
+	link := call.Body
 	lifetime := time.Duration(defaultLifetime) * time.Second
-	if asked.Spec.LifetimeSeconds != nil {
-		lifetime = time.Duration(*asked.Spec.LifetimeSeconds) * time.Second
+	if link.Spec.LifetimeSeconds != nil {
+		lifetime = time.Duration(*link.Spec.LifetimeSeconds) * time.Second
 	}
-	asked.Name, asked.Namespace, asked.CreationTimestamp = call.Name, call.Organization, metav1.Now()
-	asked.Status = InvitationLinkStatus{}
+	link.Name, link.Namespace, link.CreationTimestamp = call.Name, call.Organization, metav1.Now()
+	link.Status = InvitationLinkStatus{}
 	if call.DryRun {
-		return asked, nil
+		return link, nil
 	}
 	by := "the service"
-	if who := caller.Principal(ctx); who != nil {
-		by = who.Name
+	if principal := caller.Principal(ctx); principal != nil {
+		by = principal.Name
 	}
 	token, ends, err := m.Inviter.Invite(ctx, call.Organization, call.Name, by, lifetime)
 	switch errs.KindOf(err) {
@@ -102,23 +102,24 @@ func (m *maker) invite(ctx context.Context, call subresource.Call[*InvitationLin
 		return nil, err
 	}
 	end := metav1.NewTime(ends)
-	asked.Status = InvitationLinkStatus{URL: m.URL(token.Reveal()), ExpirationTime: &end}
-	return asked, nil
+	link.Status = InvitationLinkStatus{URL: m.URL(token.Reveal()), ExpirationTime: &end}
+	return link, nil
 }
 
-func (m *maker) authorize(ctx context.Context, organization, name string, _ *InvitationLink) error {
-	who := caller.Principal(ctx)
-	if who == nil {
+func (m *linkCreator) authorize(ctx context.Context, organization, name string, _ *InvitationLink) error {
+	principal := caller.Principal(ctx)
+	if principal == nil {
 		return nil // the service itself
 	}
-	if _, err := m.Authorizer.Authorize(ctx, who, changeUser, access.Scope{Organization: organization}); err != nil {
+	if _, err := m.Authorizer.Authorize(ctx, principal, changeUser,
+		access.Scope{Organization: organization}); err != nil {
 		return err
 	}
-	return m.Authorizer.MayActAsUser(who, organization, name)
+	return m.Authorizer.MayActAsUser(principal, organization, name)
 }
 
 // exists returns an error if the user does not exist or is being deleted.
-func (m *maker) exists(ctx context.Context, name string) error {
+func (m *linkCreator) exists(ctx context.Context, name string) error {
 	got, err := m.users.Get(request.WithUser(ctx, nil), name, &metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -131,8 +132,8 @@ func (m *maker) exists(ctx context.Context, name string) error {
 
 var errDeleting = errs.New(errs.Conflict, "user is being deleted")
 
-func check(asked *InvitationLink) field.ErrorList {
-	seconds := asked.Spec.LifetimeSeconds
+func check(link *InvitationLink) field.ErrorList {
+	seconds := link.Spec.LifetimeSeconds
 	if seconds != nil && (*seconds < minLifetime || *seconds > maxLifetime) {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "lifetimeSeconds"), *seconds,
 			"must be from 60 to 2592000 (30 days)")}

@@ -27,15 +27,15 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.list = append(w.list, text)
 }
 
-// TestWhatHasNoEffectIsNamed checks the condition AsRequested. A cluster that requests more than
+// TestAsRequestedListsFieldsWithoutEffect checks the condition AsRequested. A cluster that requests more than
 // its pool member provides is Ready, and the condition lists the fields without effect. It is True
 // for a cluster that requests only what runs.
-func TestWhatHasNoEffectIsNamed(t *testing.T) {
+func TestAsRequestedListsFieldsWithoutEffect(t *testing.T) {
 	t.Parallel()
 	s := kindstest.StartSystem(t)
-	heard := &warnings{}
+	received := &warnings{}
 	config := s.Client()
-	config.WarningHandler = heard
+	config.WarningHandler = received
 	client, err := versioned.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -81,12 +81,12 @@ func TestWhatHasNoEffectIsNamed(t *testing.T) {
 		}
 		var got v1alpha1.Condition
 		s.Eventually("cluster "+name+" is Ready and has the condition AsRequested", func() bool {
-			made, err := api.MessagingClusters("acme").Get(t.Context(), name, metav1.GetOptions{})
-			if err != nil || !conditions.IsReady(made.Status.Conditions, made.Generation) {
+			created, err := api.MessagingClusters("acme").Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil || !conditions.IsReady(created.Status.Conditions, created.Generation) {
 				return false
 			}
 			var ok bool
-			got, ok = conditions.Find(made.Status.Conditions, "AsRequested")
+			got, ok = conditions.Find(created.Status.Conditions, "AsRequested")
 			return ok
 		})
 		if got.Status != tc.status {
@@ -98,12 +98,12 @@ func TestWhatHasNoEffectIsNamed(t *testing.T) {
 			}
 		}
 	}
-	heard.mu.Lock()
-	defer heard.mu.Unlock()
-	about := slices.DeleteFunc(slices.Clone(heard.list),
+	received.mu.Lock()
+	defer received.mu.Unlock()
+	aboutCustom := slices.DeleteFunc(slices.Clone(received.list),
 		func(warning string) bool { return !strings.Contains(warning, "spec.config.custom") })
-	if len(about) != 1 || !strings.Contains(about[0], "registry.fromat") ||
-		!strings.Contains(about[0], "registry.format") {
-		t.Errorf("warnings about custom keys: got %q, want one with the unknown key and the known ones", about)
+	if len(aboutCustom) != 1 || !strings.Contains(aboutCustom[0], "registry.fromat") ||
+		!strings.Contains(aboutCustom[0], "registry.format") {
+		t.Errorf("warnings about custom keys: got %q, want one with the unknown key and the known ones", aboutCustom)
 	}
 }

@@ -33,9 +33,9 @@ func TestForegroundDeletionEnds(t *testing.T) {
 	api := s.Admin.CloudV1alpha1()
 	foreground := metav1.DeletePropagationForeground
 	const trials = 40
-	var group sync.WaitGroup
+	var running sync.WaitGroup
 	for trial := range trials {
-		group.Go(func() {
+		running.Go(func() {
 			name := fmt.Sprintf("i%d", trial)
 			create := func() {
 				_, err := api.MessagingClusters("acme").Create(t.Context(), cluster(name, name), metav1.CreateOptions{})
@@ -66,7 +66,7 @@ func TestForegroundDeletionEnds(t *testing.T) {
 			racing.Wait()
 		})
 	}
-	group.Wait()
+	running.Wait()
 	s.Eventually("every instance is deleted", func() bool {
 		list, err := api.MessagingInstances("acme").List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0
@@ -101,7 +101,7 @@ func TestOwnersAreInTheCreateItself(t *testing.T) {
 	if _, err := api.ServiceAccounts("acme").Create(t.Context(), account("ci"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := api.MessagingClusters("acme").Create(t.Context(), cluster("east", "prod"), metav1.CreateOptions{})
+	created, err := api.MessagingClusters("acme").Create(t.Context(), cluster("east", "prod"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestOwnersAreInTheCreateItself(t *testing.T) {
 		refs []metav1.OwnerReference
 		want string
 	}{
-		"the cluster": {made.OwnerReferences, "prod"}, "the key": {key.OwnerReferences, "ci"},
+		"the cluster": {created.OwnerReferences, "prod"}, "the key": {key.OwnerReferences, "ci"},
 		"the binding": {binding.OwnerReferences, "ci"},
 	} {
 		if len(got.refs) != 1 || got.refs[0].Name != got.want || got.refs[0].BlockOwnerDeletion == nil ||

@@ -189,11 +189,11 @@ func TestStatusDoesNotDecide(t *testing.T) {
 		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	was, err := cloud.ServiceAccounts("acme").Get(t.Context(), "ci", metav1.GetOptions{})
+	before, err := cloud.ServiceAccounts("acme").Get(t.Context(), "ci", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	meddling := []string{
+	patches := []string{
 		`{"status":{"revokedAt":null,"conditions":[{"type":"Revoked","status":"False","reason":"x","message":"",` +
 			`"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
 		`{"status":{"keyId":"other","tokenHash":"00","issuedAt":null,"expiresAt":"2020-01-01T00:00:00Z",` +
@@ -214,7 +214,7 @@ func TestStatusDoesNotDecide(t *testing.T) {
 			t.Errorf("%s: revoked key: got status %+v, want it revoked", when, key.Status)
 		}
 	}
-	for _, body := range meddling {
+	for _, body := range patches {
 		for name := range tokens {
 			if _, err := keys.Patch(t.Context(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{},
 				"status"); err != nil {
@@ -231,8 +231,8 @@ func TestStatusDoesNotDecide(t *testing.T) {
 	}
 	sameCredentials := func() bool {
 		sa, err := cloud.ServiceAccounts("acme").Get(t.Context(), "ci", metav1.GetOptions{})
-		return err == nil && sa.Status.PrivateKeyData == was.Status.PrivateKeyData &&
-			sa.Status.PrivateKeyType == was.Status.PrivateKeyType &&
+		return err == nil && sa.Status.PrivateKeyData == before.Status.PrivateKeyData &&
+			sa.Status.PrivateKeyType == before.Status.PrivateKeyType &&
 			len(sa.Status.Conditions) == 1 && sa.Status.Conditions[0].Status == "True"
 	}
 	f.Eventually("the account is unchanged", sameCredentials)

@@ -44,14 +44,14 @@ type Options struct {
 	Sealer    *identity.Sealer
 	Policy    *access.Policy
 	SignIns   user.SignIns
-	Quotas    *quota.Book // nil: no limits
+	Quotas    *quota.Organizations // nil: no limits
 	// SystemOrganization and SystemAccount name the system administrator.
 	SystemOrganization string
 	SystemAccount      string
-	// Stored is called with every write that affects authentication or authorization, before the
+	// OnStored is called with every write that affects authentication or authorization, before the
 	// call returns; nil for a single server.
-	Stored func(Change)
-	Log    *slog.Logger
+	OnStored func(Change)
+	Log      *slog.Logger
 }
 
 // Reconciled is a kind with a reconciler.
@@ -70,8 +70,8 @@ type Set struct {
 	definitions []store.Definition
 	reconciled  []Reconciled
 	published   []Published
-	observed    map[string]observed // by kind
-	order       []string            // in which kinds are read
+	observed    map[string]observedKind // by kind
+	order       []string                // in which kinds are read
 
 	accounts  *serviceaccount.Kind
 	keys      *apikey.Kind
@@ -84,7 +84,7 @@ type Set struct {
 // New creates the kinds. To add a kind, create its package and add it here.
 func New(opts Options) *Set {
 	s := &Set{
-		opts: opts, observed: map[string]observed{},
+		opts: opts, observed: map[string]observedKind{},
 		accounts: serviceaccount.New(serviceaccount.Options{
 			Issuer: opts.Issuer, Directory: opts.Directory, Sealer: opts.Sealer, Authorizer: opts.Policy,
 			SystemOrganization: opts.SystemOrganization, SystemAccount: opts.SystemAccount, Log: opts.Log,

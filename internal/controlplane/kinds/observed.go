@@ -29,9 +29,9 @@ type Change struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// observed contains the functions of a kind with an Observer, for callers that do not have its
+// observedKind contains the functions of a kind with an Observer, for callers that do not have its
 // type.
-type observed struct {
+type observedKind struct {
 	apply   func(c Change) error
 	catchUp func(ctx context.Context, c *Controllers) error
 }
@@ -68,9 +68,9 @@ func observe[T store.Object](s *Set, kind store.Kind[T], resource *store.Resourc
 	if !ok {
 		return
 	}
-	name, recent := kind.Info().Kind, &recently[T]{put: map[types.UID]seen[T]{}}
+	name, recent := kind.Info().Kind, &recentObjects[T]{objects: map[types.UID]recentObject[T]{}}
 	s.order = append(s.order, name)
-	s.observed[name] = observed{
+	s.observed[name] = observedKind{
 		apply: func(c Change) error {
 			object := kind.New()
 			if err := json.Unmarshal(c.Object, object); err != nil {
@@ -80,7 +80,7 @@ func observe[T store.Object](s *Set, kind store.Kind[T], resource *store.Resourc
 				observer.Remove(object)
 				return nil
 			}
-			recent.note(object)
+			recent.add(object)
 			observer.Put(object)
 			return nil
 		},
@@ -88,36 +88,36 @@ func observe[T store.Object](s *Set, kind store.Kind[T], resource *store.Resourc
 			return catchUp(ctx, c, kind, observer, recent)
 		},
 	}
-	if s.opts.Stored == nil {
+	if s.opts.OnStored == nil {
 		return
 	}
 	resource.OnStored(func(object T, gone bool) {
 		if !gone {
-			recent.note(object)
+			recent.add(object)
 		}
 		text, err := json.Marshal(object)
 		if err != nil {
 			panic("kinds: encoding a stored object: " + err.Error()) // the store has encoded it before
 		}
-		s.opts.Stored(Change{Kind: name, Gone: gone, Object: text})
+		s.opts.OnStored(Change{Kind: name, Gone: gone, Object: text})
 	})
 }
 
 // catchUp passes all stored objects of a kind to the observer, and removes the objects that the
 // observer has but that no longer exist.
 func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kind[T], observer store.Observer[T],
-	recent *recently[T],
+	recent *recentObjects[T],
 ) error {
 	list := kind.NewList()
 	plural := kind.Info().Plural
 	if err := c.client.CloudV1alpha1().RESTClient().Get().Resource(plural).Do(ctx).Into(list); err != nil {
 		return err
 	}
-	facts, err := meta.ListAccessor(list)
+	listMeta, err := meta.ListAccessor(list)
 	if err != nil {
 		return err
 	}
-	revision, err := strconv.ParseInt(facts.GetResourceVersion(), 10, 64)
+	revision, err := strconv.ParseInt(listMeta.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return fmt.Errorf("parsing the revision of the list: %w", err)
 	}
@@ -134,17 +134,17 @@ func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kin
 		stored[object.GetUID()] = true
 		observer.Put(object)
 	}
-	known := recent.all()
+	existing := recent.all()
 	informer, err := c.informers.ForResource(v1alpha1.SchemeGroupVersion.WithResource(plural))
 	if err != nil {
 		return err
 	}
 	for _, item := range informer.Informer().GetStore().List() {
 		if object, ok := item.(T); ok {
-			known = append(known, object)
+			existing = append(existing, object)
 		}
 	}
-	for _, object := range known {
+	for _, object := range existing {
 		if !stored[object.GetUID()] && reconcile.Revision(object) <= revision {
 			observer.Remove(object)
 		}
@@ -152,43 +152,43 @@ func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kin
 	return nil
 }
 
-// recently contains the objects that were passed to the observer and that the informers may not
+// recentObjects contains the objects that were passed to the observer and that the informers may not
 // have received yet.
-type recently[T metav1.Object] struct {
-	mu  sync.Mutex // protects the map below
-	put map[types.UID]seen[T]
+type recentObjects[T metav1.Object] struct {
+	mu      sync.Mutex // protects the map below
+	objects map[types.UID]recentObject[T]
 }
 
-type seen[T metav1.Object] struct {
+type recentObject[T metav1.Object] struct {
 	object T
 	at     time.Time
 }
 
 const (
-	// newsTake is longer than informers take to receive a write.
-	newsTake = time.Minute
-	// someRecent is the number of objects that are kept without a check of their age.
-	someRecent = 1000
+	// informerDelay is longer than informers take to receive a write.
+	informerDelay = time.Minute
+	// minRecent is the number of objects that are kept without a check of their age.
+	minRecent = 1000
 )
 
-func (r *recently[T]) note(object T) {
+func (r *recentObjects[T]) add(object T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.put[object.GetUID()] = seen[T]{object, time.Now()}
-	if len(r.put) <= someRecent || len(r.put)%someRecent != 0 {
+	r.objects[object.GetUID()] = recentObject[T]{object, time.Now()}
+	if len(r.objects) <= minRecent || len(r.objects)%minRecent != 0 {
 		return
 	}
-	for uid, s := range r.put {
-		if time.Since(s.at) > newsTake {
-			delete(r.put, uid)
+	for uid, s := range r.objects {
+		if time.Since(s.at) > informerDelay {
+			delete(r.objects, uid)
 		}
 	}
 }
 
-func (r *recently[T]) all() (list []T) {
+func (r *recentObjects[T]) all() (list []T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, s := range r.put {
+	for _, s := range r.objects {
 		list = append(list, s.object)
 	}
 	return list

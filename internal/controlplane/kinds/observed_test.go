@@ -15,23 +15,23 @@ import (
 	"freshet/internal/identity"
 )
 
-// TestReplicasAreTold checks that another server, which receives changes through Stored only,
+// TestChangesReachReplicas checks that another server, which receives changes through Stored only,
 // accepts a new key and rejects a revoked one when the call has returned.
-func TestReplicasAreTold(t *testing.T) {
+func TestChangesReachReplicas(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
 	replica, verifier := f.Replica()
 	var mu sync.Mutex
-	heard := map[string]int{}
-	tell := func(c kinds.Change) {
+	received := map[string]int{}
+	apply := func(c kinds.Change) {
 		mu.Lock()
 		defer mu.Unlock()
-		heard[c.Kind]++
+		received[c.Kind]++
 		if err := replica.Apply(c); err != nil {
 			t.Errorf("%s: %v", c.Kind, err)
 		}
 	}
-	f.OnStored(tell)
+	f.OnStored(apply)
 	_, err := f.Admin.CloudV1alpha1().ServiceAccounts("acme").Patch(t.Context(), "ci", types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 	if err != nil {
@@ -41,18 +41,18 @@ func TestReplicasAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func() error {
+	authenticate := func() error {
 		_, err := verifier.Authenticate(t.Context(), key.Status.Token, identity.OrganizationAudience("acme"))
 		return err
 	}
-	if err := ask(); err != nil {
+	if err := authenticate(); err != nil {
 		t.Errorf("new key on the other server: got %v, want it accepted", err)
 	}
 	if _, err := f.Admin.CloudV1alpha1().APIKeys("acme").Patch(t.Context(), "k", types.MergePatchType,
 		[]byte(`{"spec":{"revoke":true}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ask(); !errors.Is(err, identity.ErrKeyRevoked) {
+	if err := authenticate(); !errors.Is(err, identity.ErrKeyRevoked) {
 		t.Errorf("revoked key on the other server: got %v, want %v", err, identity.ErrKeyRevoked)
 	}
 	other, err := f.key("other", "")
@@ -64,13 +64,13 @@ func TestReplicasAreTold(t *testing.T) {
 		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ask(); err == nil {
+	if err := authenticate(); err == nil {
 		t.Error("key of a deleted account is accepted on the other server")
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if heard["ServiceAccount"] == 0 || heard["APIKey"] == 0 {
-		t.Errorf("changes by kind: got %v, want both kinds", heard)
+	if received["ServiceAccount"] == 0 || received["APIKey"] == 0 {
+		t.Errorf("changes by kind: got %v, want both kinds", received)
 	}
 	if err := replica.Apply(kinds.Change{Kind: "Pool"}); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("change of a kind without an observer: got %v, want an error", err)

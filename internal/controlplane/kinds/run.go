@@ -37,7 +37,7 @@ func (s *Set) Controllers(loopback *rest.Config, recorder reconcile.Recorder) (*
 		return nil, fmt.Errorf("creating the client of the controllers: %w", err)
 	}
 	c := &Controllers{set: s, client: client, informers: externalversions.NewSharedInformerFactory(client, 0)}
-	collector, err := garbage.New(loopback, s.collected(), s.opts.Log.With(slog.String("controller", "garbage")))
+	collector, err := garbage.New(loopback, s.garbageKinds(), s.opts.Log.With(slog.String("controller", "garbage")))
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +53,11 @@ func (s *Set) Controllers(loopback *rest.Config, recorder reconcile.Recorder) (*
 	if recorder == nil {
 		return c, nil
 	}
-	return c, c.narrate(recorder)
+	return c, c.recordEvents(recorder)
 }
 
-// narrate records Events about the steps of all kinds.
-func (c *Controllers) narrate(recorder reconcile.Recorder) error {
+// recordEvents records Events about the steps of all kinds.
+func (c *Controllers) recordEvents(recorder reconcile.Recorder) error {
 	cloud := c.informers.Cloud().V1alpha1()
 	for kind, informer := range map[string]cache.SharedIndexInformer{
 		"ServiceAccount":        cloud.ServiceAccounts().Informer(),
@@ -69,22 +69,22 @@ func (c *Controllers) narrate(recorder reconcile.Recorder) error {
 		"Role":                  cloud.Roles().Informer(),
 		"RoleBinding":           cloud.RoleBindings().Informer(),
 	} {
-		if err := reconcile.Narrate(informer, kind, recorder); err != nil {
+		if err := reconcile.RecordEvents(informer, kind, recorder); err != nil {
 			return fmt.Errorf("recording events of %s: %w", kind, err)
 		}
 	}
 	return nil
 }
 
-// collected returns all kinds in the form that garbage collection uses.
-func (s *Set) collected() []garbage.Kind {
+// garbageKinds returns all kinds in the form that garbage collection uses.
+func (s *Set) garbageKinds() []garbage.Kind {
 	list := make([]garbage.Kind, 0, len(s.definitions))
 	for _, definition := range s.definitions {
 		info := definition.Info()
 		list = append(list, garbage.Kind{
 			Resource: v1alpha1.SchemeGroupVersion.WithResource(info.Plural), Kind: info.Kind,
-			Cluster: info.ClusterScoped,
-			Owner:   info.Owner, OwnerField: info.OwnerField,
+			ClusterScoped: info.ClusterScoped,
+			Owner:         info.Owner, OwnerField: info.OwnerField,
 		})
 	}
 	return list
@@ -149,11 +149,11 @@ func (c *Controllers) Follow(ctx context.Context) {
 
 // Run runs the reconcilers until the context ends.
 func (c *Controllers) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+	running, ctx := errgroup.WithContext(ctx)
 	for _, run := range c.loops {
-		group.Go(func() error { return run(ctx) })
+		running.Go(func() error { return run(ctx) })
 	}
-	err := group.Wait()
+	err := running.Wait()
 	c.informers.Shutdown()
 	return err
 }

@@ -9,11 +9,11 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-// TestWritesOfALife counts the writes of an object from its creation until its reconciler is done.
+// TestWritesPerObject counts the writes of an object from its creation until its reconciler is done.
 // Everything that follows from the object alone is in the first write. A second write is needed
 // where a condition promises that the object is already in effect, which is true only after the
 // first.
-func TestWritesOfALife(t *testing.T) {
+func TestWritesPerObject(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
 	f.createInstance("prod")

@@ -33,17 +33,17 @@ func (a Admission) Validate(ctx context.Context, attributes admission.Attributes
 	if name == "" || attributes.GetResource().Group != v1alpha1.GroupName || attributes.GetSubresource() != "" {
 		return nil
 	}
-	known, err := a.Has(ctx, name)
-	if known || err != nil {
+	exists, err := a.Has(ctx, name)
+	if exists || err != nil {
 		return err
 	}
 	byCaller := caller.Principal(ctx) != nil
 	if byCaller && !a.AutoCreate {
-		refusal := apierrors.NewNotFound(corev1.Resource("namespaces"), name)
-		refusal.ErrStatus.Message = fmt.Sprintf(
+		rejection := apierrors.NewNotFound(corev1.Resource("namespaces"), name)
+		rejection.ErrStatus.Message = fmt.Sprintf(
 			"organization %q does not exist, and organizations.autoCreate is false; "+
 				"ask a system administrator to create it with kubectl create namespace %s", name, name)
-		return refusal
+		return rejection
 	}
 	if byCaller {
 		warning.AddWarning(ctx, "", fmt.Sprintf("organization %q did not exist and is created by this request; "+

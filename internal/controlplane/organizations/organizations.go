@@ -81,7 +81,7 @@ func (o *Organizations) Has(ctx context.Context, name string) (bool, error) {
 
 // Ensure creates an organization if it does not exist, and reports whether it has created it.
 func (o *Organizations) Ensure(ctx context.Context, name string) (bool, error) {
-	if known, err := o.Has(ctx, name); known || err != nil {
+	if exists, err := o.Has(ctx, name); exists || err != nil {
 		return false, err
 	}
 	// Not in the namespace of the object that is about to be created.

@@ -68,37 +68,37 @@ func (r REST) Get(ctx context.Context, name string, options *metav1.GetOptions) 
 
 // List returns the organizations that the caller may see.
 func (r REST) List(ctx context.Context, options *metav1internal.ListOptions) (runtime.Object, error) {
-	return r.store.List(ctx, visible(ctx, options))
+	return r.store.List(ctx, visibleTo(ctx, options))
 }
 
 // Watch streams changes of the organizations that the caller may see, until the caller's credential
 // expires.
 func (r REST) Watch(ctx context.Context, options *metav1internal.ListOptions) (watch.Interface, error) {
-	all, err := r.store.Watch(ctx, visible(ctx, options))
-	who := caller.Principal(ctx)
-	if err != nil || who == nil {
+	all, err := r.store.Watch(ctx, visibleTo(ctx, options))
+	principal := caller.Principal(ctx)
+	if err != nil || principal == nil {
 		return all, err
 	}
-	return watch.Filter(all, func(in watch.Event) (watch.Event, bool) { return in, who.Live() }), nil
+	return watch.Filter(all, func(in watch.Event) (watch.Event, bool) { return in, principal.Live() }), nil
 }
 
-// visible limits options to the caller's own organization: an account may at least read its own
+// visibleTo limits options to the caller's own organization: an account may at least read its own
 // account there. The system administrator sees all.
-func visible(ctx context.Context, options *metav1internal.ListOptions) *metav1internal.ListOptions {
-	who := caller.Principal(ctx)
-	if who == nil || who.System {
+func visibleTo(ctx context.Context, options *metav1internal.ListOptions) *metav1internal.ListOptions {
+	principal := caller.Principal(ctx)
+	if principal == nil || principal.System {
 		return options
 	}
-	narrow := &metav1internal.ListOptions{}
+	restricted := &metav1internal.ListOptions{}
 	if options != nil {
-		narrow = options.DeepCopy()
+		restricted = options.DeepCopy()
 	}
-	own := fields.OneTermEqualSelector("metadata.name", who.Organization)
-	if narrow.FieldSelector != nil {
-		own = fields.AndSelectors(own, narrow.FieldSelector)
+	own := fields.OneTermEqualSelector("metadata.name", principal.Organization)
+	if restricted.FieldSelector != nil {
+		own = fields.AndSelectors(own, restricted.FieldSelector)
 	}
-	narrow.FieldSelector = own
-	return narrow
+	restricted.FieldSelector = own
+	return restricted
 }
 
 // Create creates an empty organization.
@@ -112,14 +112,14 @@ func (r REST) Create(ctx context.Context, obj runtime.Object, validate rest.Vali
 func (r REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
 ) (runtime.Object, bool, error) {
-	if err := r.refuseUnlessEmpty(ctx, name); err != nil {
+	if err := r.checkEmpty(ctx, name); err != nil {
 		return nil, false, err
 	}
 	out, deleted, err := r.store.Delete(ctx, name, validate, options)
 	if err != nil || len(options.DryRun) > 0 {
 		return out, deleted, err
 	}
-	if err := r.refuseUnlessEmpty(ctx, name); err != nil {
+	if err := r.checkEmpty(ctx, name); err != nil {
 		if _, again := r.Ensure(ctx, name); again != nil {
 			return nil, false, again
 		}
@@ -128,7 +128,7 @@ func (r REST) Delete(ctx context.Context, name string, validate rest.ValidateObj
 	return out, deleted, nil
 }
 
-func (r REST) refuseUnlessEmpty(ctx context.Context, name string) error {
+func (r REST) checkEmpty(ctx context.Context, name string) error {
 	contents, err := r.Contents(ctx, name)
 	if err != nil || len(contents) == 0 {
 		return err

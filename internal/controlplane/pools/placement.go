@@ -33,11 +33,11 @@ type Plan struct {
 	// BaseURL is the scheme, host and port at which clients reach the server. It is set once,
 	// before clusters are reconciled, because a port may be known only after it is open.
 	BaseURL string
-	// StreamPlain is the address of the Kafka protocol without TLS, and StreamTLSPort the port with
+	// KafkaPlain is the address of the Kafka protocol without TLS, and KafkaTLSPort the port with
 	// TLS; "" if not served. They are set together with BaseURL.
-	StreamPlain   string
-	StreamTLSPort string
-	Images        map[string]Images
+	KafkaPlain   string
+	KafkaTLSPort string
+	Images       map[string]Images
 }
 
 // Images are the images of a release channel.

@@ -87,7 +87,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-func TestAgeOfTheUnborn(t *testing.T) {
+func TestAgeWithoutCreationTime(t *testing.T) {
 	t.Parallel()
 	if got := printers.Age(metav1.Time{}); got != "<unknown>" {
 		t.Errorf("age: got %q, want <unknown>", got)

@@ -23,29 +23,29 @@ const (
 	maxDepth    = 10_000 // deeper nesting is rejected by every decoder
 )
 
-// around is the object that contains the quantities of our kinds.
-const around = "resources"
+// resourcesField is the object that contains the quantities of our kinds.
+const resourcesField = "resources"
 
-// fields are the names of the quantities in it.
-var fields = []string{"cpu", "memory", "ledgerDisk", "journalDisk"}
+// quantityFields are the names of the quantities in it.
+var quantityFields = []string{"cpu", "memory", "ledgerDisk", "journalDisk"}
 
-// suspicious reports whether a body needs a full check: it contains a long number, a large
+// needsFullCheck reports whether a body needs a full check: it contains a long number, a large
 // exponent, or an escape that may hide one. Every body passes through it, so it is a single scan.
-func suspicious(data []byte) bool {
-	run := 0 // number of digits and points in a row
+func needsFullCheck(data []byte) bool {
+	digits := 0 // number of digits and points in a row
 	for i, c := range data {
 		switch {
 		case c >= '0' && c <= '9' || c == '.':
-			if run++; run >= 25 {
+			if digits++; digits >= 25 {
 				return true
 			}
 			continue
 		case c == '\\':
 			return true
-		case (c == 'e' || c == 'E') && run > 0 && exponent(data[i+1:]):
+		case (c == 'e' || c == 'E') && digits > 0 && exponent(data[i+1:]):
 			return true
 		}
-		run = 0
+		digits = 0
 	}
 	return false
 }
@@ -63,17 +63,17 @@ func exponent(text []byte) bool {
 // escape that may spell its name, and need no full check. This matters because a uid often looks
 // like a large exponent.
 func CheckJSON(data []byte) error {
-	if (!bytes.Contains(data, []byte(around)) && !bytes.Contains(data, []byte(`\u`))) || !suspicious(data) {
+	if (!bytes.Contains(data, []byte(resourcesField)) && !bytes.Contains(data, []byte(`\u`))) || !needsFullCheck(data) {
 		return nil
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	return walk(decoder)
+	return walkJSON(decoder)
 }
 
 // CheckYAML returns an error for a body with an oversized quantity.
 func CheckYAML(data []byte) error {
-	if !suspicious(data) {
+	if !needsFullCheck(data) {
 		return nil
 	}
 	text, err := yaml.YAMLToJSON(data)
@@ -83,8 +83,8 @@ func CheckYAML(data []byte) error {
 	return CheckJSON(text)
 }
 
-// walk reads JSON token by token; the decoder reports malformed JSON later.
-func walk(decoder *json.Decoder) error {
+// walkJSON reads JSON token by token; the decoder reports malformed JSON later.
+func walkJSON(decoder *json.Decoder) error {
 	var path []string // names of the enclosing objects and lists; "" in a list
 	var objects []bool
 	name, isName := "", false
@@ -107,9 +107,9 @@ func walk(decoder *json.Decoder) error {
 				name, isName = v, false
 				continue
 			}
-			err = check(path, name, v)
+			err = checkField(path, name, v)
 		case json.Number:
-			err = check(path, name, v.String())
+			err = checkField(path, name, v.String())
 		}
 		if err != nil {
 			return err
@@ -119,11 +119,11 @@ func walk(decoder *json.Decoder) error {
 	}
 }
 
-func check(path []string, name, text string) error {
-	if len(path) == 0 || path[len(path)-1] != around || !slices.Contains(fields, name) {
+func checkField(path []string, name, text string) error {
+	if len(path) == 0 || path[len(path)-1] != resourcesField || !slices.Contains(quantityFields, name) {
 		return nil
 	}
-	if err := possible(text); err != nil {
+	if err := checkText(text); err != nil {
 		at := append(slices.DeleteFunc(slices.Clone(path), func(part string) bool { return part == "" }), name)
 		return fmt.Errorf("%s: %w", strings.Join(at, "."), err)
 	}
@@ -135,9 +135,9 @@ var (
 	errExponent = fmt.Errorf("exponent of the quantity must be between -%d and %d", maxExponent, maxExponent)
 )
 
-// possible returns an error unless a text can be parsed quickly, whether or not it is a valid
+// checkText returns an error unless a text can be parsed quickly, whether or not it is a valid
 // quantity.
-func possible(text string) error {
+func checkText(text string) error {
 	if len(text) > maxLength {
 		return errLong
 	}
@@ -155,25 +155,25 @@ func possible(text string) error {
 // magic is the prefix of every protobuf body.
 var magic = []byte("k8s\x00")
 
-// level contains the field numbers to follow at one level of nested protobuf messages.
-type level []protowire.Number
+// pathStep contains the field numbers to follow at one level of nested protobuf messages.
+type pathStep []protowire.Number
 
-// way is the path through the envelope, the object, its spec, the broker or the storage, and its
+// quantityPath is the path through the envelope, the object, its spec, the broker or the storage, and its
 // resources to the quantities and their text.
-var way = []level{{2}, {2}, {7, 8}, {3}, {1, 2, 5, 6}, {1}}
+var quantityPath = []pathStep{{2}, {2}, {7, 8}, {3}, {1, 2, 5, 6}, {1}}
 
 // CheckProtobuf returns an error for a body with an oversized quantity.
 func CheckProtobuf(data []byte) error {
 	rest, ok := bytes.CutPrefix(data, magic)
-	if !ok || !suspicious(rest) {
+	if !ok || !needsFullCheck(rest) {
 		return nil
 	}
-	return descend(rest, way)
+	return walkProtobuf(rest, quantityPath)
 }
 
-func descend(message []byte, way []level) error {
-	if len(way) == 0 {
-		return possible(string(message))
+func walkProtobuf(message []byte, path []pathStep) error {
+	if len(path) == 0 {
+		return checkText(string(message))
 	}
 	for len(message) > 0 {
 		number, wireType, n := protowire.ConsumeTag(message)
@@ -186,14 +186,14 @@ func descend(message []byte, way []level) error {
 			return nil
 		}
 		message = message[n:]
-		if wireType != protowire.BytesType || !slices.Contains(way[0], number) {
+		if wireType != protowire.BytesType || !slices.Contains(path[0], number) {
 			continue
 		}
 		inner, n := protowire.ConsumeBytes(value)
 		if n < 0 {
 			return nil
 		}
-		if err := descend(inner, way[1:]); err != nil {
+		if err := walkProtobuf(inner, path[1:]); err != nil {
 			return err
 		}
 	}

@@ -81,7 +81,7 @@ func expect(t *testing.T, form string, err error, want string) {
 	}
 }
 
-func TestDuplicateKeysAreAllLookedAt(t *testing.T) {
+func TestDuplicateKeysAreAllChecked(t *testing.T) {
 	t.Parallel()
 	body := `{"resources":{"cpu":"1e-999999999","cpu":"1"}}`
 	expect(t, "JSON", quantities.CheckJSON([]byte(body)), "exponent")

@@ -7,22 +7,22 @@ import (
 
 // Checked returns serializers that reject bodies with oversized quantities.
 func Checked(serializers runtime.NegotiatedSerializer) runtime.NegotiatedSerializer {
-	return checked{serializers}
+	return checkedSerializers{serializers}
 }
 
-type checked struct{ runtime.NegotiatedSerializer }
+type checkedSerializers struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
-func (c checked) SupportedMediaTypes() []runtime.SerializerInfo {
+func (c checkedSerializers) SupportedMediaTypes() []runtime.SerializerInfo {
 	infos := c.NegotiatedSerializer.SupportedMediaTypes()
 	out := make([]runtime.SerializerInfo, 0, len(infos))
 	for _, info := range infos {
-		look := checkOf(info.MediaType)
+		check := checkOf(info.MediaType)
 		if info.Serializer != nil {
-			info.Serializer = careful{info.Serializer, look}
+			info.Serializer = checkedSerializer{info.Serializer, check}
 		}
 		if info.StrictSerializer != nil {
-			info.StrictSerializer = careful{info.StrictSerializer, look}
+			info.StrictSerializer = checkedSerializer{info.StrictSerializer, check}
 		}
 		out = append(out, info)
 	}
@@ -41,23 +41,23 @@ func checkOf(mediaType string) func([]byte) error {
 
 // EncoderForVersion implements runtime.NegotiatedSerializer. It unwraps the encoder, because only
 // decoding needs the check and encoders implement more interfaces than runtime.Encoder.
-func (c checked) EncoderForVersion(encoder runtime.Encoder, version runtime.GroupVersioner) runtime.Encoder {
-	if wrapped, ok := encoder.(careful); ok {
+func (c checkedSerializers) EncoderForVersion(encoder runtime.Encoder, version runtime.GroupVersioner) runtime.Encoder {
+	if wrapped, ok := encoder.(checkedSerializer); ok {
 		encoder = wrapped.Serializer
 	}
 	return c.NegotiatedSerializer.EncoderForVersion(encoder, version)
 }
 
-type careful struct {
+type checkedSerializer struct {
 	runtime.Serializer
-	look func([]byte) error
+	check func([]byte) error
 }
 
 // Decode implements runtime.Decoder.
-func (c careful) Decode(data []byte, defaults *schema.GroupVersionKind,
+func (c checkedSerializer) Decode(data []byte, defaults *schema.GroupVersionKind,
 	into runtime.Object,
 ) (runtime.Object, *schema.GroupVersionKind, error) {
-	if err := c.look(data); err != nil {
+	if err := c.check(data); err != nil {
 		return nil, nil, err
 	}
 	return c.Serializer.Decode(data, defaults, into)

@@ -26,11 +26,11 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// ofOrganization is the name of an organization's quota; those of clusters are named
+// organizationQuota is the name of an organization's quota; those of clusters are named
 // cluster.<name>.
 const (
-	ofOrganization = "organization"
-	ofCluster      = "cluster."
+	organizationQuota = "organization"
+	clusterPrefix     = "cluster."
 )
 
 // Count returns the number of objects of a kind, by its plural, in an organization.
@@ -38,7 +38,7 @@ type Count func(ctx context.Context, organization, plural string) (int64, error)
 
 // REST is the resource resourcequotas: get and list.
 type REST struct {
-	Book     *quota.Book
+	Book     *quota.Organizations
 	Count    Count
 	Readable events.Readable
 }
@@ -137,24 +137,26 @@ func (r REST) all(ctx context.Context, organization string) ([]corev1.ResourceQu
 		}
 		used[resource] = n
 	}
-	list := []corev1.ResourceQuota{show(organization, ofOrganization, o.Limits(), func(resource quota.Resource) int64 {
-		if n, ok := used[resource]; ok {
-			return n
-		}
-		return o.Used(resource)
-	})}
+	list := []corev1.ResourceQuota{newQuota(organization, organizationQuota, o.Limits(),
+		func(resource quota.Resource) int64 {
+			if n, ok := used[resource]; ok {
+				return n
+			}
+			return o.Used(resource)
+		})}
 	readable := r.Readable(ctx, organization)
 	for _, c := range o.Clusters() {
 		if readable(corev1.ObjectReference{Kind: "MessagingCluster", Namespace: organization, Name: c.Name()}) {
-			list = append(list, show(organization, ofCluster+c.Name(), inForce(c.Limits(), o.Limits()), c.Used))
+			list = append(list, newQuota(organization, clusterPrefix+c.Name(),
+				effectiveLimits(c.Limits(), o.Limits()), c.Used))
 		}
 	}
 	return list, nil
 }
 
-// inForce returns the effective limits of a cluster: its own limits, or those of the organization.
+// effectiveLimits returns the effective limits of a cluster: its own limits, or those of the organization.
 // The rate of a cluster is measured only if the cluster has its own rate limit.
-func inForce(own, organization quota.Limits) quota.Limits {
+func effectiveLimits(own, organization quota.Limits) quota.Limits {
 	for r, limit := range own {
 		if all := organization[r]; !quota.Resource(r).IsRate() && all > 0 && (limit == 0 || all < limit) {
 			own[r] = all
@@ -163,13 +165,13 @@ func inForce(own, organization quota.Limits) quota.Limits {
 	return own
 }
 
-// show creates one quota. A resource without a limit has usage only, and a rate without a limit is
+// newQuota creates one quota. A resource without a limit has usage only, and a rate without a limit is
 // not measured.
-func show(organization, name string, limits quota.Limits, used func(quota.Resource) int64) corev1.ResourceQuota {
+func newQuota(organization, name string, limits quota.Limits, used func(quota.Resource) int64) corev1.ResourceQuota {
 	hard, now := corev1.ResourceList{}, corev1.ResourceList{}
 	for r, limit := range limits {
 		r := quota.Resource(r)
-		if name != ofOrganization && (r == quota.Clusters || r == quota.Instances) {
+		if name != organizationQuota && (r == quota.Clusters || r == quota.Instances) {
 			continue
 		}
 		if limit > 0 {

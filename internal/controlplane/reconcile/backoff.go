@@ -26,8 +26,8 @@ const (
 	lastDelay  = 30 * time.Second
 )
 
-// Wait returns the time until the next attempt is due; a new generation is due immediately.
-func (b *Backoff) Wait(uid types.UID, generation int64) time.Duration {
+// Remaining returns the time until the next attempt is due; a new generation is due immediately.
+func (b *Backoff) Remaining(uid types.UID, generation int64) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a, ok := b.attempts[uid]

@@ -38,14 +38,14 @@ func Run[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInt
 ) error {
 	stop := context.AfterFunc(ctx, queue.ShutDown)
 	defer stop()
-	var group sync.WaitGroup
+	var running sync.WaitGroup
 	for range workers {
-		group.Go(func() {
+		running.Go(func() {
 			for next(ctx, queue, log, work) {
 			}
 		})
 	}
-	group.Wait()
+	running.Wait()
 	return nil
 }
 

@@ -22,8 +22,8 @@ type Publisher[T any] interface {
 type Published[T metav1.Object] struct {
 	// Want is the desired object.
 	Want T
-	// Take changes the stored object to the desired state, and reports whether it has changed.
-	Take func(have T) bool
+	// Sync changes the stored object to the desired state, and reports whether it has changed.
+	Sync func(existing T) bool
 	// Conditions returns a pointer to the conditions within an object.
 	Conditions func(object T) *[]v1alpha1.Condition
 	// Status, if set, writes the rest of an object's first status.
@@ -33,34 +33,34 @@ type Published[T metav1.Object] struct {
 // Publish creates an object, or updates the stored one if it differs. It writes only at the first
 // start and after an upgrade.
 func Publish[T metav1.Object](ctx context.Context, api Publisher[T], p Published[T]) error {
-	have, err := api.Get(ctx, p.Want.GetName(), metav1.GetOptions{})
+	existing, err := api.Get(ctx, p.Want.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	return PublishOver(ctx, api, p, have, err == nil)
+	return PublishExisting(ctx, api, p, existing, err == nil)
 }
 
-// PublishOver is Publish for callers that have already read the stored object, if there is one.
-func PublishOver[T metav1.Object](ctx context.Context, api Publisher[T], p Published[T], have T,
+// PublishExisting is Publish for callers that have already read the stored object, if there is one.
+func PublishExisting[T metav1.Object](ctx context.Context, api Publisher[T], p Published[T], existing T,
 	stored bool,
 ) (err error) {
 	switch {
 	case !stored:
-		have, err = api.Create(ctx, p.Want, metav1.CreateOptions{})
-	case p.Take(have):
-		have, err = api.Update(ctx, have, metav1.UpdateOptions{})
+		existing, err = api.Create(ctx, p.Want, metav1.CreateOptions{})
+	case p.Sync(existing):
+		existing, err = api.Update(ctx, existing, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		return err
 	}
-	list := p.Conditions(have)
+	list := p.Conditions(existing)
 	if len(*list) > 0 {
 		return nil
 	}
-	*list = conditions.Published(have.GetGeneration())
+	*list = conditions.Published(existing.GetGeneration())
 	if p.Status != nil {
-		p.Status(have)
+		p.Status(existing)
 	}
-	_, err = api.UpdateStatus(ctx, have, metav1.UpdateOptions{})
+	_, err = api.UpdateStatus(ctx, existing, metav1.UpdateOptions{})
 	return err
 }

@@ -21,8 +21,8 @@ type Reconciler[T metav1.Object] struct {
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	log      *slog.Logger
 	work     Work[T]
-	// Gone, if set, is called for queued names whose object no longer exists.
-	Gone func(ctx context.Context, namespace, name string) error
+	// OnDeleted, if set, is called for queued names whose object no longer exists.
+	OnDeleted func(ctx context.Context, namespace, name string) error
 }
 
 // Work reconciles one object, which is a copy that it may change. It returns the delay after which
@@ -38,22 +38,22 @@ func New[T metav1.Object](name string, informer cache.SharedIndexInformer, log *
 		queue: NewQueue[types.NamespacedName](name),
 		log:   log.With(slog.String("controller", name)),
 	}
-	if err := Watch(informer, r.Wake); err != nil {
+	if err := Watch(informer, r.Enqueue); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return r, nil
 }
 
 // Watch calls a function with every object that is added, changed or deleted.
-func Watch(informer cache.SharedIndexInformer, wake func(obj metav1.Object)) error {
-	return Follow(informer, wake, wake)
+func Watch(informer cache.SharedIndexInformer, enqueue func(obj metav1.Object)) error {
+	return Follow(informer, enqueue, enqueue)
 }
 
-// Wake queues an object.
-func (r *Reconciler[T]) Wake(obj metav1.Object) { r.WakeName(obj.GetNamespace(), obj.GetName()) }
+// Enqueue queues an object.
+func (r *Reconciler[T]) Enqueue(obj metav1.Object) { r.EnqueueName(obj.GetNamespace(), obj.GetName()) }
 
-// WakeName queues an object by name.
-func (r *Reconciler[T]) WakeName(namespace, name string) {
+// EnqueueName queues an object by name.
+func (r *Reconciler[T]) EnqueueName(namespace, name string) {
 	r.queue.Add(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
@@ -71,8 +71,8 @@ func (r *Reconciler[T]) reconcile(ctx context.Context, at types.NamespacedName) 
 		return err
 	}
 	if !ok {
-		if r.Gone != nil {
-			return r.Gone(ctx, at.Namespace, at.Name)
+		if r.OnDeleted != nil {
+			return r.OnDeleted(ctx, at.Namespace, at.Name)
 		}
 		return nil
 	}

@@ -39,9 +39,9 @@ var kind = v1alpha1.SchemeGroupVersion.WithKind("CredentialsRotation")
 
 // Authorizer decides which callers may act as an account; access.Policy implements it.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+	Authorize(ctx context.Context, principal *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
-	MayActAs(who *identity.Principal, organization, account string, admin bool) error
+	MayActAs(principal *identity.Principal, organization, account string, admin bool) error
 }
 
 // Options are the dependencies of the subresource.
@@ -63,20 +63,20 @@ func New(opts Options, accounts rest.Updater) rest.Storage {
 	r := &rotator{opts, accounts}
 	return &subresource.REST[*CredentialsRotation]{
 		Kind: kind, Resource: "serviceaccounts/rotate",
-		Empty: func() *CredentialsRotation { return &CredentialsRotation{} },
-		Authorize: func(ctx context.Context, organization, name string, asked *CredentialsRotation) error {
-			return r.authorize(ctx, organization, name, identity.NewSecret(asked.Spec.ClientSecret))
+		NewBody: func() *CredentialsRotation { return &CredentialsRotation{} },
+		Authorize: func(ctx context.Context, organization, name string, body *CredentialsRotation) error {
+			return r.authorize(ctx, organization, name, identity.NewSecret(body.Spec.ClientSecret))
 		},
-		Check: func(asked *CredentialsRotation) field.ErrorList { return check(&asked.Spec) },
-		Do:    r.rotate,
+		Validate: func(body *CredentialsRotation) field.ErrorList { return validate(&body.Spec) },
+		Execute:  r.rotate,
 	}
 }
 
 // rotate rotates the credentials of the named account.
 func (r *rotator) rotate(ctx context.Context, call subresource.Call[*CredentialsRotation]) (runtime.Object, error) {
-	asked := call.Asked
-	asked.Spec.ClientSecret = ""
-	change := &change{issuer: r.Issuer, asked: asked.Spec}
+	body := call.Body
+	body.Spec.ClientSecret = ""
+	change := &change{issuer: r.Issuer, spec: body.Spec}
 	options := &metav1.UpdateOptions{}
 	if call.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -86,9 +86,9 @@ func (r *rotator) rotate(ctx context.Context, call subresource.Call[*Credentials
 		options); err != nil {
 		return nil, err
 	}
-	asked.Name, asked.Namespace, asked.CreationTimestamp = call.Name, call.Organization, metav1.Now()
-	asked.Status = change.status(call.DryRun)
-	return asked, nil
+	body.Name, body.Namespace, body.CreationTimestamp = call.Name, call.Organization, metav1.Now()
+	body.Status = change.status(call.DryRun)
+	return body, nil
 }
 
 var errSecret = errs.New(errs.Denied,
@@ -98,12 +98,13 @@ var errSecret = errs.New(errs.Denied,
 // response contains the new ones. An account may rotate its own credentials if it proves its
 // current secret: a token or a key alone may be stolen and must not be sufficient to get more.
 func (r *rotator) authorize(ctx context.Context, organization, name string, secret identity.Secret) error {
-	who := caller.Principal(ctx)
-	if who == nil {
+	principal := caller.Principal(ctx)
+	if principal == nil {
 		return nil // the service itself
 	}
-	err := r.mayManage(ctx, who, organization, name)
-	if err == nil || who.Organization != organization || who.ServiceAccount != name || who.Instance != "" {
+	err := r.mayManage(ctx, principal, organization, name)
+	if err == nil || principal.Organization != organization || principal.ServiceAccount != name ||
+		principal.Instance != "" {
 		return err
 	}
 	if secret.IsZero() {
@@ -116,40 +117,40 @@ func (r *rotator) authorize(ctx context.Context, organization, name string, secr
 	return nil
 }
 
-func (r *rotator) mayManage(ctx context.Context, who *identity.Principal, organization, name string) error {
+func (r *rotator) mayManage(ctx context.Context, principal *identity.Principal, organization, name string) error {
 	scope := access.Scope{Organization: organization, ServiceAccount: name}
 	for _, permission := range []access.Permission{changeAccount, access.ReadCredentials} {
-		if _, err := r.Authorizer.Authorize(ctx, who, permission, scope); err != nil {
+		if _, err := r.Authorizer.Authorize(ctx, principal, permission, scope); err != nil {
 			return err
 		}
 	}
-	account, known := r.Directory.Account(organization, name)
-	if known && account.System && !who.System {
+	account, exists := r.Directory.Account(organization, name)
+	if exists && account.System && !principal.System {
 		return access.ErrDenied
 	}
-	return r.Authorizer.MayActAs(who, organization, name, known && account.Admin)
+	return r.Authorizer.MayActAs(principal, organization, name, exists && account.Admin)
 }
 
-func check(asked *CredentialsRotationSpec) field.ErrorList {
+func validate(body *CredentialsRotationSpec) field.ErrorList {
 	path := field.NewPath("spec", "overlapSeconds")
 	switch {
-	case asked.OverlapSeconds != nil && asked.EndReplaced:
+	case body.OverlapSeconds != nil && body.EndReplaced:
 		return field.ErrorList{field.Forbidden(path,
 			"must not be set with endReplaced, which ends the replaced credentials immediately")}
-	case asked.OverlapSeconds == nil:
+	case body.OverlapSeconds == nil:
 		seconds := int64(defaultOverlap)
-		asked.OverlapSeconds = &seconds
-	case *asked.OverlapSeconds < 0 || *asked.OverlapSeconds > maxOverlap:
-		return field.ErrorList{field.Invalid(path, *asked.OverlapSeconds, "must be from 0 to 2592000 (30 days)")}
+		body.OverlapSeconds = &seconds
+	case *body.OverlapSeconds < 0 || *body.OverlapSeconds > maxOverlap:
+		return field.ErrorList{field.Invalid(path, *body.OverlapSeconds, "must be from 0 to 2592000 (30 days)")}
 	}
 	return nil
 }
 
 // change is the update of the stored account.
 type change struct {
-	issuer *identity.Issuer
-	asked  CredentialsRotationSpec
-	now    identity.Credentials // the credentials after the rotation
+	issuer      *identity.Issuer
+	spec        CredentialsRotationSpec
+	credentials identity.Credentials // the credentials after the rotation
 }
 
 // Preconditions implements rest.UpdatedObjectInfo.
@@ -167,19 +168,19 @@ func (c *change) UpdatedObject(_ context.Context, old runtime.Object) (runtime.O
 	if err != nil || len(file) == 0 || account.DeletionTimestamp != nil {
 		return nil, apierrors.NewConflict(v1alpha1.Resource("serviceaccounts"), account.Name, errNotReady)
 	}
-	present, err := identity.ParseCredentials(file)
+	current, err := identity.ParseCredentials(file)
 	if err != nil {
 		return nil, apierrors.NewConflict(v1alpha1.Resource("serviceaccounts"), account.Name, errNotReady)
 	}
-	if c.asked.EndReplaced {
-		c.now = present
-		c.now.Replaced = identity.ReplacedCredentials{}
+	if c.spec.EndReplaced {
+		c.credentials = current
+		c.credentials.Replaced = identity.ReplacedCredentials{}
 	} else {
-		ends := time.Now().Add(time.Duration(*c.asked.OverlapSeconds) * time.Second)
-		c.now = c.issuer.Rotate(present, account.Namespace, account.Name, ends)
+		ends := time.Now().Add(time.Duration(*c.spec.OverlapSeconds) * time.Second)
+		c.credentials = c.issuer.Rotate(current, account.Namespace, account.Name, ends)
 	}
 	account.Status.PrivateKeyType = v1alpha1.PrivateKeyTypeCredentialsFile
-	account.Status.PrivateKeyData = base64.StdEncoding.EncodeToString(c.now.Stored())
+	account.Status.PrivateKeyData = base64.StdEncoding.EncodeToString(c.credentials.Stored())
 	return account, nil
 }
 
@@ -190,11 +191,14 @@ func (c *change) status(dryRun bool) CredentialsRotationStatus {
 	if dryRun {
 		return CredentialsRotationStatus{PrivateKeyType: v1alpha1.PrivateKeyTypeCredentialsFile}
 	}
-	out := CredentialsRotationStatus{ClientID: c.now.ClientID, PrivateKeyType: v1alpha1.PrivateKeyTypeCredentialsFile}
-	if !c.asked.EndReplaced {
-		out.PrivateKeyData = base64.StdEncoding.EncodeToString(c.now.File())
+	out := CredentialsRotationStatus{
+		ClientID:       c.credentials.ClientID,
+		PrivateKeyType: v1alpha1.PrivateKeyTypeCredentialsFile,
 	}
-	if replaced := c.now.Replaced; replaced.ClientID != "" {
+	if !c.spec.EndReplaced {
+		out.PrivateKeyData = base64.StdEncoding.EncodeToString(c.credentials.File())
+	}
+	if replaced := c.credentials.Replaced; replaced.ClientID != "" {
 		out.Replaced = &ReplacedCredential{ClientID: replaced.ClientID, ExpirationTime: metav1.NewTime(replaced.Ends)}
 	}
 	return out

@@ -65,11 +65,11 @@ func (a authorization[T]) check(ctx context.Context, verb string, object T) erro
 	return a.authorizer.Authorize(ctx, a.kind.info.Plural, verb, object.GetName(), a.kind.scope(object))
 }
 
-// checkFound checks the result of a read. A caller without permission gets the same error for an
+// checkRead checks the result of a read. A caller without permission gets the same error for an
 // object that exists and one that does not.
-func (a authorization[T]) checkFound(ctx context.Context, verb, name string, obj runtime.Object, err error) error {
+func (a authorization[T]) checkRead(ctx context.Context, verb, name string, obj runtime.Object, err error) error {
 	if err != nil {
-		return a.unlessHidden(ctx, verb, name, err)
+		return a.hideMissing(ctx, verb, name, err)
 	}
 	if object, ok := obj.(T); ok {
 		return a.check(ctx, verb, object)
@@ -77,7 +77,7 @@ func (a authorization[T]) checkFound(ctx context.Context, verb, name string, obj
 	return nil
 }
 
-func (a authorization[T]) unlessHidden(ctx context.Context, verb, name string, err error) error {
+func (a authorization[T]) hideMissing(ctx context.Context, verb, name string, err error) error {
 	if a.allowsAll() || !apierrors.IsNotFound(err) {
 		return err
 	}

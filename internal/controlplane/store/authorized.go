@@ -23,7 +23,7 @@ type Authorized[T Object] struct {
 // Get reads one object.
 func (g *Authorized[T]) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
 	out, err := g.REST.Get(ctx, name, options)
-	if err := g.auth.checkFound(ctx, "get", name, out, err); err != nil {
+	if err := g.auth.checkRead(ctx, "get", name, out, err); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -33,9 +33,9 @@ func (g *Authorized[T]) Get(ctx context.Context, name string, options *metav1.Ge
 func (g *Authorized[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
 	options *metav1.CreateOptions,
 ) (runtime.Object, error) {
-	var room reservation
-	defer room.release()
-	return g.REST.Create(ctx, obj, g.admitCreate(validate, len(options.DryRun) > 0, &room), options)
+	var reserved reservation
+	defer reserved.release()
+	return g.REST.Create(ctx, obj, g.admitCreate(validate, len(options.DryRun) > 0, &reserved), options)
 }
 
 // Update replaces, patches or applies an object.
@@ -43,13 +43,13 @@ func (g *Authorized[T]) Update(ctx context.Context, name string, info rest.Updat
 	createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	var room reservation
-	defer room.release()
+	var reserved reservation
+	defer reserved.release()
 	out, created, err := g.REST.Update(ctx, name, authorizedInfo[T]{info, g.auth},
-		g.admitCreate(createValidation, len(options.DryRun) > 0, &room),
+		g.admitCreate(createValidation, len(options.DryRun) > 0, &reserved),
 		g.admitUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
 	if err != nil {
-		return nil, false, g.auth.unlessHidden(ctx, "update", name, err)
+		return nil, false, g.auth.hideMissing(ctx, "update", name, err)
 	}
 	return out, created, nil
 }
@@ -70,7 +70,7 @@ func (g *Authorized[T]) Delete(ctx context.Context, name string, validate rest.V
 		return validate(ctx, obj)
 	}, options)
 	if err != nil {
-		return nil, false, g.auth.unlessHidden(ctx, "delete", name, err)
+		return nil, false, g.auth.hideMissing(ctx, "delete", name, err)
 	}
 	return out, deleted, nil
 }
@@ -78,7 +78,7 @@ func (g *Authorized[T]) Delete(ctx context.Context, name string, validate rest.V
 // admitCreate calls the authorizer, the kind's Admitter and its Limiter before next, the API
 // machinery's validation.
 func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool,
-	room *reservation,
+	reserved *reservation,
 ) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if object, ok := obj.(T); ok {
@@ -92,7 +92,7 @@ func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool,
 			if err := g.admit(ctx, object, none); err != nil {
 				return err
 			}
-			if err := g.reserve(ctx, object, room); err != nil {
+			if err := g.reserve(ctx, object, reserved); err != nil {
 				return err
 			}
 		}
@@ -111,7 +111,7 @@ func (g *Authorized[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun b
 		object, isObject := obj.(T)
 		before, wasObject := old.(T)
 		if isObject && wasObject {
-			budget.Essential(ctx, g.kind.takesAway(object, before))
+			budget.Essential(ctx, g.kind.isRemoval(object, before))
 			if err := g.auth.checkOwners(ctx, object, before); err != nil {
 				return err
 			}
@@ -126,9 +126,9 @@ func (g *Authorized[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun b
 	}, dryRun)
 }
 
-// takesAway reports whether a change removes something and must therefore succeed even if the store
+// isRemoval reports whether a change removes something and must therefore succeed even if the store
 // is full: the last steps of a deletion, and changes that the kind classifies as a revocation.
-func (k *kind[T]) takesAway(object, before T) bool {
+func (k *kind[T]) isRemoval(object, before T) bool {
 	if before.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) < len(before.GetFinalizers()) {
 		return true
 	}
@@ -187,7 +187,7 @@ func (i authorizedInfo[T]) UpdatedObject(ctx context.Context, old runtime.Object
 // can therefore contain fewer items than the limit and still have a continue token, which clients
 // have to expect (docs/spec/resources.md#list-parameters).
 func (g *Authorized[T]) List(ctx context.Context, options *metav1internal.ListOptions) (runtime.Object, error) {
-	out, err := g.REST.List(ctx, limited(options))
+	out, err := g.REST.List(ctx, withNewestVersion(options))
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (g *AuthorizedStatus[T]) Get(ctx context.Context, name string,
 	options *metav1.GetOptions,
 ) (runtime.Object, error) {
 	out, err := g.StatusREST.Get(ctx, name, options)
-	if err := g.auth.checkFound(ctx, "get", name, out, err); err != nil {
+	if err := g.auth.checkRead(ctx, "get", name, out, err); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -239,7 +239,7 @@ func (g *AuthorizedStatus[T]) Update(ctx context.Context, name string, info rest
 	out, created, err := g.StatusREST.Update(ctx, name, authorizedInfo[T]{info, g.auth},
 		createValidation, g.kind.expectUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
 	if err != nil {
-		return nil, false, g.auth.unlessHidden(ctx, "update", name, err)
+		return nil, false, g.auth.hideMissing(ctx, "update", name, err)
 	}
 	return out, created, nil
 }

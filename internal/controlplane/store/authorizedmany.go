@@ -16,8 +16,8 @@ import (
 
 // Deletions mostly wait for the store, which commits concurrent writes together.
 const (
-	deletePage    = 500
-	deletesAtOnce = 32
+	deletePageSize       = 500
+	maxConcurrentDeletes = 32
 )
 
 // DeleteCollection deletes the objects that the selectors match and the caller may delete. Each
@@ -35,7 +35,7 @@ func (g *Authorized[T]) DeleteCollection(ctx context.Context, validate rest.Vali
 	}
 	limited := page.Limit > 0
 	if !limited {
-		page.Limit = deletePage
+		page.Limit = deletePageSize
 	}
 	var first runtime.Object
 	var all []runtime.Object
@@ -70,7 +70,7 @@ func (g *Authorized[T]) DeleteCollection(ctx context.Context, validate rest.Vali
 // listOf returns a list with these items and the version of another list, and with its continue
 // token if the list continues. The number of remaining items is left out, because it would count
 // hidden objects.
-func (g *Authorized[T]) listOf(like runtime.Object, items []runtime.Object, goesOn bool) (runtime.Object, error) {
+func (g *Authorized[T]) listOf(like runtime.Object, items []runtime.Object, hasMore bool) (runtime.Object, error) {
 	out := g.kind.NewList()
 	from, err := meta.ListAccessor(like)
 	if err != nil {
@@ -81,7 +81,7 @@ func (g *Authorized[T]) listOf(like runtime.Object, items []runtime.Object, goes
 		return nil, err
 	}
 	to.SetResourceVersion(from.GetResourceVersion())
-	if goesOn {
+	if hasMore {
 		to.SetContinue(from.GetContinue())
 	}
 	return out, meta.SetList(out, items)
@@ -94,8 +94,8 @@ func (g *Authorized[T]) deleteAll(ctx context.Context, items []runtime.Object, v
 	if !ok {
 		return nil, nil
 	}
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(deletesAtOnce)
+	deletes, deleteCtx := errgroup.WithContext(ctx)
+	deletes.SetLimit(maxConcurrentDeletes)
 	kept := items[:0]
 	for _, obj := range items {
 		object, isObject := obj.(T)
@@ -103,16 +103,16 @@ func (g *Authorized[T]) deleteAll(ctx context.Context, items []runtime.Object, v
 			continue
 		}
 		kept = append(kept, obj)
-		group.Go(func() error {
+		deletes.Go(func() error {
 			// The strategy writes into the options.
-			_, _, err := g.Delete(groupCtx, object.GetName(), validate, options.DeepCopy())
+			_, _, err := g.Delete(deleteCtx, object.GetName(), validate, options.DeepCopy())
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
 			return err
 		})
 	}
-	return kept, group.Wait()
+	return kept, deletes.Wait()
 }
 
 // Watch streams changes of the objects that the caller may see. Permissions and credentials are
@@ -157,7 +157,7 @@ func (w *authorizedWatch[T]) run() {
 				"authenticate again and restart the watch").Status()
 			event = watch.Event{Type: watch.Error, Object: &status}
 		} else if filter != nil && event.Type != watch.Bookmark && event.Type != watch.Error {
-			object, isObject := plain(event.Object).(T)
+			object, isObject := unwrap(event.Object).(T)
 			if !isObject || !filter(w.auth.kind.scope(object)) {
 				continue
 			}

@@ -35,11 +35,11 @@ func completeDeleteOptions(ctx context.Context, options *metav1.DeleteOptions) e
 	}
 	var errs field.ErrorList
 	if query, ok := ctx.Value(deleteQuery{}).(url.Values); ok {
-		var asked metav1.DeleteOptions
-		if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&query, &asked, nil); err != nil {
+		var fromQuery metav1.DeleteOptions
+		if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&query, &fromQuery, nil); err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
-		errs = merge(options, &asked)
+		errs = mergeDeleteOptions(options, &fromQuery)
 	}
 	errs = append(errs, metav1validation.ValidateDeleteOptions(options)...)
 	if grace := options.GracePeriodSeconds; grace != nil && (*grace < 0 || *grace > maxGrace) {
@@ -55,27 +55,27 @@ func completeDeleteOptions(ctx context.Context, options *metav1.DeleteOptions) e
 	return nil
 }
 
-// merge adds the options that only the query contains; a contradiction is an error.
-func merge(options, asked *metav1.DeleteOptions) field.ErrorList {
-	for _, value := range asked.DryRun {
+// mergeDeleteOptions adds the options that only the query contains; a contradiction is an error.
+func mergeDeleteOptions(options, fromQuery *metav1.DeleteOptions) field.ErrorList {
+	for _, value := range fromQuery.DryRun {
 		if !slices.Contains(options.DryRun, value) {
 			options.DryRun = append(options.DryRun, value)
 		}
 	}
-	errs := mergeOne("gracePeriodSeconds", &options.GracePeriodSeconds, asked.GracePeriodSeconds)
+	errs := mergeOption("gracePeriodSeconds", &options.GracePeriodSeconds, fromQuery.GracePeriodSeconds)
 	//nolint:staticcheck // deprecated, and specified (docs/spec/resources.md#delete-parameters)
-	errs = append(errs, mergeOne("orphanDependents", &options.OrphanDependents, asked.OrphanDependents)...)
-	return append(errs, mergeOne("propagationPolicy", &options.PropagationPolicy, asked.PropagationPolicy)...)
+	errs = append(errs, mergeOption("orphanDependents", &options.OrphanDependents, fromQuery.OrphanDependents)...)
+	return append(errs, mergeOption("propagationPolicy", &options.PropagationPolicy, fromQuery.PropagationPolicy)...)
 }
 
-func mergeOne[V comparable](name string, value **V, asked *V) field.ErrorList {
+func mergeOption[V comparable](name string, value **V, fromQuery *V) field.ErrorList {
 	switch {
-	case asked == nil:
+	case fromQuery == nil:
 	case *value == nil:
-		*value = asked
-	case **value != *asked:
+		*value = fromQuery
+	case **value != *fromQuery:
 		return field.ErrorList{field.Invalid(field.NewPath(name), **value,
-			fmt.Sprintf("differs from the query parameter, which is %v", *asked))}
+			fmt.Sprintf("differs from the query parameter, which is %v", *fromQuery))}
 	}
 	return nil
 }

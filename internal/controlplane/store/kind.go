@@ -49,13 +49,13 @@ type Info struct {
 	Secret        bool   // contains a value that is encrypted at rest
 	Strict        bool   // unknown fields are always rejected, whatever fieldValidation the caller sets
 	Finalizer     string // added at creation, removed by the kind's reconciler
-	// GoesAtOnce: the reconciler has nothing to tear down, so a delete call removes the finalizer
+	// DeletesImmediately: the reconciler has nothing to tear down, so a delete call removes the finalizer
 	// itself, unless other finalizers hold the object.
-	GoesAtOnce bool
-	Owner      string // kind of the owner reference that the service sets, if it sets one
-	OwnerField string // the selectable field that names that owner
-	NamePrefix string // if set, an object without a name gets this prefix and random letters
-	Columns    []printers.Column
+	DeletesImmediately bool
+	Owner              string // kind of the owner reference that the service sets, if it sets one
+	OwnerField         string // the selectable field that names that owner
+	NamePrefix         string // if set, an object without a name gets this prefix and random letters
+	Columns            []printers.Column
 }
 
 // Kind is one kind of resource. Optional behavior is added by implementing the interfaces below;
@@ -210,7 +210,7 @@ type kind[T Object] struct {
 	revealer        Revealer[T]
 	expecter        Expecter[T]
 	observer        Observer[T]
-	stored          func(obj T, gone bool) // called after observer; may be nil
+	onStored        func(obj T, gone bool) // called after observer; may be nil
 }
 
 func newKind[T Object](of Kind[T]) *kind[T] {

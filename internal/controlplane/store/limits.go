@@ -25,14 +25,14 @@ func (r *reservation) release() {
 }
 
 // reserve calls the kind's Limiter, once per call.
-func (g *Authorized[T]) reserve(ctx context.Context, object T, room *reservation) error {
-	if g.kind.limiter == nil || room.done != nil {
+func (g *Authorized[T]) reserve(ctx context.Context, object T, reserved *reservation) error {
+	if g.kind.limiter == nil || reserved.done != nil {
 		return nil
 	}
 	done, err := g.kind.limiter.Reserve(ctx, object)
 	switch {
 	case err == nil:
-		room.done = done
+		reserved.done = done
 		return nil
 	case errs.KindOf(err) == errs.Exhausted:
 		return apierrors.NewForbidden(v1alpha1.Resource(g.kind.info.Plural), object.GetName(), err)

@@ -35,7 +35,7 @@ func BenchmarkList(b *testing.B) {
 	encoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, nil, nil,
 		json.SerializerOptions{StreamingCollectionsEncoding: true})
 	for name, prepare := range map[string]func(runtime.Object) runtime.Object{
-		"named":   users.named,
+		"named":   users.withTypeMeta,
 		"unnamed": func(list runtime.Object) runtime.Object { return list },
 	} {
 		b.Run(name, func(b *testing.B) {

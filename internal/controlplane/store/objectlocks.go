@@ -28,12 +28,12 @@ func newObjectLocks() *objectLocks { return &objectLocks{objects: map[string]*ob
 // error. The caller releases it with unlock.
 func (l *objectLocks) lock(ctx context.Context, name string) (unlock func(), err error) {
 	key := request.NamespaceValue(ctx) + "/" + name
-	mine := l.join(key)
+	held := l.join(key)
 	select {
-	case mine.token <- struct{}{}:
-		return func() { <-mine.token; l.leave(key, mine) }, nil
+	case held.token <- struct{}{}:
+		return func() { <-held.token; l.leave(key, held) }, nil
 	case <-ctx.Done():
-		l.leave(key, mine)
+		l.leave(key, held)
 		return nil, ctx.Err()
 	}
 }
@@ -41,19 +41,19 @@ func (l *objectLocks) lock(ctx context.Context, name string) (unlock func(), err
 func (l *objectLocks) join(key string) *objectLock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	mine, ok := l.objects[key]
+	held, ok := l.objects[key]
 	if !ok {
-		mine = &objectLock{token: make(chan struct{}, 1)}
-		l.objects[key] = mine
+		held = &objectLock{token: make(chan struct{}, 1)}
+		l.objects[key] = held
 	}
-	mine.users++
-	return mine
+	held.users++
+	return held
 }
 
-func (l *objectLocks) leave(key string, mine *objectLock) {
+func (l *objectLocks) leave(key string, held *objectLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if mine.users--; mine.users == 0 {
+	if held.users--; held.users == 0 {
 		delete(l.objects, key)
 	}
 }

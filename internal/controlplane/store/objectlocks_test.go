@@ -49,7 +49,7 @@ func TestObjectsDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-func TestWhoeverLeavesWaitsNoMore(t *testing.T) {
+func TestCanceledCallerStopsWaiting(t *testing.T) {
 	t.Parallel()
 	all := newObjectLocks()
 	unlock, err := all.lock(t.Context(), "a")

@@ -10,10 +10,10 @@ import (
 	"freshet/internal/controlplane/caller"
 )
 
-// keepServiceOwner lets only the service set and remove the owner reference that it manages. A
+// preserveServiceOwner lets only the service set and remove the owner reference that it manages. A
 // replace that omits the reference does not remove it, and a copied object does not bring along the
 // owner of its original. Callers may change all other owner references.
-func (s strategy[T]) keepServiceOwner(ctx context.Context, object T, before []metav1.OwnerReference) {
+func (s strategy[T]) preserveServiceOwner(ctx context.Context, object T, before []metav1.OwnerReference) {
 	if s.kind.info.Owner == "" || caller.ByService(ctx) {
 		return
 	}

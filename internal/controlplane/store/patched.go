@@ -42,7 +42,7 @@ func (i patchedInfo) UpdatedObject(ctx context.Context, old runtime.Object) (_ r
 	}()
 	obj, err := i.UpdatedObjectInfo.UpdatedObject(ctx, old)
 	if err != nil {
-		return nil, i.explain(ctx, err)
+		return nil, i.clientError(ctx, err)
 	}
 	object, err := meta.Accessor(obj)
 	if err != nil {
@@ -51,16 +51,16 @@ func (i patchedInfo) UpdatedObject(ctx context.Context, old runtime.Object) (_ r
 	return obj, checkVersion("metadata.resourceVersion", object.GetResourceVersion())
 }
 
-// intoFreeForm is the error of a strategic merge into an object without declared fields, for which
+// freeFormMergeError is the error of a strategic merge into an object without declared fields, for which
 // it has no merge rules.
-const intoFreeForm = "merging an object in json but data type is not struct"
+const freeFormMergeError = "merging an object in json but data type is not struct"
 
-func (i patchedInfo) explain(ctx context.Context, err error) error {
+func (i patchedInfo) clientError(ctx context.Context, err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case ctx.Err() != nil:
 		return err
-	case !errors.As(err, &status) && strings.HasPrefix(err.Error(), intoFreeForm):
+	case !errors.As(err, &status) && strings.HasPrefix(err.Error(), freeFormMergeError):
 		return apierrors.NewBadRequest("a strategic merge patch can add or remove (null) a free-form object, such " +
 			"as an entry of spec.config.protocols, " +
 			"but not change it; send application/merge-patch+json, or apply")

@@ -61,13 +61,13 @@ func (r *REST[T]) List(ctx context.Context, options *metav1internal.ListOptions)
 	if err != nil {
 		return nil, err
 	}
-	return r.kind.named(r.kind.redactList(ctx, out)), nil
+	return r.kind.withTypeMeta(r.kind.redactList(ctx, out)), nil
 }
 
-// named sets the kind and apiVersion of every item, as every object has them
+// withTypeMeta sets the kind and apiVersion of every item, as every object has them
 // (docs/spec/resources.md#r16). The items belong to the list, although the objects that they point
 // to may be shared.
-func (k *kind[T]) named(list runtime.Object) runtime.Object {
+func (k *kind[T]) withTypeMeta(list runtime.Object) runtime.Object {
 	gvk := v1alpha1.SchemeGroupVersion.WithKind(k.info.Kind)
 	_ = meta.EachListItem(list, func(obj runtime.Object) error { // the callback never fails
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
@@ -84,15 +84,15 @@ func (r *REST[T]) Watch(ctx context.Context, options *metav1internal.ListOptions
 	}
 	return watch.Filter(watcher, func(event watch.Event) (watch.Event, bool) {
 		if event.Type != watch.Bookmark && event.Type != watch.Error {
-			event.Object = r.kind.redact(ctx, plain(event.Object))
+			event.Object = r.kind.redact(ctx, unwrap(event.Object))
 		}
 		return event, true
 	}), nil
 }
 
-// plain removes the watch cache's serialization wrapper, because a redacted object must not be sent
+// unwrap removes the watch cache's serialization wrapper, because a redacted object must not be sent
 // from the encoded bytes that other watchers share.
-func plain(obj runtime.Object) runtime.Object {
+func unwrap(obj runtime.Object) runtime.Object {
 	if wrapper, ok := obj.(interface{ GetObject() runtime.Object }); ok {
 		return wrapper.GetObject()
 	}

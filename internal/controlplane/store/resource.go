@@ -54,7 +54,7 @@ func Define[T Object](of Kind[T]) *Resource[T] { return &Resource[T]{kind: newKi
 
 // OnStored sets a function that is called after the kind's observer; calls return after f has
 // returned. It must be called before Open.
-func (r *Resource[T]) OnStored(f func(obj T, gone bool)) { r.kind.stored = f }
+func (r *Resource[T]) OnStored(f func(obj T, gone bool)) { r.kind.onStored = f }
 
 // Info implements Definition.
 func (r *Resource[T]) Info() Info { return r.kind.info }
@@ -142,31 +142,31 @@ func (k *kind[T]) observe(store *genericregistry.Store) {
 	}
 	store.AfterCreate = func(obj runtime.Object, options *metav1.CreateOptions) {
 		if len(options.DryRun) == 0 {
-			k.tell(obj.(T), false)
+			k.notify(obj.(T), false)
 		}
 	}
 	// Not BeginUpdate: the function that it returns is called before the write.
 	store.AfterUpdate = func(obj runtime.Object, options *metav1.UpdateOptions) {
 		if len(options.DryRun) == 0 {
-			k.tell(obj.(T), false)
+			k.notify(obj.(T), false)
 		}
 	}
 	store.AfterDelete = func(obj runtime.Object, options *metav1.DeleteOptions) {
 		if len(options.DryRun) == 0 {
-			k.tell(obj.(T), true)
+			k.notify(obj.(T), true)
 		}
 	}
 }
 
-// tell notifies the observer of a write, and then the function set with OnStored.
-func (k *kind[T]) tell(obj T, gone bool) {
+// notify notifies the observer of a write, and then the function set with OnStored.
+func (k *kind[T]) notify(obj T, gone bool) {
 	if gone {
 		k.observer.Remove(obj)
 	} else {
 		k.observer.Put(obj)
 	}
-	if k.stored != nil {
-		k.stored(obj, gone)
+	if k.onStored != nil {
+		k.onStored(obj, gone)
 	}
 }
 

@@ -85,18 +85,21 @@ func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.Validat
 		return nil, false, err
 	}
 	defer unlock()
-	out, deleted, err := r.Store.Delete(budget.Begin(ctx, true), name, r.protect(validate, options), options)
+	out, deleted, err := r.Store.Delete(budget.Begin(ctx, true), name,
+		r.withDeleteValidation(validate, options), options)
 	if err != nil {
 		return nil, false, err
 	}
 	if !deleted {
-		r.deleting(out, options)
+		r.notifyDeleting(out, options)
 	}
 	return r.kind.redact(ctx, out), deleted, nil
 }
 
-// protect calls the kind's DeleteValidator before next, the API machinery's validation.
-func (r *REST[T]) protect(next rest.ValidateObjectFunc, options *metav1.DeleteOptions) rest.ValidateObjectFunc {
+// withDeleteValidation calls the kind's DeleteValidator before next, the API machinery's validation.
+func (r *REST[T]) withDeleteValidation(next rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions,
+) rest.ValidateObjectFunc {
 	if r.kind.deleteValidator == nil {
 		return next
 	}
@@ -113,15 +116,15 @@ func (r *REST[T]) protect(next rest.ValidateObjectFunc, options *metav1.DeleteOp
 	}
 }
 
-// deleting notifies the observer of an object that finalizers hold. An object in its grace period
+// notifyDeleting notifies the observer of an object that finalizers hold. An object in its grace period
 // stays active until another delete call ends that period.
-func (r *REST[T]) deleting(out runtime.Object, options *metav1.DeleteOptions) {
+func (r *REST[T]) notifyDeleting(out runtime.Object, options *metav1.DeleteOptions) {
 	object, ok := out.(T)
 	if !ok || r.kind.observer == nil || len(options.DryRun) > 0 {
 		return
 	}
 	if options.GracePeriodSeconds == nil || *options.GracePeriodSeconds == 0 {
-		r.kind.tell(object, true)
+		r.kind.notify(object, true)
 	}
 }
 

@@ -39,7 +39,7 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	if f := s.kind.info.Finalizer; f != "" && !slices.Contains(object.GetFinalizers(), f) {
 		object.SetFinalizers(append(object.GetFinalizers(), f))
 	}
-	s.keepServiceOwner(ctx, object, nil)
+	s.preserveServiceOwner(ctx, object, nil)
 	if s.kind.preparer != nil {
 		s.kind.preparer.PrepareCreate(ctx, object)
 	}
@@ -58,30 +58,30 @@ func (s strategy[T]) describe(object T) {
 func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	object, before := obj.(T), old.(T)
 	carry(s.kind.Status, object, before)
-	s.keepFinalizer(object, before)
-	s.keepServiceOwner(ctx, object, before.GetOwnerReferences())
-	s.count(object, before)
+	s.preserveFinalizer(object, before)
+	s.preserveServiceOwner(ctx, object, before.GetOwnerReferences())
+	s.setGeneration(object, before)
 	if s.kind.preparer != nil {
 		s.kind.preparer.PrepareUpdate(ctx, object, before)
-		s.count(object, before) // the preparer may have restored omitted fields
+		s.setGeneration(object, before) // the preparer may have restored omitted fields
 	}
 	if object.GetGeneration() != before.GetGeneration() {
 		s.describe(object)
 	}
 }
 
-// count increments the generation if the spec has changed.
-func (s strategy[T]) count(object, before T) {
+// setGeneration increments the generation if the spec has changed.
+func (s strategy[T]) setGeneration(object, before T) {
 	object.SetGeneration(before.GetGeneration())
 	if changed(s.kind.Spec, object, before) {
 		object.SetGeneration(before.GetGeneration() + 1)
 	}
 }
 
-// keepFinalizer restores the kind's finalizer if a replace omitted it: without it a later deletion
+// preserveFinalizer restores the kind's finalizer if a replace omitted it: without it a later deletion
 // would not tear down what the controller created. The finalizer can be removed from an object that
 // is being deleted.
-func (s strategy[T]) keepFinalizer(object, before T) {
+func (s strategy[T]) preserveFinalizer(object, before T) {
 	f := s.kind.info.Finalizer
 	if f == "" || before.GetDeletionTimestamp() != nil || slices.Contains(object.GetFinalizers(), f) {
 		return
@@ -110,7 +110,7 @@ func (s strategy[T]) Validate(ctx context.Context, obj runtime.Object) field.Err
 func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	object, before := obj.(T), old.(T)
 	errs := s.kind.unknownFields(object) // the API machinery validates the metadata of updates
-	errs = append(errs, crowded(object, before)...)
+	errs = append(errs, checkMetaLimits(object, before)...)
 	if s.kind.validator != nil {
 		errs = append(errs, s.kind.validator.Validate(ctx, object)...)
 	}
@@ -130,7 +130,7 @@ func (s strategy[T]) validateMeta(object T) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaAccessor(object, !s.kind.info.ClusterScoped, validateName,
 		field.NewPath("metadata"))
 	var none T
-	errs = append(errs, crowded(object, none)...)
+	errs = append(errs, checkMetaLimits(object, none)...)
 	return append(errs, s.kind.unknownFields(object)...)
 }
 
@@ -193,7 +193,7 @@ func (s strategy[T]) release(object T, options *metav1.DeleteOptions) bool {
 	policy := options.PropagationPolicy
 	//nolint:staticcheck // deprecated, and specified (docs/spec/resources.md#delete-parameters)
 	orphan := options.OrphanDependents
-	if !s.kind.info.GoesAtOnce || (policy != nil && *policy != metav1.DeletePropagationBackground) ||
+	if !s.kind.info.DeletesImmediately || (policy != nil && *policy != metav1.DeletePropagationBackground) ||
 		(orphan != nil && *orphan) ||
 		!slices.Equal(object.GetFinalizers(), []string{s.kind.info.Finalizer}) {
 		return false
@@ -281,17 +281,17 @@ func resetFields(paths ...fieldpath.Path) map[fieldpath.APIVersion]*fieldpath.Se
 	}
 }
 
-// part returns a pointer into an object: its spec or its status.
-type part[T any] func(T) any
+// fieldPointer returns a pointer into an object: its spec or its status.
+type fieldPointer[T any] func(T) any
 
-func reset[T any](get part[T], obj T) {
+func reset[T any](get fieldPointer[T], obj T) {
 	reflect.ValueOf(get(obj)).Elem().SetZero()
 }
 
-func carry[T any](get part[T], obj, old T) {
+func carry[T any](get fieldPointer[T], obj, old T) {
 	reflect.ValueOf(get(obj)).Elem().Set(reflect.ValueOf(get(old)).Elem())
 }
 
-func changed[T any](get part[T], obj, old T) bool {
+func changed[T any](get fieldPointer[T], obj, old T) bool {
 	return !apiequality.Semantic.DeepEqual(get(obj), get(old))
 }

@@ -21,7 +21,7 @@ func unknownFields(object Object) field.ErrorList {
 		}
 		var tree map[string]json.RawMessage
 		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &tree) == nil {
-			errs = append(errs, walk(reflect.TypeOf(object), tree, nil)...)
+			errs = append(errs, walkFields(reflect.TypeOf(object), tree, nil)...)
 		}
 	}
 	return errs
@@ -55,8 +55,8 @@ func hasEmptyObjects(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// walk compares the tree of managed fields (f:name, k:{key}, v:value, i:index) with the type.
-func walk(t reflect.Type, tree map[string]json.RawMessage, path *field.Path) field.ErrorList {
+// walkFields compares the tree of managed fields (f:name, k:{key}, v:value, i:index) with the type.
+func walkFields(t reflect.Type, tree map[string]json.RawMessage, path *field.Path) field.ErrorList {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -76,7 +76,7 @@ func walk(t reflect.Type, tree map[string]json.RawMessage, path *field.Path) fie
 		}
 		var below map[string]json.RawMessage
 		if next != nil && json.Unmarshal(raw, &below) == nil {
-			errs = append(errs, walk(next, below, path.Child(name))...)
+			errs = append(errs, walkFields(next, below, path.Child(name))...)
 		}
 	}
 	return errs

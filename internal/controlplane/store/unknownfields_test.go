@@ -9,7 +9,7 @@ import (
 	"freshet/api/v1alpha1"
 )
 
-func TestUnknownFieldsAreFoundInEmptyObjects(t *testing.T) {
+func TestUnknownFieldsInEmptyObjects(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		object Object

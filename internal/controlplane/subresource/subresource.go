@@ -21,7 +21,7 @@ import (
 type Call[T runtime.Object] struct {
 	// Organization and Name identify the object.
 	Organization, Name string
-	Asked              T
+	Body               T
 	DryRun             bool
 }
 
@@ -30,14 +30,14 @@ type REST[T runtime.Object] struct {
 	Kind schema.GroupVersionKind
 	// Resource is resource/subresource, for error messages.
 	Resource string
-	// Empty returns a new object into which a body is decoded.
-	Empty func() T
+	// NewBody returns a new object into which a body is decoded.
+	NewBody func() T
 	// Authorize returns an error if the caller may not make the request.
-	Authorize func(ctx context.Context, organization, name string, asked T) error
-	// Check validates the request and sets defaults.
-	Check func(asked T) field.ErrorList
-	// Do executes the request. A dry run must have no effect.
-	Do func(ctx context.Context, call Call[T]) (runtime.Object, error)
+	Authorize func(ctx context.Context, organization, name string, body T) error
+	// Validate validates the request and sets defaults.
+	Validate func(body T) field.ErrorList
+	// Execute executes the request. A dry run must have no effect.
+	Execute func(ctx context.Context, call Call[T]) (runtime.Object, error)
 }
 
 var (
@@ -47,7 +47,7 @@ var (
 )
 
 // New implements rest.Storage.
-func (r *REST[T]) New() runtime.Object { return r.Empty() }
+func (r *REST[T]) New() runtime.Object { return r.NewBody() }
 
 // Destroy implements rest.Storage; it has nothing to release.
 func (*REST[T]) Destroy() {}
@@ -59,15 +59,15 @@ func (r *REST[T]) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind 
 func (r *REST[T]) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
 	options *metav1.CreateOptions,
 ) (runtime.Object, error) {
-	asked, ok := obj.(T)
+	body, ok := obj.(T)
 	if !ok {
 		return nil, apierrors.NewBadRequest("body must be of kind " + r.Kind.Kind)
 	}
 	organization := request.NamespaceValue(ctx)
-	if err := r.Authorize(ctx, organization, name, asked); err != nil {
+	if err := r.Authorize(ctx, organization, name, body); err != nil {
 		return nil, apierrors.NewForbidden(v1alpha1.Resource(r.Resource), name, err)
 	}
-	if problems := r.Check(asked); len(problems) > 0 {
+	if problems := r.Validate(body); len(problems) > 0 {
 		return nil, apierrors.NewInvalid(r.Kind.GroupKind(), name, problems)
 	}
 	if validate != nil {
@@ -75,5 +75,5 @@ func (r *REST[T]) Create(ctx context.Context, name string, obj runtime.Object, v
 			return nil, err
 		}
 	}
-	return r.Do(ctx, Call[T]{organization, name, asked, len(options.DryRun) > 0})
+	return r.Execute(ctx, Call[T]{organization, name, body, len(options.DryRun) > 0})
 }

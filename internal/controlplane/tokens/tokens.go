@@ -39,9 +39,9 @@ const createKey = access.Permission("cloud.apikeys.create")
 
 // Authorizer decides which callers may act as an account; access.Policy implements it.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+	Authorize(ctx context.Context, principal *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
-	MayActAs(who *identity.Principal, organization, account string, admin bool) error
+	MayActAs(principal *identity.Principal, organization, account string, admin bool) error
 }
 
 // Options are the dependencies of the subresource.
@@ -54,24 +54,24 @@ type Options struct {
 
 var kind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
 
-// maker issues tokens.
-type maker struct {
+// tokenIssuer issues tokens.
+type tokenIssuer struct {
 	Options
 	accounts rest.Getter
 }
 
 // New creates the subresource; accounts reads service accounts.
 func New(opts Options, accounts rest.Getter) rest.Storage {
-	m := &maker{opts, accounts}
+	m := &tokenIssuer{opts, accounts}
 	return &subresource.REST[*authenticationv1.TokenRequest]{
 		Kind: kind, Resource: "serviceaccounts/token",
-		Empty:     func() *authenticationv1.TokenRequest { return &authenticationv1.TokenRequest{} },
-		Authorize: m.authorize, Check: check, Do: m.create,
+		NewBody:   func() *authenticationv1.TokenRequest { return &authenticationv1.TokenRequest{} },
+		Authorize: m.authorize, Validate: validate, Execute: m.create,
 	}
 }
 
 // create issues a token.
-func (m *maker) create(ctx context.Context,
+func (m *tokenIssuer) create(ctx context.Context,
 	call subresource.Call[*authenticationv1.TokenRequest],
 ) (runtime.Object, error) {
 	account, ok := m.ready(call.Organization, call.Name)
@@ -82,39 +82,39 @@ func (m *maker) create(ctx context.Context,
 		}
 		// The first authorization could not check an account that the directory did not contain
 		// yet.
-		if err := m.authorize(ctx, call.Organization, call.Name, call.Asked); err != nil {
+		if err := m.authorize(ctx, call.Organization, call.Name, call.Body); err != nil {
 			return nil, apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts/token"), call.Name, err)
 		}
 	}
-	out := call.Asked.DeepCopy()
+	out := call.Body.DeepCopy()
 	out.Name, out.Namespace, out.CreationTimestamp = call.Name, call.Organization, metav1.Now()
 	return out, m.issue(account, out, call.DryRun)
 }
 
 // A new account gets its credentials shortly after its creation.
 const (
-	provisioning = 5 * time.Second
-	lookAgain    = 20 * time.Millisecond
+	provisioningTimeout = 5 * time.Second
+	pollInterval        = 20 * time.Millisecond
 )
 
 var errNotReady = errs.New(errs.Conflict,
 	"account has no credentials yet; wait until its condition Ready is True, or see there why it is not")
 
 // ready returns an account that has credentials.
-func (m *maker) ready(organization, name string) (*identity.Account, bool) {
+func (m *tokenIssuer) ready(organization, name string) (*identity.Account, bool) {
 	account, ok := m.Directory.Account(organization, name)
 	return account, ok && account.ClientID != ""
 }
 
 // await waits for the credentials of a new account, so that a caller that has just created it can
 // get a token.
-func (m *maker) await(ctx context.Context, organization, name string) (*identity.Account, error) {
+func (m *tokenIssuer) await(ctx context.Context, organization, name string) (*identity.Account, error) {
 	if _, err := m.accounts.Get(request.WithUser(ctx, nil), name, &metav1.GetOptions{}); err != nil {
 		return nil, err
 	}
-	tick := time.NewTicker(lookAgain)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	for end := time.Now().Add(provisioning); time.Now().Before(end); {
+	for end := time.Now().Add(provisioningTimeout); time.Now().Before(end); {
 		if account, ok := m.ready(organization, name); ok {
 			return account, nil
 		}
@@ -129,24 +129,26 @@ func (m *maker) await(ctx context.Context, organization, name string) (*identity
 
 // authorize allows callers that could create an API key for the account, because the holder of a
 // token can do everything that the account may do.
-func (m *maker) authorize(ctx context.Context, organization, name string, _ *authenticationv1.TokenRequest) error {
-	who := caller.Principal(ctx)
-	if who == nil {
+func (m *tokenIssuer) authorize(ctx context.Context, organization, name string,
+	_ *authenticationv1.TokenRequest,
+) error {
+	principal := caller.Principal(ctx)
+	if principal == nil {
 		return nil // the service itself
 	}
-	if _, err := m.Authorizer.Authorize(ctx, who, createKey,
+	if _, err := m.Authorizer.Authorize(ctx, principal, createKey,
 		access.Scope{Organization: organization, ServiceAccount: name}); err != nil {
 		return err
 	}
-	account, known := m.Directory.Account(organization, name)
-	if known && account.System && !who.System {
+	account, exists := m.Directory.Account(organization, name)
+	if exists && account.System && !principal.System {
 		return access.ErrDenied
 	}
-	return m.Authorizer.MayActAs(who, organization, name, known && account.Admin)
+	return m.Authorizer.MayActAs(principal, organization, name, exists && account.Admin)
 }
 
-func check(asked *authenticationv1.TokenRequest) field.ErrorList {
-	spec := &asked.Spec
+func validate(body *authenticationv1.TokenRequest) field.ErrorList {
+	spec := &body.Spec
 	var problems field.ErrorList
 	path := field.NewPath("spec")
 	if spec.ExpirationSeconds == nil {
@@ -169,15 +171,15 @@ func check(asked *authenticationv1.TokenRequest) field.ErrorList {
 
 // issue fills in the status. The lifetime of a token for several audiences is the shortest that
 // they allow.
-func (m *maker) issue(account *identity.Account, out *authenticationv1.TokenRequest, dryRun bool) error {
-	wanted := out.Spec.Audiences
-	if len(wanted) == 0 {
-		wanted = []string{""}
+func (m *tokenIssuer) issue(account *identity.Account, out *authenticationv1.TokenRequest, dryRun bool) error {
+	requested := out.Spec.Audiences
+	if len(requested) == 0 {
+		requested = []string{""}
 	}
 	lifetime := time.Duration(*out.Spec.ExpirationSeconds) * time.Second
 	var audiences []string
-	for i, name := range wanted {
-		good, longest, ok := m.Audiences.Resolve(account, name, "")
+	for i, name := range requested {
+		resolved, longest, ok := m.Audiences.Resolve(account, name, "")
 		if !ok {
 			return apierrors.NewInvalid(kind.GroupKind(), account.Name, field.ErrorList{
 				field.Invalid(field.NewPath("spec", "audiences").Index(i), name,
@@ -189,7 +191,7 @@ func (m *maker) issue(account *identity.Account, out *authenticationv1.TokenRequ
 			longest = identity.DefaultTokenLifetime
 		}
 		lifetime = min(lifetime, longest)
-		for _, audience := range good {
+		for _, audience := range resolved {
 			if !slices.Contains(audiences, audience) {
 				audiences = append(audiences, audience)
 			}

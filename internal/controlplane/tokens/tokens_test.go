@@ -20,16 +20,16 @@ import (
 	"freshet/test/tally"
 )
 
-// late is a store that has the account before the directory has it.
-type late struct {
-	learn func() // adds the account to the directory after the first read
+// lateAccounts is a store that has the account before the directory has it.
+type lateAccounts struct {
+	addAccount func() // adds the account to the directory after the first read
 }
 
-func (l late) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (l lateAccounts) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	if name != "robot" {
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("serviceaccounts"), name)
 	}
-	go l.learn()
+	go l.addAccount()
 	return &v1alpha1.ServiceAccount{}, nil
 }
 
@@ -47,15 +47,15 @@ func (clerk) MayActAs(_ *identity.Principal, _, _ string, admin bool) error {
 	return nil
 }
 
-// ask requests a token of an account that the directory gets a moment later.
-func ask(t *testing.T, name string, edit func(*identity.Account)) error {
+// requestToken requests a token of an account that the directory gets a moment later.
+func requestToken(t *testing.T, name string, edit func(*identity.Account)) error {
 	t.Helper()
 	w := identitytest.New(t)
-	learn := func() { w.Account("acme", "robot", edit) }
+	addAccount := func() { w.Account("acme", "robot", edit) }
 	create, ok := tokens.New(tokens.Options{
 		Issuer: w.Issuer, Directory: w.Directory, Authorizer: clerk{},
 		Audiences: identity.Audiences{Addresses: []string{identitytest.IssuerURL}},
-	}, late{learn}).(rest.NamedCreater)
+	}, lateAccounts{addAccount}).(rest.NamedCreater)
 	if !ok {
 		t.Fatal("storage does not implement rest.NamedCreater")
 	}
@@ -70,20 +70,20 @@ func ask(t *testing.T, name string, edit func(*identity.Account)) error {
 	return err
 }
 
-// TestAccountMadeJustNow checks that a caller that has just created the account gets a token.
-func TestAccountMadeJustNow(t *testing.T) {
+// TestNewAccount checks that a caller that has just created the account gets a token.
+func TestNewAccount(t *testing.T) {
 	t.Parallel()
-	if err := ask(t, "robot", func(*identity.Account) {}); err != nil {
+	if err := requestToken(t, "robot", func(*identity.Account) {}); err != nil {
 		t.Errorf("got %v, want a token", err)
 	}
-	if err := ask(t, "nobody", func(*identity.Account) {}); !apierrors.IsNotFound(err) {
+	if err := requestToken(t, "nobody", func(*identity.Account) {}); !apierrors.IsNotFound(err) {
 		t.Errorf("missing account: got %v, want not found", err)
 	}
 }
 
-// TestAttackTokenOfAnAdministratorMadeJustNow requests the token before the directory contains the
+// TestAttackTokenOfANewAdministrator requests the token before the directory contains the
 // account's roles.
-func TestAttackTokenOfAnAdministratorMadeJustNow(t *testing.T) {
+func TestAttackTokenOfANewAdministrator(t *testing.T) {
 	t.Parallel()
 	attempts, successes := 0, 0
 	for name, edit := range map[string]func(*identity.Account){
@@ -91,7 +91,7 @@ func TestAttackTokenOfAnAdministratorMadeJustNow(t *testing.T) {
 		"system":        func(a *identity.Account) { a.Admin, a.System = true, true },
 	} {
 		attempts++
-		if err := ask(t, "robot", edit); !apierrors.IsForbidden(err) {
+		if err := requestToken(t, "robot", edit); !apierrors.IsForbidden(err) {
 			successes++
 			t.Errorf("%s: got %v, want forbidden", name, err)
 		}

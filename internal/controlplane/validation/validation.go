@@ -153,9 +153,9 @@ func Conditions(path *field.Path, conditions []v1alpha1.Condition) field.ErrorLi
 }
 
 // MaxLength rejects a text that is too long.
-func MaxLength(path *field.Path, value string, most int) field.ErrorList {
-	if len(value) <= most {
+func MaxLength(path *field.Path, value string, limit int) field.ErrorList {
+	if len(value) <= limit {
 		return nil
 	}
-	return field.ErrorList{field.TooLong(path, value, most)}
+	return field.ErrorList{field.TooLong(path, value, limit)}
 }

@@ -20,8 +20,8 @@ func TestRules(t *testing.T) {
 		return &v1alpha1.ObjectReference{Namespace: namespace, Name: name}
 	}
 	tests := map[string]struct {
-		found field.ErrorList
-		want  []string
+		got  field.ErrorList
+		want []string
 	}{
 		"required, given":  {validation.Required(path, "x"), nil},
 		"required, empty":  {validation.Required(path, ""), []string{"f: Required value"}},
@@ -102,7 +102,7 @@ func TestRules(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			validationtest.Expect(t, tc.found, tc.want...)
+			validationtest.Expect(t, tc.got, tc.want...)
 		})
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 var names = []string{"a", "b", "c"}
 
-func newGroup(t *testing.T) *bundle.Group {
+func newEnsemble(t *testing.T) *bundle.Ensemble {
 	t.Helper()
 	var list []bundle.Member
 	for _, name := range names {
@@ -34,27 +34,27 @@ func newGroup(t *testing.T) *bundle.Group {
 }
 
 // install writes a member's bundle into a new data directory.
-func install(t *testing.T, g *bundle.Group, name string) string {
+func install(t *testing.T, g *bundle.Ensemble, name string) string {
 	t.Helper()
 	dir := t.TempDir()
 	part, err := g.Bundle(name, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := part.Install(places(dir)); err != nil {
+	if err := part.Install(installPaths(dir)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-func places(dir string) bundle.Places {
-	return bundle.Places{
-		DataDir: dir, Bundle: filepath.Join(dir, "members"),
+func installPaths(dir string) bundle.Paths {
+	return bundle.Paths{
+		DataDir: dir, CertDir: filepath.Join(dir, "members"),
 		EncryptionKeys: filepath.Join(dir, "encryption.key"),
 	}
 }
 
-func open(t *testing.T, g *bundle.Group, name string) *bundle.Credentials {
+func open(t *testing.T, g *bundle.Ensemble, name string) *bundle.Credentials {
 	t.Helper()
 	c, err := bundle.Open(filepath.Join(install(t, g, name), "members"), name)
 	if err != nil {
@@ -65,8 +65,8 @@ func open(t *testing.T, g *bundle.Group, name string) *bundle.Credentials {
 
 func TestFilesRoundTrip(t *testing.T) {
 	t.Parallel()
-	g, dir := newGroup(t), t.TempDir()
-	path := filepath.Join(dir, bundle.GroupFile)
+	g, dir := newEnsemble(t), t.TempDir()
+	path := filepath.Join(dir, bundle.EnsembleFile)
 	if err := bundle.Write(path, g); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestFilesRoundTrip(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode: got %v (%v), want 0600", info.Mode(), err)
 	}
-	read, err := bundle.ReadGroup(path)
+	read, err := bundle.ReadEnsemble(path)
 	if err != nil || read.ID != g.ID || read.CA != g.CA {
 		t.Fatalf("got %+v, %v, want the ensemble that was written", read, err)
 	}
@@ -104,14 +104,14 @@ func TestFilesRoundTrip(t *testing.T) {
 
 func TestInstall(t *testing.T) {
 	t.Parallel()
-	g := newGroup(t)
+	g := newEnsemble(t)
 	part, err := g.Bundle("a", true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	for range 2 { // installing is idempotent
-		if err := part.Install(places(dir)); err != nil {
+		if err := part.Install(installPaths(dir)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,21 +123,22 @@ func TestInstall(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %q", path, got, err, want)
 		}
 	}
-	if j, err := bundle.ReadJoining(filepath.Join(dir, "members")); err != nil || j.Group != g.ID || !j.Existing {
+	if j, err := bundle.ReadJoinConfig(filepath.Join(dir, "members")); err != nil ||
+		j.EnsembleID != g.ID || !j.Existing {
 		t.Errorf("got %+v, %v, want a member that joins a running ensemble", j, err)
 	}
-	other, err := newGroup(t).Bundle("a", false)
+	other, err := newEnsemble(t).Bundle("a", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Install(places(dir)); errs.KindOf(err) != errs.Conflict {
+	if err := other.Install(installPaths(dir)); errs.KindOf(err) != errs.Conflict {
 		t.Errorf("installing another ensemble's bundle on top: got %v, want a conflict", err)
 	}
 	used := t.TempDir()
 	if err := os.Mkdir(filepath.Join(used, "etcd"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := part.Install(places(used)); errs.KindOf(err) != errs.Conflict {
+	if err := part.Install(installPaths(used)); errs.KindOf(err) != errs.Conflict {
 		t.Errorf("used data directory: got %v, want a conflict", err)
 	}
 	if _, err := bundle.Open(filepath.Join(dir, "members"), "b"); err == nil ||
@@ -149,9 +150,9 @@ func TestInstall(t *testing.T) {
 // TestAttackMembersTLS connects to a member's listener with invalid credentials.
 func TestAttackMembersTLS(t *testing.T) {
 	t.Parallel()
-	g, foreign := newGroup(t), newGroup(t)
+	g, foreign := newEnsemble(t), newEnsemble(t)
 	server := open(t, g, "a")
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", server.Server(names))
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", server.ServerTLS(names))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,25 +176,25 @@ func TestAttackMembersTLS(t *testing.T) {
 		_, err = io.ReadFull(conn, make([]byte, 5))
 		return err == nil
 	}
-	if !greeted(open(t, g, "b").Client("a")) {
+	if !greeted(open(t, g, "b").ClientTLS("a")) {
 		t.Fatal("a member was rejected by another member")
 	}
-	if greeted(open(t, g, "b").Client("c")) {
+	if greeted(open(t, g, "b").ClientTLS("c")) {
 		t.Error("a member was accepted under another member's name")
 	}
-	stranger := &bundle.Group{
+	stranger := &bundle.Ensemble{
 		Version: 1,
 		Members: []bundle.Member{{Name: "d", Internal: "127.0.0.1:1", Log: "127.0.0.1:2"}}, CA: g.CA,
 	}
-	bare := open(t, g, "b").Client("a")
+	bare := open(t, g, "b").ClientTLS("a")
 	bare.Certificates = nil
 	attempts := map[string]*tls.Config{
 		"no certificate": bare,
 		"certificate of another ensemble": {
 			InsecureSkipVerify: true, //nolint:gosec // the attacker skips verification
-			Certificates:       open(t, foreign, "b").Client("a").Certificates,
+			Certificates:       open(t, foreign, "b").ClientTLS("a").Certificates,
 		},
-		"certificate of a member that is not in the list": open(t, stranger, "d").Client("a"),
+		"certificate of a member that is not in the list": open(t, stranger, "d").ClientTLS("a"),
 	}
 	successes := 0
 	for name, config := range attempts {

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	authorityLife = 20 * 365 * 24 * time.Hour
-	memberLife    = 10 * 365 * 24 * time.Hour
-	// skew is the tolerated clock skew: how far a member's clock may lag.
-	skew = 24 * time.Hour
+	authorityLifetime = 20 * 365 * 24 * time.Hour
+	memberLifetime    = 10 * 365 * 24 * time.Hour
+	// clockSkew is the tolerated clock skew: how far a member's clock may lag.
+	clockSkew = 24 * time.Hour
 )
 
 // The files in the certificate directory of an installed bundle.
@@ -41,8 +41,8 @@ func newAuthority(name string) (Pair, error) {
 	template := &x509.Certificate{
 		SerialNumber:          new(big.Int).SetBytes(random(16)),
 		Subject:               pkix.Name{CommonName: name},
-		NotBefore:             time.Now().Add(-skew),
-		NotAfter:              time.Now().Add(authorityLife),
+		NotBefore:             time.Now().Add(-clockSkew),
+		NotAfter:              time.Now().Add(authorityLifetime),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
@@ -68,8 +68,8 @@ func (p Pair) issue(name string, hosts []string) (Pair, error) {
 	template := &x509.Certificate{
 		SerialNumber: new(big.Int).SetBytes(random(16)),
 		Subject:      pkix.Name{Organization: []string{"Freshet members"}, CommonName: name},
-		NotBefore:    time.Now().Add(-skew),
-		NotAfter:     time.Now().Add(memberLife),
+		NotBefore:    time.Now().Add(-clockSkew),
+		NotAfter:     time.Now().Add(memberLifetime),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
@@ -140,8 +140,8 @@ func Open(dir, self string) (*Credentials, error) {
 	return c, nil
 }
 
-// Ends returns when the certificate expires.
-func (c *Credentials) Ends() time.Time { return c.cert.Leaf.NotAfter }
+// Expiry returns when the certificate expires.
+func (c *Credentials) Expiry() time.Time { return c.cert.Leaf.NotAfter }
 
 // Authority returns the certificate authority of all members.
 func (c *Credentials) Authority() *x509.CertPool { return c.pool }
@@ -149,14 +149,14 @@ func (c *Credentials) Authority() *x509.CertPool { return c.pool }
 // errNotMember rejects a certificate of the ensemble's authority that names no listed member.
 var errNotMember = errors.New("certificate does not belong to a member in members.list")
 
-// Server returns the TLS configuration for a listener that accepts only other members.
-func (c *Credentials) Server(members []string, protocols ...string) *tls.Config {
+// ServerTLS returns the TLS configuration for a listener that accepts only other members.
+func (c *Credentials) ServerTLS(members []string, protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: protocols,
 		Certificates: []tls.Certificate{c.cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: c.pool,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			for _, name := range members {
-				if name == MemberOf(&state) {
+				if name == PeerMember(&state) {
 					return nil
 				}
 			}
@@ -165,14 +165,14 @@ func (c *Credentials) Server(members []string, protocols ...string) *tls.Config 
 	}
 }
 
-// Client returns the TLS configuration for a connection to a member. It verifies that the
+// ClientTLS returns the TLS configuration for a connection to a member. It verifies that the
 // certificate is that member's.
-func (c *Credentials) Client(member string, protocols ...string) *tls.Config {
+func (c *Credentials) ClientTLS(member string, protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: protocols,
 		Certificates: []tls.Certificate{c.cert}, RootCAs: c.pool,
 		VerifyConnection: func(state tls.ConnectionState) error {
-			if name := MemberOf(&state); name != member {
+			if name := PeerMember(&state); name != member {
 				return fmt.Errorf("certificate belongs to member %q, want %q", name, member)
 			}
 			return nil
@@ -180,8 +180,8 @@ func (c *Credentials) Client(member string, protocols ...string) *tls.Config {
 	}
 }
 
-// MemberOf returns the name in the peer's certificate, or "" when it has none.
-func MemberOf(state *tls.ConnectionState) string {
+// PeerMember returns the name in the peer's certificate, or "" when it has none.
+func PeerMember(state *tls.ConnectionState) string {
 	if state == nil || len(state.PeerCertificates) == 0 {
 		return ""
 	}

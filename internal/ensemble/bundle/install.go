@@ -13,10 +13,10 @@ import (
 	"freshet/internal/base/errs"
 )
 
-// Joining is the content of join.json, which Install writes for the server next to the
+// JoinConfig is the content of join.json, which Install writes for the server next to the
 // certificates.
-type Joining struct {
-	Group string `json:"group"`
+type JoinConfig struct {
+	EnsembleID string `json:"group"`
 	// Existing is set when the ensemble already runs and the member replaces a lost one, or
 	// gets its data from the seed member.
 	Existing bool `json:"existing,omitempty"`
@@ -24,17 +24,17 @@ type Joining struct {
 	Seed bool `json:"seed,omitempty"`
 }
 
-// Places are the paths that a bundle is installed to.
-type Places struct {
+// Paths are the paths that a bundle is installed to.
+type Paths struct {
 	DataDir        string
-	Bundle         string // directory of the certificates
+	CertDir        string // directory of the certificates
 	EncryptionKeys string // path of the key file
 }
 
 // Install writes the bundle's files. It refuses a data directory that a server has used,
 // because that data belongs to no member. Installing the same bundle again is a no-op.
-func (b *Bundle) Install(to Places) error {
-	join, err := json.Marshal(Joining{Group: b.Group, Existing: b.Existing, Seed: b.Seed})
+func (b *Bundle) Install(to Paths) error {
+	join, err := json.Marshal(JoinConfig{EnsembleID: b.EnsembleID, Existing: b.Existing, Seed: b.Seed})
 	if err != nil {
 		return err
 	}
@@ -46,10 +46,10 @@ func (b *Bundle) Install(to Places) error {
 		{filepath.Join(to.DataDir, "admin.token"), []byte(b.Secrets.AdminToken)},
 		{filepath.Join(to.DataDir, "tls", "ca.crt"), []byte(b.Secrets.ClientCA.Certificate)},
 		{filepath.Join(to.DataDir, "tls", "ca.key"), []byte(b.Secrets.ClientCA.Key)},
-		{filepath.Join(to.Bundle, caFile), []byte(b.CA)},
-		{filepath.Join(to.Bundle, certFile), []byte(b.Own.Certificate)},
-		{filepath.Join(to.Bundle, keyFile), []byte(b.Own.Key)},
-		{filepath.Join(to.Bundle, joinFile), append(join, '\n')}, // last: marks the installation as complete
+		{filepath.Join(to.CertDir, caFile), []byte(b.CA)},
+		{filepath.Join(to.CertDir, certFile), []byte(b.Own.Certificate)},
+		{filepath.Join(to.CertDir, keyFile), []byte(b.Own.Key)},
+		{filepath.Join(to.CertDir, joinFile), append(join, '\n')}, // last: marks the installation as complete
 	}
 	for _, used := range []string{"etcd", "clusters", "FORMAT"} {
 		if _, err := os.Stat(filepath.Join(to.DataDir, used)); err == nil {
@@ -58,15 +58,15 @@ func (b *Bundle) Install(to Places) error {
 		}
 	}
 	for _, f := range files {
-		if err := place(f.path, f.data); err != nil {
+		if err := writeUnlessSame(f.path, f.data); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// place writes a file unless it exists with the same content.
-func place(path string, data []byte) error {
+// writeUnlessSame writes a file unless it exists with the same content.
+func writeUnlessSame(path string, data []byte) error {
 	have, err := os.ReadFile(path)
 	switch {
 	case err == nil && bytes.Equal(have, data):
@@ -83,9 +83,9 @@ func place(path string, data []byte) error {
 	return create(path, data)
 }
 
-// MemberIn returns the name of the member whose bundle was installed in a certificate
+// InstalledMember returns the name of the member whose bundle was installed in a certificate
 // directory, or "" when none was.
-func MemberIn(dir string) string {
+func InstalledMember(dir string) string {
 	if _, err := os.Stat(filepath.Join(dir, joinFile)); err != nil {
 		return ""
 	}
@@ -97,9 +97,9 @@ func MemberIn(dir string) string {
 	return pair.Leaf.Subject.CommonName
 }
 
-// ReadJoining reads join.json from a certificate directory.
-func ReadJoining(dir string) (Joining, error) {
-	var j Joining
+// ReadJoinConfig reads join.json from a certificate directory.
+func ReadJoinConfig(dir string) (JoinConfig, error) {
+	var j JoinConfig
 	text, err := os.ReadFile(filepath.Join(dir, joinFile))
 	if err == nil {
 		err = json.Unmarshal(text, &j)

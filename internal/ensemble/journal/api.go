@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	minAnswer     = 400 * time.Millisecond // timeout of the first attempt; no server responds during a leader change
-	maxAnswer     = 5 * time.Second        // timeout of later attempts, for slow servers
+	minTimeout    = 400 * time.Millisecond // timeout of the first attempt; no server responds during a leader change
+	maxTimeout    = 5 * time.Second        // timeout of later attempts, for slow servers
 	minBackoff    = 5 * time.Millisecond
 	maxBackoff    = 200 * time.Millisecond
 	batchMessages = 256
@@ -24,8 +24,8 @@ const (
 // errNoMessage is returned when the stream has no matching message.
 var errNoMessage = errors.New("no message found")
 
-// call sends a JetStream API request, which the leader of the stream serves.
-func (s *Journals) call(ctx context.Context, subject string, request, response any) error {
+// apiRequest sends a JetStream API request, which the leader of the stream serves.
+func (s *Journals) apiRequest(ctx context.Context, subject string, request, response any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (s *Journals) info(ctx context.Context, stream, filter string) (*natsjs.Str
 		Filter string `json:"subjects_filter,omitempty"`
 	}{filter}
 	info := new(natsjs.StreamInfo)
-	return info, s.call(ctx, "STREAM.INFO."+stream, request, info)
+	return info, s.apiRequest(ctx, "STREAM.INFO."+stream, request, info)
 }
 
 type purgeRequest struct {
@@ -64,7 +64,7 @@ type purgeRequest struct {
 // purge removes the messages of a subject before a sequence, or all of them when the
 // sequence is 0.
 func (s *Journals) purge(ctx context.Context, stream string, r purgeRequest) error {
-	return s.call(ctx, "STREAM.PURGE."+stream, r, new(struct{}))
+	return s.apiRequest(ctx, "STREAM.PURGE."+stream, r, new(struct{}))
 }
 
 // getRequest selects a message: the one at a sequence, the next one of a subject from a
@@ -78,33 +78,33 @@ type getRequest struct {
 	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
-// stored is a message of a stream.
-type stored struct {
+// storedMessage is a message of a stream.
+type storedMessage struct {
 	seq  uint64
 	data []byte
 }
 
 // get reads a message from the leader. It returns errNoMessage when none matches.
-func (s *Journals) get(ctx context.Context, stream string, r getRequest) (stored, error) {
+func (s *Journals) get(ctx context.Context, stream string, r getRequest) (storedMessage, error) {
 	var response struct {
 		Message struct {
 			Seq  uint64 `json:"seq"`
 			Data []byte `json:"data"`
 		} `json:"message"`
 	}
-	err := s.call(ctx, "STREAM.MSG.GET."+stream, r, &response)
-	if refused(err, codeNoMessage) {
+	err := s.apiRequest(ctx, "STREAM.MSG.GET."+stream, r, &response)
+	if hasAPICode(err, codeNoMessage) {
 		err = errNoMessage
 	}
-	return stored{response.Message.Seq, response.Message.Data}, err
+	return storedMessage{response.Message.Seq, response.Message.Data}, err
 }
 
-// near reads messages of a subject from a sequence on from the nearest replica. When that
+// getNearest reads messages of a subject from a sequence on from the nearest replica. When that
 // replica returns none, one message is read from the leader. It returns errNoMessage
 // when the leader has none either.
-func (s *Journals) near(ctx context.Context, stream, subject string, from uint64) ([]stored, error) {
-	part, cancel := context.WithTimeout(ctx, minAnswer/2)
-	found, err := s.direct(part, stream,
+func (s *Journals) getNearest(ctx context.Context, stream, subject string, from uint64) ([]storedMessage, error) {
+	part, cancel := context.WithTimeout(ctx, minTimeout/2)
+	found, err := s.getDirect(part, stream,
 		getRequest{Seq: from, NextFor: subject, Batch: batchMessages, MaxBytes: batchBytes})
 	cancel()
 	if err == nil && len(found) > 0 {
@@ -114,28 +114,28 @@ func (s *Journals) near(ctx context.Context, stream, subject string, from uint64
 	if err != nil {
 		return nil, err
 	}
-	return []stored{one}, nil
+	return []storedMessage{one}, nil
 }
 
-// direct reads a batch of messages from any replica. When the response is cut short, direct
+// getDirect reads a batch of messages from any replica. When the response is cut short, direct
 // returns the messages that arrived, which are the first ones of the batch.
-func (s *Journals) direct(ctx context.Context, stream string, r getRequest) ([]stored, error) {
+func (s *Journals) getDirect(ctx context.Context, stream string, r getRequest) ([]storedMessage, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
 	inbox := s.conn.NewInbox()
-	answers, err := s.conn.SubscribeSync(inbox)
+	responses, err := s.conn.SubscribeSync(inbox)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = answers.Unsubscribe() }()
+	defer func() { _ = responses.Unsubscribe() }()
 	if err := s.conn.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, body); err != nil {
 		return nil, err
 	}
-	var found []stored
+	var found []storedMessage
 	for {
-		msg, err := answers.NextMsgWithContext(ctx)
+		msg, err := responses.NextMsgWithContext(ctx)
 		if err != nil {
 			if len(found) > 0 {
 				err = nil
@@ -145,15 +145,15 @@ func (s *Journals) direct(ctx context.Context, stream string, r getRequest) ([]s
 		if msg.Header.Get("Status") != "" { // end of the batch, or no match
 			return found, nil
 		}
-		seq, err := sequence(msg)
+		seq, err := sequenceHeader(msg)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, stored{seq, msg.Data})
+		found = append(found, storedMessage{seq, msg.Data})
 	}
 }
 
-func sequence(msg *nats.Msg) (uint64, error) {
+func sequenceHeader(msg *nats.Msg) (uint64, error) {
 	seq, err := strconv.ParseUint(msg.Header.Get(nats.JSSequence), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("parsing the message's sequence header: %w", err)
@@ -161,8 +161,8 @@ func sequence(msg *nats.Msg) (uint64, error) {
 	return seq, nil
 }
 
-// put publishes a message and returns the sequence at which the server stored it.
-func (s *Journals) put(ctx context.Context, msg *nats.Msg) (uint64, error) {
+// publish publishes a message and returns the sequence at which the server stored it.
+func (s *Journals) publish(ctx context.Context, msg *nats.Msg) (uint64, error) {
 	response, err := s.conn.RequestMsgWithContext(ctx, msg)
 	if err != nil {
 		return 0, err

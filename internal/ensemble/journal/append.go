@@ -14,11 +14,11 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// slack reserves space for a message's headers and envelope.
-const slack = 1 << 10
+// envelopeReserve reserves space for a message's headers and envelope.
+const envelopeReserve = 1 << 10
 
-// errPurged is returned when the message that decides the outcome of a publish is purged.
-var errPurged = errs.New(errs.Unavailable, "outcome of the append is unknown, because a snapshot replaced the "+
+// errOutcomePurged is returned when the message that decides the outcome of a publish is purged.
+var errOutcomePurged = errs.New(errs.Unavailable, "outcome of the append is unknown, because a snapshot replaced the "+
 	"records; read the journal and decide again")
 
 // Append implements engine.Journal.
@@ -28,7 +28,7 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 		return 0, err
 	}
 	defer leave()
-	total, limit := 0, int(j.s.conn.MaxPayload())-slack
+	total, limit := 0, int(j.s.conn.MaxPayload())-envelopeReserve
 	for _, r := range records {
 		total += len(r) + 8
 	}
@@ -39,28 +39,28 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 	case j.appending <- struct{}{}:
 		defer func() { <-j.appending }()
 	case <-ctx.Done():
-		return 0, j.failed(ctx, "appending to", context.Cause(ctx))
+		return 0, j.wrapError(ctx, "appending to", context.Cause(ctx))
 	}
-	if err := j.expect(ctx, after, len(records) == 0); err != nil {
-		return 0, j.failed(ctx, "appending to", err)
+	if err := j.expectTailLocked(ctx, after, len(records) == 0); err != nil {
+		return 0, j.wrapError(ctx, "appending to", err)
 	}
 	if len(records) == 0 {
 		return after, nil
 	}
-	_, err = j.commit(ctx, j.recordSubject(), func(id [idBytes]byte, tail mark) ([]byte, error) {
+	_, err = j.commitLocked(ctx, j.recordSubject(), func(id [idBytes]byte, tail indexEntry) ([]byte, error) {
 		if tail.last > after {
 			return nil, engine.ErrConflict
 		}
 		return encodeRecords(id, after+1, records), nil
 	})
 	if err != nil {
-		return 0, j.failed(ctx, "appending to", err)
+		return 0, j.wrapError(ctx, "appending to", err)
 	}
 	return after + uint64(len(records)), nil
 }
 
-// enterAppending begins a call and acquires appending. The caller must call leave.
-func (j *journal) enterAppending(ctx context.Context) (_ context.Context, leave func(), err error) {
+// lockAppending begins a call and acquires appending. The caller must call leave.
+func (j *journal) lockAppending(ctx context.Context) (_ context.Context, leave func(), err error) {
 	ctx, left, err := j.s.enter(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -74,16 +74,16 @@ func (j *journal) enterAppending(ctx context.Context) (_ context.Context, leave 
 	}
 }
 
-// expect checks that the journal ends at a position. It trusts the cached tail unless surely
+// expectTailLocked checks that the journal ends at a position. It trusts the cached tail unless surely
 // is set or the tail is behind the position. An append without records sets surely,
 // because it publishes no condition that the leader checks.
-func (j *journal) expect(ctx context.Context, after uint64, surely bool) error {
-	tail, _ := j.end()
-	if after > tail.last || surely {
+func (j *journal) expectTailLocked(ctx context.Context, after uint64, linearizable bool) error {
+	tail, _ := j.knownTail()
+	if after > tail.last || linearizable {
 		if err := j.barrier(ctx); err != nil {
 			return err
 		}
-		tail, _ = j.end()
+		tail, _ = j.knownTail()
 	}
 	switch {
 	case after < tail.last:
@@ -95,31 +95,31 @@ func (j *journal) expect(ctx context.Context, after uint64, surely bool) error {
 	return nil
 }
 
-// commit publishes a message after the tail and returns its sequence when it is
+// commitLocked publishes a message after the tail and returns its sequence when it is
 // committed. build creates the message for a tail or returns why it cannot. It is called
 // again when another writer's message got the sequence. The caller holds appending.
-func (j *journal) commit(ctx context.Context, subject string,
-	build func(id [idBytes]byte, tail mark) ([]byte, error),
+func (j *journal) commitLocked(ctx context.Context, subject string,
+	build func(id [idBytes]byte, tail indexEntry) ([]byte, error),
 ) (uint64, error) {
 	var id [idBytes]byte
 	_, _ = rand.Read(id[:]) // never fails
 	for {
-		tail, _ := j.end()
+		tail, _ := j.knownTail()
 		data, err := build(id, tail)
 		if err != nil {
 			return 0, err
 		}
-		ours, err := j.claim(ctx, subject, id, tail, data)
+		ours, err := j.claimLocked(ctx, subject, id, tail, data)
 		if err != nil || ours {
 			return tail.seq + 1, err
 		}
 	}
 }
 
-// claim publishes a message at the sequence after the tail until some message is committed
+// claimLocked publishes a message at the sequence after the tail until some message is committed
 // there. It reports whether that is this message, and notes the committed one. The caller
 // holds appending.
-func (j *journal) claim(ctx context.Context, subject string, id [idBytes]byte, tail mark,
+func (j *journal) claimLocked(ctx context.Context, subject string, id [idBytes]byte, tail indexEntry,
 	data []byte,
 ) (ours bool, err error) {
 	m, err := decode(tail.seq+1, data)
@@ -132,65 +132,65 @@ func (j *journal) claim(ctx context.Context, subject string, id [idBytes]byte, t
 	msg.Header.Set(nats.ExpectedLastSeqHdr, strconv.FormatUint(tail.seq, 10))
 	msg.Header.Set(firstHeader, strconv.FormatUint(m.first, 10))
 	msg.Header.Set(lastHeader, strconv.FormatUint(m.last(), 10))
-	doubt := false // whether the outcome of some publish is unknown
-	for wait, answer := minBackoff, minAnswer; ; wait, answer = min(2*wait, maxBackoff), min(2*answer, maxAnswer) {
-		err := j.publish(ctx, msg, m, answer)
+	ambiguous := false // whether the outcome of some publish is unknown
+	for wait, timeout := minBackoff, minTimeout; ; wait, timeout = min(2*wait, maxBackoff), min(2*timeout, maxTimeout) {
+		err := j.publishLocked(ctx, msg, m, timeout)
 		switch {
 		case err == nil:
 			return true, nil
-		case final(err) && !doubt:
+		case isFinal(err) && !ambiguous:
 			return false, err
-		case !refused(err, codeWrongLastSequence, codeWrongLastConstant):
-			doubt = true
+		case !hasAPICode(err, codeWrongLastSequence, codeWrongLastConstant):
+			ambiguous = true
 		}
-		look, cancel := context.WithTimeout(ctx, answer)
+		look, cancel := context.WithTimeout(ctx, timeout)
 		winner, lookErr := j.winner(look, m.seq)
 		cancel()
 		switch {
 		case winner != nil:
 			return winner.id == id, nil
-		case errors.Is(lookErr, errNoMessage) && doubt:
-			return false, errPurged
+		case errors.Is(lookErr, errNoMessage) && ambiguous:
+			return false, errOutcomePurged
 		case errors.Is(lookErr, errNoMessage):
 			return false, nil // the server refused the publish, and the tail has advanced
-		case lookErr != nil && final(lookErr):
+		case lookErr != nil && isFinal(lookErr):
 			return false, lookErr
 		}
-		if !errors.Is(err, nats.ErrConnectionClosed) && pause(ctx, wait) {
+		if !errors.Is(err, nats.ErrConnectionClosed) && sleep(ctx, wait) {
 			continue
 		}
-		if doubt {
+		if ambiguous {
 			err = fmt.Errorf("outcome of the append is unknown: %w", err)
 		}
 		return false, err
 	}
 }
 
-// publish makes one attempt to store a message at its sequence.
-func (j *journal) publish(ctx context.Context, msg *nats.Msg, m *message, answer time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, answer)
+// publishLocked makes one attempt to store a message at its sequence.
+func (j *journal) publishLocked(ctx context.Context, msg *nats.Msg, m *message, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	seq, err := j.s.put(ctx, msg)
+	seq, err := j.s.publish(ctx, msg)
 	switch {
-	case full(err):
+	case isStorageFull(err):
 		return fmt.Errorf("%w: %w", engine.ErrDiskFull, err)
 	case err != nil:
 		return err
 	case seq != m.seq:
 		return errs.Newf(errs.Internal, "message for sequence %d of journal %q was stored at %d", m.seq, j.name, seq)
 	}
-	j.note(m.mark())
+	j.observe(m.indexEntry())
 	return nil
 }
 
 // winner returns the message that is committed at a sequence, nil while there is none, and
 // errNoMessage when it was purged and the journal continues after it.
 func (j *journal) winner(ctx context.Context, seq uint64) (*message, error) {
-	m, err := j.read(ctx, seq)
+	m, err := j.readMessage(ctx, seq)
 	if !errors.Is(err, errNoMessage) {
 		return m, err
 	}
-	info, err := j.look(ctx)
+	info, err := j.refreshTail(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -198,5 +198,5 @@ func (j *journal) winner(ctx context.Context, seq uint64) (*message, error) {
 		return nil, nil //nolint:nilnil // no message yet, and no error
 	}
 	// A message may have been committed between the two reads.
-	return j.read(ctx, seq)
+	return j.readMessage(ctx, seq)
 }

@@ -28,8 +28,8 @@ func BenchmarkJournal(b *testing.B) {
 	b.Run("append/embedded", func(b *testing.B) { benchmarkAppend(b, j) })
 	b.Run("last/embedded", func(b *testing.B) { benchmarkLast(b, j) })
 	for _, servers := range []int{1, 3} {
-		group := natstest.New(b, servers)
-		j := openJournal(b, openJournals(b, group.Connect(0), servers, "x"), "j")
+		natsCluster := natstest.New(b, servers)
+		j := openJournal(b, openJournals(b, natsCluster.Connect(0), servers, "x"), "j")
 		b.Run(fmt.Sprintf("append/servers=%d", servers), func(b *testing.B) { benchmarkAppend(b, j) })
 		b.Run(fmt.Sprintf("last/servers=%d", servers), func(b *testing.B) { benchmarkLast(b, j) })
 	}

@@ -34,30 +34,30 @@ var prefixes atomic.Int64
 
 // store is the journals of one cluster; each Open uses the next member.
 type store struct {
-	group   *natstest.Cluster
-	prefix  string
-	member  int
-	restart bool // whether Crash also restarts the servers
-	open    *journal.Journals
+	natsCluster *natstest.Cluster
+	prefix      string
+	member      int
+	restart     bool // whether Crash also restarts the servers
+	open        *journal.Journals
 }
 
-func newStore(group *natstest.Cluster, restart bool) *store {
-	return &store{group: group, prefix: fmt.Sprintf("c%d", prefixes.Add(1)), restart: restart}
+func newStore(natsCluster *natstest.Cluster, restart bool) *store {
+	return &store{natsCluster: natsCluster, prefix: fmt.Sprintf("c%d", prefixes.Add(1)), restart: restart}
 }
 
 func (s *store) Open(t testing.TB) engine.Engine {
-	s.open = openJournals(t, s.group.Connect(s.member), s.group.Size(), s.prefix)
-	s.member = (s.member + 1) % s.group.Size()
+	s.open = openJournals(t, s.natsCluster.Connect(s.member), s.natsCluster.Size(), s.prefix)
+	s.member = (s.member + 1) % s.natsCluster.Size()
 	return journalsOnly{Journals: s.open}
 }
 
 func (s *store) Crash(testing.TB) {
 	if s.restart {
-		for i := range s.group.Size() {
-			s.group.Stop(i)
-			s.group.Start(i)
+		for i := range s.natsCluster.Size() {
+			s.natsCluster.Stop(i)
+			s.natsCluster.Start(i)
 		}
-		s.group.Ready()
+		s.natsCluster.Ready()
 	}
 	s.open.Close()
 }
@@ -85,15 +85,15 @@ func openJournal(t testing.TB, js *journal.Journals, name string) engine.Journal
 	return j
 }
 
-func TestTheLawOfJournalsWithOneServer(t *testing.T) {
+func TestConformanceWithOneServer(t *testing.T) {
 	enginetest.RunJournals(t, enginetest.Options{RealTime: true}, func(t testing.TB) enginetest.Store {
 		return newStore(natstest.New(t, 1), true)
 	})
 }
 
-func TestTheLawOfJournalsWithThreeServers(t *testing.T) {
-	group := natstest.New(t, 3)
+func TestConformanceWithThreeServers(t *testing.T) {
+	natsCluster := natstest.New(t, 3)
 	enginetest.RunJournals(t, enginetest.Options{RealTime: true}, func(testing.TB) enginetest.Store {
-		return newStore(group, false)
+		return newStore(natsCluster, false)
 	})
 }

@@ -17,10 +17,10 @@ func (s *Journals) enter(ctx context.Context) (_ context.Context, leave func(), 
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	return s.bound(ctx)
+	return s.boundContext(ctx)
 }
 
-func (s *Journals) bound(ctx context.Context) (context.Context, func(), error) {
+func (s *Journals) boundContext(ctx context.Context) (context.Context, func(), error) {
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.ctx, func() { cancelCause(engine.ErrClosed) })
 	cancel := context.CancelFunc(func() {})
@@ -30,9 +30,9 @@ func (s *Journals) bound(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { stop(); cancel(); cancelCause(nil) }, nil
 }
 
-// failed wraps the error of a call. It keeps the kind of an errs.Error; every other error
+// wrapError wraps the error of a call. It keeps the kind of an errs.Error; every other error
 // becomes Unavailable, because a retry may succeed.
-func (s *Journals) failed(ctx context.Context, doing string, err error) error {
+func (s *Journals) wrapError(ctx context.Context, doing string, err error) error {
 	if s.ctx.Err() != nil {
 		return engine.ErrClosed
 	}
@@ -66,19 +66,19 @@ const (
 	codeStoreFailed           = 10077
 )
 
-// full reports whether a server is out of storage.
-func full(err error) bool {
-	return refused(err, codeInsufficientResources, codeAccountResources, codeStorageResources, codeStoreFailed)
+// isStorageFull reports whether a server is out of storage.
+func isStorageFull(err error) bool {
+	return hasAPICode(err, codeInsufficientResources, codeAccountResources, codeStorageResources, codeStoreFailed)
 }
 
-// final reports whether the outcome of a call is known; a missing response is not final.
-func final(err error) bool {
+// isFinal reports whether the outcome of a call is known; a missing response is not final.
+func isFinal(err error) bool {
 	var known *errs.Error
 	return errors.As(err, &known)
 }
 
-// refused reports whether the server responded with one of the codes.
-func refused(err error, codes ...int) bool {
+// hasAPICode reports whether the server responded with one of the codes.
+func hasAPICode(err error, codes ...int) bool {
 	var api *apiError
 	if !errors.As(err, &api) {
 		return false

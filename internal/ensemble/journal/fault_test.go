@@ -21,11 +21,11 @@ func TestMain(m *testing.M) {
 }
 
 // members opens the same journal through several servers.
-func members(t testing.TB, group *natstest.Cluster, servers ...int) []engine.Journal {
+func members(t testing.TB, natsCluster *natstest.Cluster, servers ...int) []engine.Journal {
 	t.Helper()
 	var out []engine.Journal
 	for _, i := range servers {
-		out = append(out, openJournal(t, openJournals(t, group.Connect(i), group.Size(), "x"), "j"))
+		out = append(out, openJournal(t, openJournals(t, natsCluster.Connect(i), natsCluster.Size(), "x"), "j"))
 	}
 	return out
 }
@@ -43,8 +43,8 @@ func (h *history) load(js []engine.Journal, each int) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// recovered waits for an append that is acknowledged after since, and returns how long after.
-func (h *history) recovered(since time.Duration) time.Duration {
+// awaitRecovery waits for an append that is acknowledged after since, and returns how long after.
+func (h *history) awaitRecovery(since time.Duration) time.Duration {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -83,11 +83,11 @@ func duration(short time.Duration) time.Duration {
 
 func TestMembersWriteAJournalAtTheSameTime(t *testing.T) {
 	for _, servers := range []int{1, 3} {
-		group := natstest.New(t, servers)
-		js := members(t, group, 0, servers-1, servers/2)
+		natsCluster := natstest.New(t, servers)
+		js := members(t, natsCluster, 0, servers-1, servers/2)
 		h := newHistory(t)
 		stop := h.load(js, 2)
-		pass(duration(1500 * time.Millisecond))
+		sleep(duration(1500 * time.Millisecond))
 		stop()
 		checked, lost := h.check(js[0])
 		if checked == 0 || lost != 0 || h.wrong != 0 || h.failed.Load() != 0 {
@@ -97,33 +97,33 @@ func TestMembersWriteAJournalAtTheSameTime(t *testing.T) {
 	}
 }
 
-// pass waits while a load runs.
-func pass(d time.Duration) { <-time.After(d) }
+// sleep waits while a load runs.
+func sleep(d time.Duration) { <-time.After(d) }
 
 func TestFaultJournalLeaderStepsDown(t *testing.T) {
-	group := natstest.New(t, 3)
-	js := members(t, group, 0, 1, 2)
+	natsCluster := natstest.New(t, 3)
+	js := members(t, natsCluster, 0, 1, 2)
 	h := newHistory(t)
 	stop := h.load(js, 2)
-	conn := group.Connect(0)
+	conn := natsCluster.Connect(0)
 	injected, worst := 0, time.Duration(0)
 	for end := time.Now().Add(duration(3 * time.Second)); time.Now().Before(end); {
-		pass(100 * time.Millisecond)
+		sleep(100 * time.Millisecond)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		at := h.now()
-		if group.StepDown(ctx, conn, stream) == nil {
+		if natsCluster.StepDown(ctx, conn, stream) == nil {
 			injected++
 		}
 		cancel()
-		worst = max(worst, h.recovered(at))
+		worst = max(worst, h.awaitRecovery(at))
 	}
 	stop()
 	h.record("journal: leader of the stream steps down", injected, worst, js[1])
 }
 
 func TestFaultJournalServerRestarts(t *testing.T) {
-	group := natstest.New(t, 3)
-	js := members(t, group, 0, 1, 2)
+	natsCluster := natstest.New(t, 3)
+	js := members(t, natsCluster, 0, 1, 2)
 	h := newHistory(t)
 	rng := rand.New(rand.NewPCG(h.seed, 1000))
 	stop := h.load(js, 2)
@@ -131,10 +131,10 @@ func TestFaultJournalServerRestarts(t *testing.T) {
 	for end := time.Now().Add(duration(3 * time.Second)); time.Now().Before(end); injected++ {
 		i := rng.IntN(3)
 		at := h.now()
-		group.Stop(i)
-		worst = max(worst, h.recovered(at))
-		group.Start(i)
-		group.Ready()
+		natsCluster.Stop(i)
+		worst = max(worst, h.awaitRecovery(at))
+		natsCluster.Start(i)
+		natsCluster.Ready()
 	}
 	stop()
 	h.record("journal: one of three servers restarts", injected, worst, js[0])
@@ -143,26 +143,26 @@ func TestFaultJournalServerRestarts(t *testing.T) {
 // The killed server is a process of its own, so it cannot flush or hand over anything. The
 // first kill hits the leader of the stream.
 func TestFaultJournalServerIsKilled(t *testing.T) {
-	group := natstest.New(t, 3, natstest.Processes(2))
-	js := members(t, group, 0, 1)
+	natsCluster := natstest.New(t, 3, natstest.Processes(2))
+	js := members(t, natsCluster, 0, 1)
 	h := newHistory(t)
 	stop := h.load(js, 2)
-	conn := group.Connect(0)
+	conn := natsCluster.Connect(0)
 	rng := rand.New(rand.NewPCG(h.seed, 1000))
 	injected, worst := 0, time.Duration(0)
 	for end := time.Now().Add(duration(2 * time.Second)); injected == 0 || time.Now().Before(end); injected++ {
-		h.recovered(h.now())
+		h.awaitRecovery(h.now())
 		if injected == 0 || rng.IntN(5) == 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-			if !group.Lead(ctx, conn, stream, 2) {
+			if !natsCluster.Lead(ctx, conn, stream, 2) {
 				t.Error("got another stream leader than the server to kill")
 			}
 			cancel()
 		}
 		at := h.now()
-		group.Stop(2)
-		worst = max(worst, h.recovered(at))
-		group.Start(2)
+		natsCluster.Stop(2)
+		worst = max(worst, h.awaitRecovery(at))
+		natsCluster.Start(2)
 	}
 	stop()
 	h.record("journal: one of three servers is killed", injected, worst, js[0])
@@ -171,35 +171,35 @@ func TestFaultJournalServerIsKilled(t *testing.T) {
 // A leader that is cut off believes for seconds that it still leads. Its clients get an
 // error or a correct response, never a stale one.
 func TestFaultJournalLeaderIsCutOff(t *testing.T) {
-	group := natstest.New(t, 3)
-	js := members(t, group, 0, 1, 2)
-	conn := group.Connect(0)
+	natsCluster := natstest.New(t, 3)
+	js := members(t, natsCluster, 0, 1, 2)
+	conn := natsCluster.Connect(0)
 	h := newHistory(t)
 	stop := h.load(js, 2)
 	injected, worst := 0, time.Duration(0)
 	for end := time.Now().Add(duration(time.Second)); injected == 0 || time.Now().Before(end); injected++ {
-		h.recovered(h.now())
+		h.awaitRecovery(h.now())
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		leader := -1
 		for leader < 0 && ctx.Err() == nil {
-			leader = group.Leader(ctx, conn, stream)
+			leader = natsCluster.Leader(ctx, conn, stream)
 		}
 		cancel()
 		at := h.now()
-		group.Cut(leader)
-		h.recovered(at + time.Second)
+		natsCluster.Cut(leader)
+		h.awaitRecovery(at + time.Second)
 		// The other servers have accepted writes. Query the former leader, which has not seen them.
-		behind := h.client(100+injected, js[leader])
+		formerLeader := h.client(100+injected, js[leader])
 		for range 5 {
 			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-			behind.last(ctx)
+			formerLeader.last(ctx)
 			cancel()
 		}
 		healed := h.now()
-		group.Heal(leader)
-		worst = max(worst, h.recovered(healed))
+		natsCluster.Heal(leader)
+		worst = max(worst, h.awaitRecovery(healed))
 		if time.Now().Before(end) {
-			group.Ready() // one fault at a time
+			natsCluster.Ready() // one fault at a time
 		}
 	}
 	stop()

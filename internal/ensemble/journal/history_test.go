@@ -24,17 +24,17 @@ type history struct {
 	began time.Time
 	seed  uint64
 
-	mu      sync.Mutex
-	calls   []call            // protected by mu
-	seen    map[uint64]string // record by position, over all readers; protected by mu
-	wrong   int               // protected by mu
-	tried   atomic.Int64
-	failed  atomic.Int64
-	success atomic.Int64 // when the last append was acknowledged, since began
+	mu       sync.Mutex
+	calls    []call            // protected by mu
+	observed map[uint64]string // record by position, over all readers; protected by mu
+	wrong    int               // protected by mu
+	tried    atomic.Int64
+	failed   atomic.Int64
+	success  atomic.Int64 // when the last append was acknowledged, since began
 }
 
-// patience is the timeout of a client's call.
-const patience = time.Second
+// callTimeout is the timeout of a client's call.
+const callTimeout = time.Second
 
 // call is an append or a call of Last.
 type call struct {
@@ -47,7 +47,7 @@ type call struct {
 func newHistory(t testing.TB) *history {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	return &history{t: t, began: time.Now(), seed: seed, seen: map[uint64]string{}}
+	return &history{t: t, began: time.Now(), seed: seed, observed: map[uint64]string{}}
 }
 
 func (h *history) now() time.Duration { return time.Since(h.began) }
@@ -65,11 +65,11 @@ func (h *history) note(c call) {
 	h.calls = append(h.calls, c)
 }
 
-// see records that a client read a record; every reader must get the same one there.
-func (h *history) see(position uint64, record string) {
+// observe records that a client read a record; every reader must get the same one there.
+func (h *history) observe(position uint64, record string) {
 	h.mu.Lock()
-	before, known := h.seen[position]
-	h.seen[position] = record
+	before, known := h.observed[position]
+	h.observed[position] = record
 	h.mu.Unlock()
 	if known && before != record {
 		h.wrongf("position %d: got %q and %q, want one record", position, before, record)
@@ -98,7 +98,7 @@ func (c *client) run(ctx context.Context) {
 }
 
 func (c *client) step(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	switch n := c.rng.IntN(20); {
 	case n == 0:
@@ -128,7 +128,7 @@ func (c *client) catchUp(ctx context.Context) error {
 			c.h.wrongf("replay: got position %d, want %d", position, want)
 		}
 		c.state = append(c.state, string(record))
-		c.h.see(position, string(record))
+		c.h.observe(position, string(record))
 		return nil
 	})
 	if !errors.Is(err, engine.ErrCompacted) {
@@ -153,7 +153,7 @@ func (c *client) catchUp(ctx context.Context) error {
 	}
 	c.state = state
 	for i, record := range state {
-		c.h.see(uint64(i+1), record)
+		c.h.observe(uint64(i+1), record)
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (c *client) snapshot(ctx context.Context) {
 // returns the number of acknowledged records, and how many of them are lost.
 func (h *history) check(j engine.Journal) (checked, lost int) {
 	h.t.Helper()
-	final := (&history{t: h.t, seen: h.seen}).client(0, j)
+	final := (&history{t: h.t, observed: h.observed}).client(0, j)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
@@ -250,7 +250,7 @@ func (h *history) check(j engine.Journal) (checked, lost int) {
 		}
 		at[record] = uint64(i + 1)
 	}
-	for position, record := range h.seen {
+	for position, record := range h.observed {
 		if position > uint64(len(final.state)) || final.state[position-1] != record {
 			h.wrongf("position %d: got another record or none, want %q, which a client read there", position, record)
 		}

@@ -22,11 +22,11 @@ const (
 	lastHeader  = "Freshet-Last"
 )
 
-// maxMarks bounds the number of messages whose sequences and positions are cached.
-const maxMarks = 4096
+// maxIndexEntries bounds the number of messages whose sequences and positions are cached.
+const maxIndexEntries = 4096
 
-// mark maps a message's sequence to the positions of its records.
-type mark struct{ seq, first, last uint64 }
+// indexEntry maps a message's sequence to the positions of its records.
+type indexEntry struct{ seq, first, last uint64 }
 
 // journal is one open journal.
 type journal struct {
@@ -35,17 +35,17 @@ type journal struct {
 	stream  string
 	subject string // prefix of its subjects, before .r and .s
 
-	appending chan struct{} // semaphore: held while publishing to the journal
-	saving    chan struct{} // semaphore: held while saving a snapshot
-	hints     *nats.Subscription
+	appending   chan struct{} // semaphore: held while publishing to the journal
+	saving      chan struct{} // semaphore: held while saving a snapshot
+	tailNotices *nats.Subscription
 
 	mu    sync.Mutex
-	tail  mark          // last message known to be committed; protected by mu
-	marks []mark        // cache of messages with records, by sequence; protected by mu
-	snap  pointer       // latest known snapshot; protected by mu
-	grown chan struct{} // closed when tail advances; protected by mu
+	tail  indexEntry      // last message known to be committed; protected by mu
+	index []indexEntry    // cache of messages with records, by sequence; protected by mu
+	snap  snapshotPointer // latest known snapshot; protected by mu
+	grown chan struct{}   // closed when tail advances; protected by mu
 
-	unconfirmed time.Time // when a no-op entry was sent that is not confirmed yet, else zero; protected by mu
+	unconfirmedSince time.Time // when a no-op entry was sent that is not confirmed yet, else zero; protected by mu
 }
 
 var _ engine.Journal = (*journal)(nil)
@@ -53,8 +53,8 @@ var _ engine.Journal = (*journal)(nil)
 func newJournal(s *Journals, name string) *journal {
 	return &journal{
 		s: s, name: name,
-		stream:    s.bucket() + "_" + token(name),
-		subject:   journalSubjects + token(s.opts.Prefix) + "." + token(name),
+		stream:    s.baseStream() + "_" + encodeToken(name),
+		subject:   journalSubjects + encodeToken(s.opts.Prefix) + "." + encodeToken(name),
 		appending: make(chan struct{}, 1),
 		saving:    make(chan struct{}, 1),
 		grown:     make(chan struct{}),
@@ -66,7 +66,7 @@ func (j *journal) snapshotSubject() string { return j.subject + ".s" }
 
 // start creates the stream if it is missing, subscribes to new tails and reads the tail.
 func (j *journal) start(ctx context.Context) error {
-	err := j.s.ensure(ctx, natsjs.StreamConfig{
+	err := j.s.ensureStream(ctx, natsjs.StreamConfig{
 		Name:     j.stream,
 		Subjects: []string{j.subject + ".*"},
 		// The leader republishes the headers of every committed message.
@@ -75,18 +75,18 @@ func (j *journal) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if j.hints, err = j.s.conn.Subscribe(tailSubjects+j.subject+".*", j.hint); err != nil {
+	if j.tailNotices, err = j.s.conn.Subscribe(tailSubjects+j.subject+".*", j.handleTailNotice); err != nil {
 		return err
 	}
 	err = retry(ctx, func(ctx context.Context) error {
-		if _, err := j.look(ctx); err != nil {
+		if _, err := j.refreshTail(ctx); err != nil {
 			return err
 		}
-		_, err := j.latest(ctx)
+		_, err := j.latestSnapshot(ctx)
 		return err
 	})
 	if err != nil {
-		_ = j.hints.Unsubscribe()
+		_ = j.tailNotices.Unsubscribe()
 	}
 	return err
 }
@@ -94,33 +94,33 @@ func (j *journal) start(ctx context.Context) error {
 // retry repeats calls that fail while the servers elect a leader. Each attempt gets a
 // longer timeout than the one before.
 func retry(ctx context.Context, try func(ctx context.Context) error) error {
-	wait, answer := minBackoff, minAnswer
+	wait, timeout := minBackoff, minTimeout
 	for {
-		attempt, cancel := context.WithTimeout(ctx, answer)
+		attempt, cancel := context.WithTimeout(ctx, timeout)
 		err := try(attempt)
 		cancel()
-		if err == nil || final(err) || errors.Is(err, nats.ErrConnectionClosed) {
+		if err == nil || isFinal(err) || errors.Is(err, nats.ErrConnectionClosed) {
 			return err
 		}
-		if !pause(ctx, wait) {
+		if !sleep(ctx, wait) {
 			return err
 		}
-		wait, answer = min(2*wait, maxBackoff), min(2*answer, maxAnswer)
+		wait, timeout = min(2*wait, maxBackoff), min(2*timeout, maxTimeout)
 	}
 }
 
-// hint handles a republished message: it notes the new tail.
-func (j *journal) hint(msg *nats.Msg) {
-	seq, err := sequence(msg)
+// handleTailNotice handles a republished message: it notes the new tail.
+func (j *journal) handleTailNotice(msg *nats.Msg) {
+	seq, err := sequenceHeader(msg)
 	first, err1 := strconv.ParseUint(msg.Header.Get(firstHeader), 10, 64)
 	last, err2 := strconv.ParseUint(msg.Header.Get(lastHeader), 10, 64)
 	if errors.Join(err, err1, err2) == nil {
-		j.note(mark{seq, first, last})
+		j.observe(indexEntry{seq, first, last})
 	}
 }
 
-// note caches a message that is known to be committed, and advances the tail.
-func (j *journal) note(m mark) {
+// observe caches a message that is known to be committed, and advances the tail.
+func (j *journal) observe(m indexEntry) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if m.seq > j.tail.seq {
@@ -131,13 +131,14 @@ func (j *journal) note(m mark) {
 	if m.first > m.last { // a snapshot message has no records
 		return
 	}
-	i, known := slices.BinarySearchFunc(j.marks, m.seq, func(a mark, seq uint64) int { return cmpUint(a.seq, seq) })
+	i, known := slices.BinarySearchFunc(j.index, m.seq,
+		func(a indexEntry, seq uint64) int { return cmpUint(a.seq, seq) })
 	if known {
 		return
 	}
-	j.marks = slices.Insert(j.marks, i, m)
-	if len(j.marks) > maxMarks {
-		j.marks = slices.Delete(j.marks, 0, maxMarks/2)
+	j.index = slices.Insert(j.index, i, m)
+	if len(j.index) > maxIndexEntries {
+		j.index = slices.Delete(j.index, 0, maxIndexEntries/2)
 	}
 }
 
@@ -151,39 +152,39 @@ func cmpUint(a, b uint64) int {
 	return 0
 }
 
-// end returns the last message known and a channel that is closed when a later one is
+// knownTail returns the last message known and a channel that is closed when a later one is
 // known.
-func (j *journal) end() (mark, <-chan struct{}) {
+func (j *journal) knownTail() (indexEntry, <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.tail, j.grown
 }
 
-// look reads the end of the journal from the leader and notes it. A former leader that is
+// refreshTail reads the end of the journal from the leader and notes it. A former leader that is
 // cut off may respond too, so the result can be stale.
-func (j *journal) look(ctx context.Context) (*natsjs.StreamInfo, error) {
+func (j *journal) refreshTail(ctx context.Context) (*natsjs.StreamInfo, error) {
 	for {
 		info, err := j.s.info(ctx, j.stream, "")
 		if err != nil {
 			return nil, err
 		}
-		if tail, _ := j.end(); info.State.LastSeq <= tail.seq {
+		if tail, _ := j.knownTail(); info.State.LastSeq <= tail.seq {
 			return info, nil
 		}
-		_, err = j.read(ctx, info.State.LastSeq)
+		_, err = j.readMessage(ctx, info.State.LastSeq)
 		if err == nil {
 			return info, nil
 		}
 		// The message pointed to a snapshot. A later snapshot has replaced and purged it
 		// since, so the stream has a later last message.
-		if !errors.Is(err, errNoMessage) || !pause(ctx, minBackoff) {
+		if !errors.Is(err, errNoMessage) || !sleep(ctx, minBackoff) {
 			return nil, err
 		}
 	}
 }
 
-// read reads the message at a sequence from the leader and notes it.
-func (j *journal) read(ctx context.Context, seq uint64) (*message, error) {
+// readMessage reads the message at a sequence from the leader and notes it.
+func (j *journal) readMessage(ctx context.Context, seq uint64) (*message, error) {
 	found, err := j.s.get(ctx, j.stream, getRequest{Seq: seq})
 	if err != nil {
 		return nil, err
@@ -192,11 +193,11 @@ func (j *journal) read(ctx context.Context, seq uint64) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.note(m.mark())
+	j.observe(m.indexEntry())
 	return m, nil
 }
 
-func (m *message) mark() mark { return mark{m.seq, m.first, m.last()} }
+func (m *message) indexEntry() indexEntry { return indexEntry{m.seq, m.first, m.last()} }
 
 // Last implements engine.Journal.
 func (j *journal) Last(ctx context.Context) (uint64, error) {
@@ -206,9 +207,9 @@ func (j *journal) Last(ctx context.Context) (uint64, error) {
 	}
 	defer leave()
 	if err := j.barrier(ctx); err != nil {
-		return 0, j.failed(ctx, "reading the end of", err)
+		return 0, j.wrapError(ctx, "reading the end of", err)
 	}
-	tail, _ := j.end()
+	tail, _ := j.knownTail()
 	return tail.last, nil
 }
 
@@ -222,12 +223,12 @@ func (j *journal) barrier(ctx context.Context) error {
 				return err
 			}
 		}
-		asked := time.Since(began)
-		info, err := j.look(ctx)
+		elapsed := time.Since(began)
+		info, err := j.refreshTail(ctx)
 		if err != nil {
 			return err
 		}
-		if !led(info, asked) {
+		if !confirmedLeader(info, elapsed) {
 			return errNoMajority
 		}
 		return nil
@@ -245,55 +246,55 @@ var errNoMajority = errors.New("stream leader has had no contact with a majority
 func (j *journal) confirm(ctx context.Context) error {
 	now := time.Now()
 	j.mu.Lock()
-	open := j.unconfirmed
+	open := j.unconfirmedSince
 	j.mu.Unlock()
 	if !open.IsZero() {
 		info, err := j.s.info(ctx, j.stream, "")
 		if err != nil {
 			return err
 		}
-		if !led(info, now.Sub(open)) {
+		if !confirmedLeader(info, now.Sub(open)) {
 			return errNoMajority
 		}
 	}
-	j.setUnconfirmed(now)
+	j.setUnconfirmedSince(now)
 	nothing := purgeRequest{Filter: j.subject + ".nothing", Sequence: 1}
 	if err := j.s.purge(ctx, j.stream, nothing); err != nil {
 		return err
 	}
-	j.setUnconfirmed(time.Time{})
+	j.setUnconfirmedSince(time.Time{})
 	return nil
 }
 
-func (j *journal) setUnconfirmed(at time.Time) {
+func (j *journal) setUnconfirmedSince(at time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.unconfirmed = at
+	j.unconfirmedSince = at
 }
 
-// led reports whether the responding server was the leader at some moment within the given
+// confirmedLeader reports whether the responding server was the leader at some moment within the given
 // time: a majority, including the server itself, has been in contact with it as the leader
 // since then. Servers that had elected another leader would not have been.
-func led(info *natsjs.StreamInfo, since time.Duration) bool {
+func confirmedLeader(info *natsjs.StreamInfo, since time.Duration) bool {
 	if info.Cluster == nil || len(info.Cluster.Replicas) == 0 {
 		return true
 	}
 	if info.Cluster.Leader == "" {
 		return false
 	}
-	heard := 1
+	contacts := 1
 	for _, r := range info.Cluster.Replicas {
 		if r.Active > 0 && r.Active < since {
-			heard++
+			contacts++
 		}
 	}
-	return heard > (len(info.Cluster.Replicas)+1)/2
+	return contacts > (len(info.Cluster.Replicas)+1)/2
 }
 
 // Wait implements engine.Journal.
 func (j *journal) Wait(ctx context.Context, after uint64) error {
 	for {
-		tail, grown := j.end()
+		tail, grown := j.knownTail()
 		switch {
 		case j.s.ctx.Err() != nil:
 			return engine.ErrClosed
@@ -309,6 +310,6 @@ func (j *journal) Wait(ctx context.Context, after uint64) error {
 	}
 }
 
-func (j *journal) failed(ctx context.Context, doing string, err error) error {
-	return j.s.failed(ctx, fmt.Sprintf("%s journal %q", doing, j.name), err)
+func (j *journal) wrapError(ctx context.Context, doing string, err error) error {
+	return j.s.wrapError(ctx, fmt.Sprintf("%s journal %q", doing, j.name), err)
 }

@@ -70,12 +70,12 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Journals, error) {
 		return nil, err
 	}
 	defer leave()
-	err = s.ensure(ctx, natsjs.StreamConfig{
-		Name:     s.bucket(),
-		Subjects: []string{snapshotSubjects + token(o.Prefix) + ".>"},
+	err = s.ensureStream(ctx, natsjs.StreamConfig{
+		Name:     s.baseStream(),
+		Subjects: []string{snapshotSubjects + encodeToken(o.Prefix) + ".>"},
 	})
 	if err != nil {
-		err = s.failed(ctx, "opening journals", err) // before cancel, which would hide the reason
+		err = s.wrapError(ctx, "opening journals", err) // before cancel, which would hide the reason
 		s.cancel(engine.ErrClosed)
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *Journals) Close() {
 	s.cancel(engine.ErrClosed)
 	s.mu.Lock()
 	for _, j := range s.open {
-		_ = j.hints.Unsubscribe()
+		_ = j.tailNotices.Unsubscribe()
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
@@ -104,24 +104,24 @@ func (s *Journals) Journal(ctx context.Context, name string) (engine.Journal, er
 		return nil, err
 	}
 	defer leave()
-	if j := s.find(name); j != nil {
+	if j := s.lookup(name); j != nil {
 		return j, nil
 	}
 	j := newJournal(s, name)
 	if err := j.start(ctx); err != nil {
-		return nil, s.failed(ctx, fmt.Sprintf("opening journal %q", name), err)
+		return nil, s.wrapError(ctx, fmt.Sprintf("opening journal %q", name), err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.open[name]; other != nil { // a concurrent call opened it first
-		_ = j.hints.Unsubscribe()
+		_ = j.tailNotices.Unsubscribe()
 		return other, nil
 	}
 	s.open[name] = j
 	return j, nil
 }
 
-func (s *Journals) find(name string) *journal {
+func (s *Journals) lookup(name string) *journal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open[name]
@@ -135,8 +135,8 @@ func (s *Journals) Names(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, stream := range streams {
-		if name, ok := strings.CutPrefix(stream, s.bucket()+"_"); ok {
-			names = append(names, untoken(name))
+		if name, ok := strings.CutPrefix(stream, s.baseStream()+"_"); ok {
+			names = append(names, decodeToken(name))
 		}
 	}
 	return names, nil
@@ -152,12 +152,12 @@ func (s *Journals) streams(ctx context.Context) ([]string, error) {
 	names := s.js.StreamNames(ctx)
 	var ours []string
 	for name := range names.Name() {
-		if name == s.bucket() || strings.HasPrefix(name, s.bucket()+"_") {
+		if name == s.baseStream() || strings.HasPrefix(name, s.baseStream()+"_") {
 			ours = append(ours, name)
 		}
 	}
 	if err := names.Err(); err != nil {
-		return nil, s.failed(ctx, "listing journals", err)
+		return nil, s.wrapError(ctx, "listing journals", err)
 	}
 	return ours, nil
 }
@@ -175,18 +175,18 @@ func (s *Journals) Destroy(ctx context.Context) error {
 	defer leave()
 	for _, name := range ours {
 		if err := s.js.DeleteStream(ctx, name); err != nil && !errors.Is(err, natsjs.ErrStreamNotFound) {
-			return s.failed(ctx, "removing journals", err)
+			return s.wrapError(ctx, "removing journals", err)
 		}
 	}
 	return nil
 }
 
-// bucket returns the name of the snapshot stream, which is also the prefix of the journals'
+// baseStream returns the name of the snapshot stream, which is also the prefix of the journals'
 // stream names.
-func (s *Journals) bucket() string { return "J_" + token(s.opts.Prefix) }
+func (s *Journals) baseStream() string { return "J_" + encodeToken(s.opts.Prefix) }
 
-// ensure creates a stream if it does not exist.
-func (s *Journals) ensure(ctx context.Context, c natsjs.StreamConfig) error {
+// ensureStream creates a stream if it does not exist.
+func (s *Journals) ensureStream(ctx context.Context, c natsjs.StreamConfig) error {
 	c.Storage, c.Replicas, c.AllowDirect, c.Discard, c.DenyDelete = natsjs.FileStorage, s.opts.Replicas, true,
 		natsjs.DiscardNew, true
 	return retry(ctx, func(ctx context.Context) error {
@@ -204,7 +204,7 @@ func (s *Journals) ensure(ctx context.Context, c natsjs.StreamConfig) error {
 // poll regularly refreshes the tail of every open journal, because the republished
 // messages that announce other members' writes can get lost.
 func (s *Journals) poll() {
-	for pause(s.ctx, pollInterval/2+rand.N(pollInterval)) {
+	for sleep(s.ctx, pollInterval/2+rand.N(pollInterval)) {
 		s.mu.Lock()
 		open := make([]*journal, 0, len(s.open))
 		for _, j := range s.open {
@@ -212,15 +212,15 @@ func (s *Journals) poll() {
 		}
 		s.mu.Unlock()
 		for _, j := range open {
-			ctx, cancel := context.WithTimeout(s.ctx, minAnswer)
-			_, _ = j.look(ctx) // the next poll may succeed
+			ctx, cancel := context.WithTimeout(s.ctx, minTimeout)
+			_, _ = j.refreshTail(ctx) // the next poll may succeed
 			cancel()
 		}
 	}
 }
 
-// pause waits for d and returns false if the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits for d and returns false if the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -231,9 +231,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// token encodes a name for use in subjects and stream names. Different names get different
+// encodeToken encodes a name for use in subjects and stream names. Different names get different
 // tokens.
-func token(name string) string {
+func encodeToken(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' {
@@ -245,8 +245,8 @@ func token(name string) string {
 	return b.String()
 }
 
-// untoken returns the name of an encoded token.
-func untoken(text string) string {
+// decodeToken returns the name of an encoded token.
+func decodeToken(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {
 		var c byte

@@ -19,13 +19,13 @@ func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, erro
 		return 0, nil, err
 	}
 	defer leave()
-	var p pointer
+	var p snapshotPointer
 	err = retry(call, func(ctx context.Context) (err error) {
-		p, err = j.latest(ctx)
+		p, err = j.latestSnapshot(ctx)
 		return err
 	})
 	if err != nil {
-		return 0, nil, j.failed(call, "loading the snapshot of", err)
+		return 0, nil, j.wrapError(call, "loading the snapshot of", err)
 	}
 	if p.seq == 0 {
 		return 0, nil, nil
@@ -39,12 +39,12 @@ type snapshotReader struct {
 	ctx    context.Context // derived from the caller's; Close cancels it
 	cancel context.CancelFunc
 	j      *journal
-	p      pointer
+	p      snapshotPointer
 	next   uint64 // sequence of the next chunk, or of an earlier message
 	chunks int
 	bytes  int64
 	sum    hash.Hash
-	ready  []stored
+	ready  []storedMessage
 	rest   []byte
 }
 
@@ -55,10 +55,10 @@ func (r *snapshotReader) Read(p []byte) (int, error) {
 	}
 	for len(r.rest) == 0 {
 		if r.chunks == r.p.Chunks {
-			return 0, r.check()
+			return 0, r.verify()
 		}
 		if err := r.load(); err != nil {
-			return 0, r.j.failed(r.ctx, "reading the snapshot of", err)
+			return 0, r.j.wrapError(r.ctx, "reading the snapshot of", err)
 		}
 	}
 	n := copy(p, r.rest)
@@ -66,8 +66,8 @@ func (r *snapshotReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// check returns io.EOF when the size and the checksum of the snapshot match.
-func (r *snapshotReader) check() error {
+// verify returns io.EOF when the size and the checksum of the snapshot match.
+func (r *snapshotReader) verify() error {
 	if got := hex.EncodeToString(r.sum.Sum(nil)); r.bytes != r.p.Bytes || got != r.p.SHA256 {
 		return fmt.Errorf("%w: snapshot of journal %q at position %d has %d bytes with checksum %s, "+
 			"want %d bytes with checksum %s",
@@ -84,9 +84,9 @@ func (r *snapshotReader) load() error {
 		}
 		defer leave()
 		err = retry(ctx, func(ctx context.Context) (err error) {
-			r.ready, err = r.j.s.near(ctx, r.j.s.bucket(), r.j.chunkSubject(r.p.ID), r.next)
+			r.ready, err = r.j.s.getNearest(ctx, r.j.s.baseStream(), r.j.chunkSubject(r.p.ID), r.next)
 			if errors.Is(err, errNoMessage) {
-				return r.missing(ctx)
+				return r.missingChunkError(ctx)
 			}
 			return err
 		})
@@ -104,10 +104,10 @@ func (r *snapshotReader) load() error {
 	return nil
 }
 
-// missing returns why a chunk does not exist: ErrCompacted when a later snapshot replaced
+// missingChunkError returns why a chunk does not exist: ErrCompacted when a later snapshot replaced
 // this one, else ErrCorrupt.
-func (r *snapshotReader) missing(ctx context.Context) error {
-	p, err := r.j.latest(ctx)
+func (r *snapshotReader) missingChunkError(ctx context.Context) error {
+	p, err := r.j.latestSnapshot(ctx)
 	if err != nil {
 		return err
 	}

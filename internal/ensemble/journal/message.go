@@ -93,15 +93,15 @@ func decode(seq uint64, data []byte) (*message, error) {
 func (m *message) records(after uint64, visit func(position uint64, record []byte) error) error {
 	rest := m.body
 	for position := m.first; position <= m.last(); position++ {
-		n, behind, ok := uvarint(rest)
-		if !ok || n > uint64(len(behind)) {
+		n, afterLength, ok := uvarint(rest)
+		if !ok || n > uint64(len(afterLength)) {
 			return fmt.Errorf("%w: journal message %d ends within record %d", engine.ErrCorrupt, m.seq, position)
 		}
-		rest = behind[n:]
+		rest = afterLength[n:]
 		if position <= after {
 			continue
 		}
-		if err := visit(position, behind[:n:n]); err != nil {
+		if err := visit(position, afterLength[:n:n]); err != nil {
 			return err
 		}
 	}

@@ -19,14 +19,14 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 		return after, err
 	}
 	err = retry(ctx, func(ctx context.Context) error {
-		_, err := j.look(ctx)
+		_, err := j.refreshTail(ctx)
 		return err
 	})
 	leave()
 	if err != nil {
-		return after, j.failed(parent, "reading", err)
+		return after, j.wrapError(parent, "reading", err)
 	}
-	tail, _ := j.end()
+	tail, _ := j.knownTail()
 	last := after
 	for last < tail.last {
 		// Each batch gets the full timeout, because a long journal takes longer to read.
@@ -35,7 +35,7 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 			return last, err
 		}
 		var visitErr error
-		err = j.part(ctx, &last, tail.last, func(position uint64, record []byte) error {
+		err = j.replayBatch(ctx, &last, tail.last, func(position uint64, record []byte) error {
 			visitErr = visit(position, record)
 			return visitErr
 		})
@@ -44,26 +44,26 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 		case visitErr != nil:
 			return last, visitErr
 		case err != nil:
-			return last, j.failed(parent, "reading", err)
+			return last, j.wrapError(parent, "reading", err)
 		}
 	}
 	return last, nil
 }
 
-// part visits a batch of the records after last up to end, and advances last.
-func (j *journal) part(ctx context.Context, last *uint64, end uint64, visit func(uint64, []byte) error) error {
-	if *last < j.compacted() {
+// replayBatch visits a batch of the records after last up to end, and advances last.
+func (j *journal) replayBatch(ctx context.Context, last *uint64, end uint64, visit func(uint64, []byte) error) error {
+	if *last < j.compactedPosition() {
 		return engine.ErrCompacted
 	}
-	seq, err := j.place(ctx, *last+1)
+	seq, err := j.sequenceOf(ctx, *last+1)
 	if err != nil {
 		return err
 	}
-	var found []stored
+	var found []storedMessage
 	err = retry(ctx, func(ctx context.Context) error {
-		found, err = j.s.near(ctx, j.stream, j.recordSubject(), seq)
+		found, err = j.s.getNearest(ctx, j.stream, j.recordSubject(), seq)
 		if errors.Is(err, errNoMessage) {
-			return j.explain(ctx, *last)
+			return j.missingRecordError(ctx, *last)
 		}
 		return err
 	})
@@ -79,9 +79,9 @@ func (j *journal) part(ctx context.Context, last *uint64, end uint64, visit func
 			if i > 0 {
 				return nil // part of the response was lost in transit; the caller reads again
 			}
-			return j.explain(ctx, *last)
+			return j.missingRecordError(ctx, *last)
 		}
-		j.note(m.mark())
+		j.observe(m.indexEntry())
 		if m.last() <= *last {
 			continue
 		}
@@ -102,38 +102,38 @@ func (j *journal) part(ctx context.Context, last *uint64, end uint64, visit func
 	return nil
 }
 
-// compacted returns the position of the latest known snapshot.
-func (j *journal) compacted() uint64 {
+// compactedPosition returns the position of the latest known snapshot.
+func (j *journal) compactedPosition() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.snap.Position
 }
 
-// explain returns why no record exists after a position: ErrCompacted when a snapshot
+// missingRecordError returns why no record exists after a position: ErrCompacted when a snapshot
 // replaced it, else ErrCorrupt.
-func (j *journal) explain(ctx context.Context, last uint64) error {
-	if _, err := j.latest(ctx); err != nil {
+func (j *journal) missingRecordError(ctx context.Context, last uint64) error {
+	if _, err := j.latestSnapshot(ctx); err != nil {
 		return err
 	}
-	if last < j.compacted() {
+	if last < j.compactedPosition() {
 		return engine.ErrCompacted
 	}
 	return fmt.Errorf("%w: journal %q has no record at position %d", engine.ErrCorrupt, j.name, last+1)
 }
 
-// place returns the sequence of the message that contains a position, or an earlier
+// sequenceOf returns the sequence of the message that contains a position, or an earlier
 // sequence with no record in between.
-func (j *journal) place(ctx context.Context, position uint64) (uint64, error) {
+func (j *journal) sequenceOf(ctx context.Context, position uint64) (uint64, error) {
 	j.mu.Lock()
 	snap := j.snap
-	i, _ := slices.BinarySearchFunc(j.marks, position, func(m mark, p uint64) int { return cmpUint(m.last, p) })
-	known := i < len(j.marks) && j.marks[i].first <= position
+	i, _ := slices.BinarySearchFunc(j.index, position, func(m indexEntry, p uint64) int { return cmpUint(m.last, p) })
+	known := i < len(j.index) && j.index[i].first <= position
 	var seq uint64
 	switch {
 	case known:
-		seq = j.marks[i].seq
-	case i > 0 && i == len(j.marks) && j.marks[i-1].last+1 == position:
-		known, seq = true, j.marks[i-1].seq+1
+		seq = j.index[i].seq
+	case i > 0 && i == len(j.index) && j.index[i-1].last+1 == position:
+		known, seq = true, j.index[i-1].seq+1
 	case position == snap.Position+1:
 		known, seq = true, max(snap.Sequence, 1)
 	case position == 1:
@@ -143,21 +143,21 @@ func (j *journal) place(ctx context.Context, position uint64) (uint64, error) {
 	if known {
 		return seq, nil
 	}
-	return j.search(ctx, position)
+	return j.searchSequence(ctx, position)
 }
 
-// search finds the message that contains a position by binary search over the stream.
-func (j *journal) search(ctx context.Context, position uint64) (uint64, error) {
+// searchSequence finds the message that contains a position by binary search over the stream.
+func (j *journal) searchSequence(ctx context.Context, position uint64) (uint64, error) {
 	low := uint64(1)
-	tail, _ := j.end()
+	tail, _ := j.knownTail()
 	for high := tail.seq; low <= high; {
 		middle := low + (high-low)/2
-		var found stored
+		var found storedMessage
 		err := retry(ctx, func(ctx context.Context) error {
 			var err error
 			found, err = j.s.get(ctx, j.stream, getRequest{Seq: middle, NextFor: j.recordSubject()})
 			if errors.Is(err, errNoMessage) {
-				found, err = stored{}, nil
+				found, err = storedMessage{}, nil
 			}
 			return err
 		})
@@ -172,7 +172,7 @@ func (j *journal) search(ctx context.Context, position uint64) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		j.note(m.mark())
+		j.observe(m.indexEntry())
 		switch {
 		case m.first > position:
 			high = middle - 1
@@ -182,5 +182,5 @@ func (j *journal) search(ctx context.Context, position uint64) (uint64, error) {
 			return m.seq, nil
 		}
 	}
-	return 0, j.explain(ctx, position-1)
+	return 0, j.missingRecordError(ctx, position-1)
 }

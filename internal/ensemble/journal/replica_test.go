@@ -63,7 +63,7 @@ func openMachine(t testing.TB, j engine.Journal) *statemachine.Machine[owners] {
 	t.Helper()
 	m, err := statemachine.Open(context.Background(), j, statemachine.Options[owners]{
 		Name: "owners", Empty: func() owners { return owners{} }, Restore: restoreOwners,
-		SnapshotBytes: 2 << 10, AppendTimeout: patience, Logger: slog.New(slog.DiscardHandler),
+		SnapshotBytes: 2 << 10, AppendTimeout: callTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatalf("opening a state machine: got error %v, want none", err)
@@ -92,26 +92,26 @@ func (c *claims) wrongf(format string, args ...any) {
 }
 
 // claim makes one member claim a name, and then reads the name through every member.
-func (c *claims) claim(ctx context.Context, member int, name, who string) {
+func (c *claims) claim(ctx context.Context, member int, name, owner string) {
 	m := c.machines[member]
 	state, err := m.Update(ctx, func(o owners) ([][]byte, error) {
 		if o[name] != "" {
 			return nil, errTaken
 		}
-		return [][]byte{[]byte(name + " " + who)}, nil
+		return [][]byte{[]byte(name + " " + owner)}, nil
 	})
 	switch {
 	case err == nil:
-		if state[name] != who || m.View()[name] != who {
+		if state[name] != owner || m.View()[name] != owner {
 			c.wrongf("member %d, after its write: got owner %q and %q of %s, want %s", member, state[name],
-				m.View()[name], name, who)
+				m.View()[name], name, owner)
 		}
 		c.mu.Lock()
 		other := c.won[name]
-		c.won[name] = who
+		c.won[name] = owner
 		c.mu.Unlock()
 		if other != "" {
-			c.wrongf("%s: got owners %s and %s, want one", name, other, who)
+			c.wrongf("%s: got owners %s and %s, want one", name, other, owner)
 		}
 		c.done.Add(1)
 	case errors.Is(err, errTaken):
@@ -122,19 +122,19 @@ func (c *claims) claim(ctx context.Context, member int, name, who string) {
 		c.tolerate(ctx, err)
 		return
 	}
-	c.look(ctx, name, who, err == nil)
+	c.checkOwner(ctx, name, owner, err == nil)
 }
 
-// look reads a claimed name from each member's state machine after a read barrier.
-func (c *claims) look(ctx context.Context, name, who string, ours bool) {
+// checkOwner reads a claimed name from each member's state machine after a read barrier.
+func (c *claims) checkOwner(ctx context.Context, name, owner string, ours bool) {
 	for i, m := range c.machines {
 		fresh, err := m.Fresh(ctx)
 		if err != nil {
 			c.tolerate(ctx, err)
 			continue
 		}
-		if got := fresh[name]; got == "" || ours && got != who {
-			c.wrongf("member %d after its read barrier: got owner %q of %s, want %s", i, got, name, who)
+		if got := fresh[name]; got == "" || ours && got != owner {
+			c.wrongf("member %d after its read barrier: got owner %q of %s, want %s", i, got, name, owner)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (c *claims) run(seed uint64, each int) (stop func()) {
 		rng := rand.New(rand.NewPCG(seed, uint64(w)))
 		wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				call, cancel := context.WithTimeout(ctx, 2*patience)
+				call, cancel := context.WithTimeout(ctx, 2*callTimeout)
 				c.claim(call, w%len(c.machines), fmt.Sprintf("name-%d", n*2+rng.IntN(4)), fmt.Sprintf("worker-%d", w))
 				cancel()
 			}
@@ -187,9 +187,9 @@ func (c *claims) agree() (lost int) {
 			c.wrongf("member %d: got %d names, want the %d of member 0", i, len(states[i]), len(states[0]))
 		}
 	}
-	for name, who := range c.won {
-		if states[0][name] != who {
-			c.t.Errorf("%s: got owner %q, want %s, as acknowledged", name, states[0][name], who)
+	for name, owner := range c.won {
+		if states[0][name] != owner {
+			c.t.Errorf("%s: got owner %q, want %s, as acknowledged", name, states[0][name], owner)
 			lost++
 		}
 	}
@@ -197,30 +197,30 @@ func (c *claims) agree() (lost int) {
 }
 
 func TestFaultReplicasUnderLeaderChanges(t *testing.T) {
-	group := natstest.New(t, 3)
+	natsCluster := natstest.New(t, 3)
 	c := &claims{t: t, won: map[string]string{}}
-	for _, j := range members(t, group, 0, 1, 2) {
+	for _, j := range members(t, natsCluster, 0, 1, 2) {
 		c.machines = append(c.machines, openMachine(t, j))
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1000))
 	stop := c.run(seed, 2)
-	conn := group.Connect(0)
+	conn := natsCluster.Connect(0)
 	injected, worst := 0, time.Duration(0)
 	for end := time.Now().Add(duration(4 * time.Second)); time.Now().Before(end); injected++ {
 		before, done := time.Now(), c.done.Load()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		if rng.IntN(3) > 0 {
-			_ = group.StepDown(ctx, conn, stream)
+			_ = natsCluster.StepDown(ctx, conn, stream)
 		} else {
 			i := rng.IntN(3)
-			group.Stop(i)
-			group.Start(i)
-			group.Ready() // one fault at a time
+			natsCluster.Stop(i)
+			natsCluster.Start(i)
+			natsCluster.Ready() // one fault at a time
 		}
 		for c.done.Load() < done+5 && ctx.Err() == nil {
-			pass(5 * time.Millisecond)
+			sleep(5 * time.Millisecond)
 		}
 		cancel()
 		worst = max(worst, time.Since(before))

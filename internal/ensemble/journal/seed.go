@@ -20,7 +20,7 @@ func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (
 	if err != nil {
 		return err
 	}
-	j := s.find(name)
+	j := s.lookup(name)
 	last, err := opened.Last(ctx)
 	if err != nil {
 		return err
@@ -32,9 +32,9 @@ func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (
 	if state != nil {
 		defer func() { err = errors.Join(err, state.Close()) }()
 	}
-	if tail, _ := j.end(); tail.seq == 0 && position > 0 {
+	if tail, _ := j.knownTail(); tail.seq == 0 && position > 0 {
 		if err := j.seedSnapshot(ctx, position, state); err != nil {
-			return j.failed(ctx, "copying the snapshot of", err)
+			return j.wrapError(ctx, "copying the snapshot of", err)
 		}
 	}
 	if err := journalcopy.Records(ctx, from, opened, max(position, last)); err != nil {
@@ -56,23 +56,26 @@ func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (
 
 // seedSnapshot writes a snapshot as the first message of the journal.
 func (j *journal) seedSnapshot(ctx context.Context, position uint64, state io.Reader) error {
-	w := &snapshotWriter{ctx: ctx, j: j, sum: sha256.New(), p: pointer{ID: snapshotID(position), Position: position}}
+	w := &snapshotWriter{
+		ctx: ctx, j: j, sum: sha256.New(),
+		p: snapshotPointer{ID: snapshotID(position), Position: position},
+	}
 	if _, err := io.Copy(w, state); err != nil {
 		return err
 	}
 	if err := w.flush(); err != nil {
 		return err
 	}
-	body, err := json.Marshal(w.pointer())
+	body, err := json.Marshal(w.finish())
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := j.enterAppending(ctx)
+	ctx, leave, err := j.lockAppending(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	_, err = j.commit(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail mark) ([]byte, error) {
+	_, err = j.commitLocked(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail indexEntry) ([]byte, error) {
 		if tail.seq > 0 {
 			return nil, engine.ErrConflict
 		}
@@ -82,7 +85,7 @@ func (j *journal) seedSnapshot(ctx context.Context, position uint64, state io.Re
 		return err
 	}
 	return retry(ctx, func(ctx context.Context) error {
-		_, err := j.latest(ctx)
+		_, err := j.latestSnapshot(ctx)
 		return err
 	})
 }

@@ -48,8 +48,8 @@ func TestSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	group := natstest.New(t, 1, natstest.Unsafe)
-	to := openJournals(t, group.Connect(0), 1, "seeded")
+	natsCluster := natstest.New(t, 1, natstest.Unsafe)
+	to := openJournals(t, natsCluster.Connect(0), 1, "seeded")
 	t.Cleanup(to.Close)
 	var made []string
 	for _, c := range []struct {

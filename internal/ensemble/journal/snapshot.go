@@ -24,8 +24,8 @@ const (
 	cleanTimeout  = 10 * time.Second
 )
 
-// pointer identifies the latest snapshot and describes its chunks.
-type pointer struct {
+// snapshotPointer identifies the latest snapshot and describes its chunks.
+type snapshotPointer struct {
 	ID       string `json:"id"`       // part of the subject of its chunks
 	Position uint64 `json:"position"` // of the last record in it
 	Sequence uint64 `json:"sequence"` // of the message with that record, or earlier with no record in between
@@ -37,29 +37,29 @@ type pointer struct {
 	seq uint64 // of the message that contains this pointer
 }
 
-// latest reads the pointer to the latest snapshot from the leader and notes it.
-func (j *journal) latest(ctx context.Context) (pointer, error) {
+// latestSnapshot reads the pointer to the latest snapshot from the leader and notes it.
+func (j *journal) latestSnapshot(ctx context.Context) (snapshotPointer, error) {
 	found, err := j.s.get(ctx, j.stream, getRequest{LastFor: j.snapshotSubject()})
 	if err != nil && !errors.Is(err, errNoMessage) {
-		return pointer{}, err
+		return snapshotPointer{}, err
 	}
-	var p pointer
+	var p snapshotPointer
 	if err == nil {
 		m, err := decode(found.seq, found.data)
 		if err != nil {
-			return pointer{}, err
+			return snapshotPointer{}, err
 		}
 		if err := json.Unmarshal(m.body, &p); err != nil {
-			return pointer{}, fmt.Errorf("%w: decoding the snapshot pointer in message %d of journal %q: %w",
+			return snapshotPointer{}, fmt.Errorf("%w: decoding the snapshot pointer in message %d of journal %q: %w",
 				engine.ErrCorrupt, m.seq, j.name, err)
 		}
 		p.seq = m.seq
 	}
-	return j.noteSnapshot(p), nil
+	return j.observeSnapshot(p), nil
 }
 
-// noteSnapshot caches a durable snapshot's pointer and returns the latest known one.
-func (j *journal) noteSnapshot(p pointer) pointer {
+// observeSnapshot caches a durable snapshot's pointer and returns the latest known one.
+func (j *journal) observeSnapshot(p snapshotPointer) snapshotPointer {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if p.seq > j.snap.seq {
@@ -69,7 +69,7 @@ func (j *journal) noteSnapshot(p pointer) pointer {
 }
 
 func (j *journal) chunkSubject(id string) string {
-	return snapshotSubjects + token(j.s.opts.Prefix) + "." + token(j.name) + "." + id
+	return snapshotSubjects + encodeToken(j.s.opts.Prefix) + "." + encodeToken(j.name) + "." + id
 }
 
 // SaveSnapshot implements engine.Journal.
@@ -84,59 +84,61 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 	case j.saving <- struct{}{}:
 		defer func() { <-j.saving }()
 	case <-ctx.Done():
-		return j.failed(ctx, "saving a snapshot of", context.Cause(ctx))
+		return j.wrapError(ctx, "saving a snapshot of", context.Cause(ctx))
 	}
-	place, current, err := j.prepare(ctx, position)
+	seq, current, err := j.prepareSnapshot(ctx, position)
 	if err != nil || position < current.Position {
-		return j.mayFail(ctx, err) // err is nil when a later snapshot exists
+		return j.saveError(ctx, err) // err is nil when a later snapshot exists
 	}
 	w := &snapshotWriter{ctx: parent, j: j, sum: sha256.New()}
-	w.p = pointer{ID: snapshotID(position), Position: position, Sequence: place}
+	w.p = snapshotPointer{ID: snapshotID(position), Position: position, Sequence: seq}
 	err = write(w)
 	if err == nil {
 		err = w.flush()
 	}
 	maybe := false
 	if err == nil {
-		maybe, err = j.install(parent, w.pointer())
+		maybe, err = j.installSnapshot(parent, w.finish())
 	}
 	if err != nil {
 		if !maybe {
-			j.discard(w.p.ID)
+			j.discardChunks(w.p.ID)
 		}
-		return j.failed(parent, "saving a snapshot of", err)
+		return j.wrapError(parent, "saving a snapshot of", err)
 	}
 	return nil
 }
 
-func (j *journal) mayFail(ctx context.Context, err error) error {
+func (j *journal) saveError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	return j.failed(ctx, "saving a snapshot of", err)
+	return j.wrapError(ctx, "saving a snapshot of", err)
 }
 
-// prepare returns the sequence of the message with a position, and the latest snapshot.
-func (j *journal) prepare(ctx context.Context, position uint64) (place uint64, current pointer, err error) {
+// prepareSnapshot returns the sequence of the message with a position, and the latest snapshot.
+func (j *journal) prepareSnapshot(ctx context.Context,
+	position uint64,
+) (seq uint64, current snapshotPointer, err error) {
 	err = retry(ctx, func(ctx context.Context) error {
-		if tail, _ := j.end(); position > tail.last {
+		if tail, _ := j.knownTail(); position > tail.last {
 			if err := j.barrier(ctx); err != nil {
 				return err
 			}
 		}
-		if tail, _ := j.end(); position > tail.last {
+		if tail, _ := j.knownTail(); position > tail.last {
 			return fmt.Errorf("%w: snapshot position %d is past the end of the journal, %d", engine.ErrInvalid,
 				position, tail.last)
 		}
-		if current, err = j.latest(ctx); err != nil || position < current.Position {
+		if current, err = j.latestSnapshot(ctx); err != nil || position < current.Position {
 			return err
 		}
-		if place = current.Sequence; position > current.Position {
-			place, err = j.place(ctx, position)
+		if seq = current.Sequence; position > current.Position {
+			seq, err = j.sequenceOf(ctx, position)
 		}
 		return err
 	})
-	return place, current, err
+	return seq, current, err
 }
 
 // snapshotID begins with the position, so that outdated chunks can be found by subject.
@@ -144,21 +146,21 @@ func snapshotID(position uint64) string {
 	return strconv.FormatUint(position, 10) + "-" + rand.Text()
 }
 
-// install makes a snapshot whose chunks are durable the latest one, and removes what it
+// installSnapshot makes a snapshot whose chunks are durable the latest one, and removes what it
 // replaces. When it returns an error and maybe is true, the snapshot may have become
 // the latest one. Its chunks must stay then, because the journal's state would be lost
 // without them. If it is not the latest one, a later snapshot removes its chunks.
-func (j *journal) install(ctx context.Context, p pointer) (maybe bool, err error) {
-	ctx, leave, err := j.enterAppending(ctx)
+func (j *journal) installSnapshot(ctx context.Context, p snapshotPointer) (maybe bool, err error) {
+	ctx, leave, err := j.lockAppending(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
 	errLater := errors.New("later snapshot exists")
-	seq, err := j.commit(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail mark) ([]byte, error) {
-		var current pointer
+	seq, err := j.commitLocked(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail indexEntry) ([]byte, error) {
+		var current snapshotPointer
 		err := retry(ctx, func(ctx context.Context) (err error) {
-			current, err = j.latest(ctx)
+			current, err = j.latestSnapshot(ctx)
 			return err
 		})
 		if err != nil {
@@ -176,30 +178,30 @@ func (j *journal) install(ctx context.Context, p pointer) (maybe bool, err error
 		return encodeSnapshot(id, tail.last+1, body), nil
 	})
 	if errors.Is(err, errLater) {
-		j.discard(p.ID)
+		j.discardChunks(p.ID)
 		return false, nil
 	}
 	if err != nil {
 		return maybe, err
 	}
 	p.seq = seq
-	j.noteSnapshot(p)
-	j.clean(ctx, p)
+	j.observeSnapshot(p)
+	j.purgeReplaced(ctx, p)
 	return false, nil
 }
 
-// clean removes messages and chunks that a snapshot has replaced. It ignores errors,
+// purgeReplaced removes messages and chunks that a snapshot has replaced. It ignores errors,
 // because the next snapshot removes the rest.
-func (j *journal) clean(ctx context.Context, p pointer) {
+func (j *journal) purgeReplaced(ctx context.Context, p snapshotPointer) {
 	before := p.Sequence
-	if m, err := j.read(ctx, p.Sequence); err == nil && m.last() <= p.Position {
+	if m, err := j.readMessage(ctx, p.Sequence); err == nil && m.last() <= p.Position {
 		before++
 	}
 	if before > 1 {
 		_ = j.s.purge(ctx, j.stream, purgeRequest{Filter: j.recordSubject(), Sequence: before})
 	}
 	_ = j.s.purge(ctx, j.stream, purgeRequest{Filter: j.snapshotSubject(), Sequence: p.seq})
-	info, err := j.s.info(ctx, j.s.bucket(), j.chunkSubject("*"))
+	info, err := j.s.info(ctx, j.s.baseStream(), j.chunkSubject("*"))
 	if err != nil {
 		return
 	}
@@ -209,23 +211,23 @@ func (j *journal) clean(ctx context.Context, p pointer) {
 		// A snapshot before the previous one can never become the latest, even if a member
 		// is still writing it.
 		if n, err := strconv.ParseUint(position, 10, 64); err == nil && n < p.Previous && id != p.ID {
-			_ = j.s.purge(ctx, j.s.bucket(), purgeRequest{Filter: subject})
+			_ = j.s.purge(ctx, j.s.baseStream(), purgeRequest{Filter: subject})
 		}
 	}
 }
 
-// discard removes the chunks of a snapshot that was not installed.
-func (j *journal) discard(id string) {
+// discardChunks removes the chunks of a snapshot that was not installed.
+func (j *journal) discardChunks(id string) {
 	ctx, cancel := context.WithTimeout(j.s.ctx, cleanTimeout)
 	defer cancel()
-	_ = j.s.purge(ctx, j.s.bucket(), purgeRequest{Filter: j.chunkSubject(id)}) // a later snapshot removes the rest
+	_ = j.s.purge(ctx, j.s.baseStream(), purgeRequest{Filter: j.chunkSubject(id)}) // a later snapshot removes the rest
 }
 
 // snapshotWriter splits a snapshot into chunks and publishes them.
 type snapshotWriter struct {
 	ctx context.Context
 	j   *journal
-	p   pointer
+	p   snapshotPointer
 	sum hash.Hash
 	buf []byte
 }
@@ -259,8 +261,8 @@ func (w *snapshotWriter) flush() error {
 	msg.Data = w.buf
 	msg.Header.Set(nats.MsgIdHdr, w.p.ID+"/"+strconv.Itoa(w.p.Chunks))
 	err = retry(ctx, func(ctx context.Context) error {
-		_, err := w.j.s.put(ctx, msg)
-		if full(err) {
+		_, err := w.j.s.publish(ctx, msg)
+		if isStorageFull(err) {
 			return fmt.Errorf("%w: %w", engine.ErrDiskFull, err)
 		}
 		return err
@@ -275,7 +277,7 @@ func (w *snapshotWriter) flush() error {
 	return nil
 }
 
-func (w *snapshotWriter) pointer() pointer {
+func (w *snapshotWriter) finish() snapshotPointer {
 	w.p.SHA256 = hex.EncodeToString(w.sum.Sum(nil))
 	return w.p
 }

@@ -22,31 +22,31 @@ import (
 // of a lease is fenced: its lease is revoked, and it has noticed after the same time again.
 // So Confirm is bounded while there is a majority. Without a majority it waits until there
 // is one or the context ends.
-func (g *Group) Confirm(ctx context.Context, tell func(ctx context.Context, member Record) error) error {
-	present, err := g.present(ctx)
+func (g *Ensemble) Confirm(ctx context.Context, notify func(ctx context.Context, member Record) error) error {
+	present, err := g.presentMembers(ctx)
 	if err != nil {
 		return err
 	}
 	problems := make([]error, len(present))
 	var calls sync.WaitGroup
 	for i, member := range present {
-		calls.Go(func() { problems[i] = g.confirm(ctx, member, tell) })
+		calls.Go(func() { problems[i] = g.confirm(ctx, member, notify) })
 	}
 	calls.Wait()
 	return errors.Join(problems...)
 }
 
-// present returns the other members that may be serving clients at this moment.
-func (g *Group) present(ctx context.Context) (list []Record, err error) {
+// presentMembers returns the other members that may be serving clients at this moment.
+func (g *Ensemble) presentMembers(ctx context.Context) (list []Record, err error) {
 	for {
-		asking, cancel := context.WithTimeout(ctx, callTimeout)
-		answer, err := g.opts.Etcd.Txn(asking).Then(
+		attempt, cancel := context.WithTimeout(ctx, callTimeout)
+		response, err := g.opts.Etcd.Txn(attempt).Then(
 			clientv3.OpGet(g.key("live/"), clientv3.WithPrefix()),
 			clientv3.OpGet(g.key("leaving/"), clientv3.WithPrefix()),
 		).Commit()
 		cancel()
 		if err == nil {
-			for _, part := range answer.Responses {
+			for _, part := range response.Responses {
 				for _, kv := range part.GetResponseRange().Kvs {
 					lease := kv.Lease
 					if _, err := fmt.Sscanf(strings.TrimPrefix(string(kv.Key), g.key("leaving/")), "%x",
@@ -60,7 +60,7 @@ func (g *Group) present(ctx context.Context) (list []Record, err error) {
 			}
 			return list, nil
 		}
-		g.pause(ctx)
+		g.sleep(ctx)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("listing the members of the ensemble: %w", context.Cause(ctx))
 		}
@@ -68,16 +68,16 @@ func (g *Group) present(ctx context.Context) (list []Record, err error) {
 }
 
 // confirm notifies one member, or waits until its lease has ended.
-func (g *Group) confirm(ctx context.Context, member Record, tell func(context.Context, Record) error) error {
+func (g *Ensemble) confirm(ctx context.Context, member Record, notify func(context.Context, Record) error) error {
 	began := time.Now()
 	for {
-		asking, cancel := context.WithTimeout(ctx, callTimeout)
-		err := tell(asking, member)
+		attempt, cancel := context.WithTimeout(ctx, callTimeout)
+		err := notify(attempt, member)
 		cancel()
 		if err == nil {
 			return nil
 		}
-		if gone, err := g.gone(ctx, member); err == nil && gone {
+		if gone, err := g.hasLeft(ctx, member); err == nil && gone {
 			return nil
 		}
 		if time.Since(began) > g.ttl { // its lease had just been renewed, or still is
@@ -88,18 +88,18 @@ func (g *Group) confirm(ctx context.Context, member Record, tell func(context.Co
 					slog.String("member", member.Name), slog.Any("error", err))
 			}
 		}
-		g.pause(ctx)
+		g.sleep(ctx)
 		if ctx.Err() != nil {
 			return fmt.Errorf("waiting for member %s: %w", member.Name, context.Cause(ctx))
 		}
 	}
 }
 
-// lookAfter regularly calls the other members and fences those whose machine refuses the
+// probeMembers regularly calls the other members and fences those whose machine refuses the
 // connection.
-func (g *Group) lookAfter(ctx context.Context) {
+func (g *Ensemble) probeMembers(ctx context.Context) {
 	refused := map[clientv3.LeaseID]int{}
-	tick := time.NewTicker(g.ttl / (2 * share))
+	tick := time.NewTicker(g.ttl / (2 * leaseFraction))
 	defer tick.Stop()
 	for {
 		select {
@@ -109,10 +109,10 @@ func (g *Group) lookAfter(ctx context.Context) {
 		}
 		now := map[clientv3.LeaseID]int{}
 		for _, member := range g.Live() {
-			if member.Name == g.opts.Self.Name || !g.Alive() || !g.refuses(ctx, member) {
+			if member.Name == g.opts.Self.Name || !g.Alive() || !g.refusesConnection(ctx, member) {
 				continue
 			}
-			if now[member.Lease] = refused[member.Lease] + 1; now[member.Lease] < goneAfter {
+			if now[member.Lease] = refused[member.Lease] + 1; now[member.Lease] < refusalsBeforeFence {
 				continue
 			}
 			level := slog.LevelWarn
@@ -130,32 +130,32 @@ func (g *Group) lookAfter(ctx context.Context) {
 	}
 }
 
-// goneAfter is the number of consecutive refused connections before a member is fenced.
-const goneAfter = 2
+// refusalsBeforeFence is the number of consecutive refused connections before a member is fenced.
+const refusalsBeforeFence = 2
 
-// refuses reports whether a member's machine refuses the connection. A missing response is
+// refusesConnection reports whether a member's machine refuses the connection. A missing response is
 // not a refusal.
-func (g *Group) refuses(ctx context.Context, member Record) bool {
-	ctx, cancel := context.WithTimeout(ctx, g.ttl/share)
+func (g *Ensemble) refusesConnection(ctx context.Context, member Record) bool {
+	ctx, cancel := context.WithTimeout(ctx, g.ttl/leaseFraction)
 	defer cancel()
-	return errors.Is(g.opts.Reach(ctx, member.Name), syscall.ECONNREFUSED)
+	return errors.Is(g.opts.Probe(ctx, member.Name), syscall.ECONNREFUSED)
 }
 
-func (g *Group) leaving(member Record) string {
+func (g *Ensemble) leavingKey(member Record) string {
 	return g.key(fmt.Sprintf("leaving/%x", int64(member.Lease)))
 }
 
-// gone reports whether a member's lease has ended and the member has noticed.
-func (g *Group) gone(ctx context.Context, member Record) (bool, error) {
+// hasLeft reports whether a member's lease has ended and the member has noticed.
+func (g *Ensemble) hasLeft(ctx context.Context, member Record) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answer, err := g.opts.Etcd.Txn(ctx).Then(
-		clientv3.OpGet(g.key("live/"+member.Name)), clientv3.OpGet(g.leaving(member)),
+	response, err := g.opts.Etcd.Txn(ctx).Then(
+		clientv3.OpGet(g.key("live/"+member.Name)), clientv3.OpGet(g.leavingKey(member)),
 	).Commit()
 	if err != nil {
 		return false, err
 	}
-	live, leaving := answer.Responses[0].GetResponseRange().Kvs, answer.Responses[1].GetResponseRange().Kvs
+	live, leaving := response.Responses[0].GetResponseRange().Kvs, response.Responses[1].GetResponseRange().Kvs
 	return (len(live) == 0 || live[0].Lease != int64(member.Lease)) && len(leaving) == 0, nil
 }
 
@@ -165,10 +165,10 @@ const fenceTimeout = time.Second
 
 // fence revokes a member's lease. The leaving key exists until the member has certainly
 // noticed.
-func (g *Group) fence(ctx context.Context, member Record) error {
+func (g *Ensemble) fence(ctx context.Context, member Record) error {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
-	key := g.leaving(member)
+	key := g.leavingKey(member)
 	known, err := g.opts.Etcd.Get(ctx, key, clientv3.WithCountOnly())
 	if err != nil || known.Count > 0 {
 		return err
@@ -179,11 +179,11 @@ func (g *Group) fence(ctx context.Context, member Record) error {
 		return err
 	}
 	live := g.key("live/" + member.Name)
-	found, err := g.opts.Etcd.Get(ctx, live)
-	if err != nil || len(found.Kvs) == 0 || found.Kvs[0].Lease != int64(member.Lease) {
+	stored, err := g.opts.Etcd.Get(ctx, live)
+	if err != nil || len(stored.Kvs) == 0 || stored.Kvs[0].Lease != int64(member.Lease) {
 		return err // the lease has already ended
 	}
-	if _, err := g.opts.Etcd.Put(ctx, key, string(found.Kvs[0].Value), clientv3.WithLease(granted.ID)); err != nil {
+	if _, err := g.opts.Etcd.Put(ctx, key, string(stored.Kvs[0].Value), clientv3.WithLease(granted.ID)); err != nil {
 		return err
 	}
 	if _, err := g.opts.Etcd.Revoke(ctx, member.Lease); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {

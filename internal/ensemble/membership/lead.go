@@ -12,17 +12,17 @@ import (
 // Lead campaigns for the leadership of the ensemble and runs work while this member leads.
 // work returns when its context ends; when it returns earlier, another member may take over.
 // Lead returns when the context ends and work has returned, and resigns immediately.
-func (g *Group) Lead(ctx context.Context, work func(ctx context.Context)) {
+func (g *Ensemble) Lead(ctx context.Context, work func(ctx context.Context)) {
 	for ctx.Err() == nil {
 		session := g.Session()
 		if session == nil || !g.Alive() {
 			_ = g.Changed(ctx) // the loop checks the context
 			continue
 		}
-		won, revision, err := g.stand(ctx, session.Lease())
+		won, revision, err := g.campaign(ctx, session.Lease())
 		switch {
 		case err != nil:
-			g.pause(ctx)
+			g.sleep(ctx)
 		case !won:
 			g.awaitVacancy(ctx, revision)
 		default:
@@ -34,13 +34,13 @@ func (g *Group) Lead(ctx context.Context, work func(ctx context.Context)) {
 	}
 }
 
-// stand acquires the leadership if it is vacant, or finds that this member has it. revision
+// campaign acquires the leadership if it is vacant, or finds that this member has it. revision
 // is that of the response.
-func (g *Group) stand(ctx context.Context, lease clientv3.LeaseID) (won bool, revision int64, err error) {
+func (g *Ensemble) campaign(ctx context.Context, lease clientv3.LeaseID) (won bool, revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	key := g.key("controller")
-	answer, err := g.opts.Etcd.Txn(ctx).
+	response, err := g.opts.Etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 		Then(clientv3.OpPut(key, g.opts.Self.Name, clientv3.WithLease(lease))).
 		Else(clientv3.OpGet(key)).
@@ -48,32 +48,32 @@ func (g *Group) stand(ctx context.Context, lease clientv3.LeaseID) (won bool, re
 	if err != nil {
 		return false, 0, err
 	}
-	if answer.Succeeded {
-		return true, answer.Header.Revision, nil
+	if response.Succeeded {
+		return true, response.Header.Revision, nil
 	}
-	held := answer.Responses[0].GetResponseRange().Kvs
-	return len(held) > 0 && held[0].Lease == int64(lease), answer.Header.Revision, nil
+	held := response.Responses[0].GetResponseRange().Kvs
+	return len(held) > 0 && held[0].Lease == int64(lease), response.Header.Revision, nil
 }
 
 // awaitVacancy returns when the leadership, which was taken at a revision, may be vacant.
-func (g *Group) awaitVacancy(ctx context.Context, revision int64) {
+func (g *Ensemble) awaitVacancy(ctx context.Context, revision int64) {
 	ctx, cancel := context.WithTimeout(ctx, g.ttl) // this member's lease may have changed by then
 	defer cancel()
-	for answer := range g.opts.Etcd.Watch(ctx, g.key("controller"), clientv3.WithRev(revision+1)) {
-		for _, event := range answer.Events {
+	for response := range g.opts.Etcd.Watch(ctx, g.key("controller"), clientv3.WithRev(revision+1)) {
+		for _, event := range response.Events {
 			if event.Type == clientv3.EventTypeDelete {
 				return
 			}
 		}
-		if answer.Err() != nil {
-			g.pause(ctx)
+		if response.Err() != nil {
+			g.sleep(ctx)
 			return
 		}
 	}
 }
 
 // lead runs work until the context ends or the lease is lost.
-func (g *Group) lead(ctx context.Context, lease clientv3.LeaseID, work func(ctx context.Context)) {
+func (g *Ensemble) lead(ctx context.Context, lease clientv3.LeaseID, work func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watching sync.WaitGroup
@@ -95,7 +95,7 @@ func (g *Group) lead(ctx context.Context, lease clientv3.LeaseID, work func(ctx 
 }
 
 // resign gives up the leadership if this member still has it.
-func (g *Group) resign(lease clientv3.LeaseID) {
+func (g *Ensemble) resign(lease clientv3.LeaseID) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	key := g.key("controller")
@@ -110,12 +110,12 @@ func (g *Group) resign(lease clientv3.LeaseID) {
 }
 
 // Controller returns the name of the member that runs the controllers; "" when there is none.
-func (g *Group) Controller(ctx context.Context) (string, error) {
+func (g *Ensemble) Controller(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	found, err := g.opts.Etcd.Get(ctx, g.key("controller"))
-	if err != nil || len(found.Kvs) == 0 {
+	stored, err := g.opts.Etcd.Get(ctx, g.key("controller"))
+	if err != nil || len(stored.Kvs) == 0 {
 		return "", err
 	}
-	return string(found.Kvs[0].Value), nil
+	return string(stored.Kvs[0].Value), nil
 }

@@ -17,21 +17,22 @@ import (
 
 // holdLease acquires a lease, and a new one whenever it is lost, until the context ends or
 // the member has retired.
-func (g *Group) holdLease(ctx context.Context) {
+func (g *Ensemble) holdLease(ctx context.Context) {
 	first := true
-	var without seldom
+	var noLeaseWarnings warnLimiter
 	for ctx.Err() == nil {
-		lease, asked, err := g.grant(ctx)
+		lease, requestedAt, err := g.grant(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				g.opts.Log.LogAttrs(ctx, without.level(), "member has no lease and serves no clients because it does "+
-					"not reach a majority of the ensemble; retrying",
+				g.opts.Log.LogAttrs(ctx, noLeaseWarnings.level(),
+					"member has no lease and serves no clients because it does "+
+						"not reach a majority of the ensemble; retrying",
 					slog.String("member", g.opts.Self.Name), slog.Any("error", err))
 			}
-			g.pause(ctx)
+			g.sleep(ctx)
 			continue
 		}
-		without = seldom{}
+		noLeaseWarnings = warnLimiter{}
 		lost := make(chan struct{})
 		caught := make(chan error, 1)
 		go func(first bool) {
@@ -41,14 +42,14 @@ func (g *Group) holdLease(ctx context.Context) {
 			}
 			caught <- g.catchUp(ctx, lost)
 		}(first)
-		err = g.keep(ctx, lease, asked, caught)
+		err = g.renew(ctx, lease, requestedAt, caught)
 		close(lost)
 		first = false
 		if ctx.Err() != nil {
 			return
 		}
 		g.expire()
-		g.drop()
+		g.dropSession()
 		if g.retired.Load() {
 			return
 		}
@@ -57,37 +58,37 @@ func (g *Group) holdLease(ctx context.Context) {
 	}
 }
 
-func (g *Group) pause(ctx context.Context) {
+func (g *Ensemble) sleep(ctx context.Context) {
 	select {
-	case <-time.After(againAfter):
+	case <-time.After(retryInterval):
 	case <-ctx.Done():
 	}
 }
 
 // grant acquires a lease and binds this member's record to it. requestedAt is when the request
 // was sent.
-func (g *Group) grant(ctx context.Context) (lease clientv3.LeaseID, asked time.Time, err error) {
-	asked = time.Now()
+func (g *Ensemble) grant(ctx context.Context) (lease clientv3.LeaseID, requestedAt time.Time, err error) {
+	requestedAt = time.Now()
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	granted, err := g.opts.Etcd.Grant(bounded, int64(g.ttl/time.Second))
 	if err != nil {
-		return 0, asked, err
+		return 0, requestedAt, err
 	}
 	session, err := concurrency.NewSession(g.opts.Etcd, concurrency.WithLease(granted.ID), concurrency.WithContext(ctx))
 	if err != nil {
-		return 0, asked, err
+		return 0, requestedAt, err
 	}
 	if err := g.publish(ctx, granted.ID); err != nil {
 		session.Orphan()
-		return 0, asked, err
+		return 0, requestedAt, err
 	}
 	g.change(func() { g.session = session })
-	return granted.ID, asked, nil
+	return granted.ID, requestedAt, nil
 }
 
 // catchUp retries Options.CatchUp until it succeeds, the lease is lost or the context ends.
-func (g *Group) catchUp(ctx context.Context, lost <-chan struct{}) error {
+func (g *Ensemble) catchUp(ctx context.Context, lost <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -104,16 +105,18 @@ func (g *Group) catchUp(ctx context.Context, lost <-chan struct{}) error {
 		}
 		g.opts.Log.Warn("member could not catch up after it had lost its lease; retrying",
 			slog.Any("error", err))
-		g.pause(ctx)
+		g.sleep(ctx)
 	}
 }
 
-// keep renews a lease until that fails, and returns why. It extends Alive from the moment
+// renew renews a lease until that fails, and returns why. It extends Alive from the moment
 // the member has caught up.
-func (g *Group) keep(ctx context.Context, lease clientv3.LeaseID, asked time.Time, caught <-chan error) error {
-	tick := time.NewTicker(g.ttl / share)
+func (g *Ensemble) renew(ctx context.Context, lease clientv3.LeaseID, requestedAt time.Time,
+	caught <-chan error,
+) error {
+	tick := time.NewTicker(g.ttl / leaseFraction)
 	defer tick.Stop()
-	end := asked.Add(g.ttl - g.ttl/share)
+	end := requestedAt.Add(g.ttl - g.ttl/leaseFraction)
 	current := false
 	for {
 		if current {
@@ -132,13 +135,13 @@ func (g *Group) keep(ctx context.Context, lease clientv3.LeaseID, asked time.Tim
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		asked := time.Now()
+		requestedAt := time.Now()
 		bounded, cancel := context.WithDeadline(ctx, end)
 		_, err := g.opts.Etcd.KeepAliveOnce(bounded, lease)
 		cancel()
 		switch {
 		case err == nil:
-			end = asked.Add(g.ttl - g.ttl/share)
+			end = requestedAt.Add(g.ttl - g.ttl/leaseFraction)
 		case errors.Is(err, rpctypes.ErrLeaseNotFound), !time.Now().Before(end):
 			return fmt.Errorf("renewing the lease: %w", err)
 		}
@@ -146,62 +149,62 @@ func (g *Group) keep(ctx context.Context, lease clientv3.LeaseID, asked time.Tim
 }
 
 // extend sets until when this member is alive.
-func (g *Group) extend(end time.Time) {
-	g.wall.Store(end.UnixNano())
-	g.deadline.Store(int64(end.Sub(g.base)))
+func (g *Ensemble) extend(end time.Time) {
+	g.wallDeadline.Store(end.UnixNano())
+	g.deadline.Store(int64(end.Sub(g.clockBase)))
 }
 
 // expire makes Alive return false immediately.
-func (g *Group) expire() { g.deadline.Store(0) }
+func (g *Ensemble) expire() { g.deadline.Store(0) }
 
-// drop abandons the session of a lost lease.
-func (g *Group) drop() {
+// dropSession abandons the session of a lost lease.
+func (g *Ensemble) dropSession() {
 	if session := g.Session(); session != nil {
 		session.Orphan()
 	}
 	g.change(func() { g.session = nil })
 }
 
-// follow watches the live members until the context ends.
-func (g *Group) follow(ctx context.Context) {
-	said := &news{log: g.opts.Log, self: g.opts.Self.Name}
-	var blind seldom
+// watchMembers watches the live members until the context ends.
+func (g *Ensemble) watchMembers(ctx context.Context) {
+	changes := &changeLogger{log: g.opts.Log, self: g.opts.Self.Name}
+	var watchWarnings warnLimiter
 	for ctx.Err() == nil {
-		if err := g.watch(ctx, said); err != nil && ctx.Err() == nil {
-			g.opts.Log.LogAttrs(ctx, blind.level(), "watching the other members failed; retrying",
+		if err := g.watch(ctx, changes); err != nil && ctx.Err() == nil {
+			g.opts.Log.LogAttrs(ctx, watchWarnings.level(), "watching the other members failed; retrying",
 				slog.Any("error", err))
 		}
-		g.pause(ctx)
+		g.sleep(ctx)
 	}
 }
 
 // watch reads the live members, and then applies changes.
-func (g *Group) watch(ctx context.Context, said *news) error {
+func (g *Ensemble) watch(ctx context.Context, changes *changeLogger) error {
 	prefix := g.key("live/")
-	asking, cancel := context.WithTimeout(ctx, callTimeout)
-	found, err := g.opts.Etcd.Get(asking, prefix, clientv3.WithPrefix())
+	attempt, cancel := context.WithTimeout(ctx, callTimeout)
+	stored, err := g.opts.Etcd.Get(attempt, prefix, clientv3.WithPrefix())
 	cancel()
 	if err != nil {
 		return err
 	}
 	live := map[string]Record{}
-	for _, kv := range found.Kvs {
+	for _, kv := range stored.Kvs {
 		if record, ok := decode(kv.Value, kv.Lease); ok {
 			live[record.Name] = record
 		}
 	}
-	said.tell(live)
+	changes.logChanges(live)
 	g.change(func() { g.live = live })
 	ctx, cancel = context.WithCancel(ctx)
 	defer cancel()
-	for answer := range g.opts.Etcd.Watch(ctx, prefix, clientv3.WithPrefix(),
-		clientv3.WithRev(found.Header.Revision+1)) {
-		if err := answer.Err(); err != nil {
+	for response := range g.opts.Etcd.Watch(ctx, prefix, clientv3.WithPrefix(),
+		clientv3.WithRev(stored.Header.Revision+1)) {
+		if err := response.Err(); err != nil {
 			return err
 		}
 		var now map[string]Record
 		g.change(func() {
-			for _, event := range answer.Events {
+			for _, event := range response.Events {
 				name := strings.TrimPrefix(string(event.Kv.Key), prefix)
 				if event.Type == clientv3.EventTypeDelete {
 					delete(g.live, name)
@@ -211,7 +214,7 @@ func (g *Group) watch(ctx context.Context, said *news) error {
 			}
 			now = maps.Clone(g.live)
 		})
-		said.tell(now)
+		changes.logChanges(now)
 	}
 	return context.Cause(ctx)
 }

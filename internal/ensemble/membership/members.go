@@ -85,35 +85,35 @@ type Options struct {
 	// CatchUp brings the member up to date after it was without a lease. It runs under a
 	// new lease and is retried until it succeeds.
 	CatchUp func(ctx context.Context) error
-	// Reach calls another member. When the connection is refused repeatedly, that member
+	// Probe calls another member. When the connection is refused repeatedly, that member
 	// loses its lease immediately, so that the others need not wait for its expiry. With
 	// nil, members are not probed.
-	Reach func(ctx context.Context, member string) error
+	Probe func(ctx context.Context, member string) error
 	Log   *slog.Logger
 }
 
 const (
 	defaultTTL = 5 * time.Second
-	// share divides the time to live into the renewal interval, which is also the safety
+	// leaseFraction divides the time to live into the renewal interval, which is also the safety
 	// margin.
-	share = 5
+	leaseFraction = 5
 	// callTimeout bounds one call of etcd.
-	callTimeout = 2 * time.Second
-	againAfter  = 200 * time.Millisecond
+	callTimeout   = 2 * time.Second
+	retryInterval = 200 * time.Millisecond
 )
 
 // errNoLease is returned by calls that need a lease.
 var errNoLease = errs.New(errs.Unavailable, "this member has no lease in its ensemble at the moment; try again shortly")
 
-// Group is a member's view of its ensemble.
-type Group struct {
-	opts Options
-	ttl  time.Duration
-	base time.Time // deadline is relative to it
+// Ensemble is a member's view of its ensemble.
+type Ensemble struct {
+	opts      Options
+	ttl       time.Duration
+	clockBase time.Time // deadline is relative to it
 
-	deadline atomic.Int64 // end of the lease by the monotonic clock, in ns since clockBase
-	wall     atomic.Int64 // end of the lease by the wall clock, in ns of Unix time
-	retired  atomic.Bool  // a lost lease is not replaced
+	deadline     atomic.Int64 // end of the lease by the monotonic clock, in ns since clockBase
+	wallDeadline atomic.Int64 // end of the lease by the wall clock, in ns of Unix time
+	retired      atomic.Bool  // a lost lease is not replaced
 
 	mu      sync.Mutex
 	self    Record               // protected by mu, as are the following fields
@@ -121,26 +121,26 @@ type Group struct {
 	live    map[string]Record
 	changed chan struct{} // closed at the next change of live or session
 
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	cancel     context.CancelFunc
+	goroutines sync.WaitGroup
 }
 
 // Open acquires a lease and returns when it is valid and the live members are known.
-func Open(ctx context.Context, opts Options) (*Group, error) {
+func Open(ctx context.Context, opts Options) (*Ensemble, error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	g := &Group{
-		opts: opts, ttl: cmp.Or(opts.TTL, defaultTTL), base: time.Now(), self: opts.Self,
+	g := &Ensemble{
+		opts: opts, ttl: cmp.Or(opts.TTL, defaultTTL), clockBase: time.Now(), self: opts.Self,
 		live: map[string]Record{}, changed: make(chan struct{}), cancel: cancel,
 	}
 	if g.opts.CatchUp == nil {
 		g.opts.CatchUp = func(context.Context) error { return nil }
 	}
-	g.done.Go(func() { g.holdLease(running) })
-	g.done.Go(func() { g.follow(running) })
-	if opts.Reach != nil {
-		g.done.Go(func() { g.lookAfter(running) })
+	g.goroutines.Go(func() { g.holdLease(running) })
+	g.goroutines.Go(func() { g.watchMembers(running) })
+	if opts.Probe != nil {
+		g.goroutines.Go(func() { g.probeMembers(running) })
 	}
-	for !g.Alive() || !g.knows(opts.Self.Name) {
+	for !g.Alive() || !g.isLive(opts.Self.Name) {
 		if err := g.Changed(ctx); err != nil {
 			g.Close()
 			return nil, fmt.Errorf("acquiring a lease in the ensemble: %w", err)
@@ -150,20 +150,20 @@ func Open(ctx context.Context, opts Options) (*Group, error) {
 }
 
 // Alive reports whether this member's lease is valid, so that it may serve clients.
-func (g *Group) Alive() bool {
-	return time.Since(g.base) < time.Duration(g.deadline.Load()) && time.Now().UnixNano() < g.wall.Load()
+func (g *Ensemble) Alive() bool {
+	return time.Since(g.clockBase) < time.Duration(g.deadline.Load()) && time.Now().UnixNano() < g.wallDeadline.Load()
 }
 
 // Session returns the session of the member's lease, or nil without one. After the loss of
 // a lease there is a new session.
-func (g *Group) Session() *concurrency.Session {
+func (g *Ensemble) Session() *concurrency.Session {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.session
 }
 
 // Live returns the members with valid leases that this member knows of, by name.
-func (g *Group) Live() []Record {
+func (g *Ensemble) Live() []Record {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	list := make([]Record, 0, len(g.live))
@@ -175,21 +175,21 @@ func (g *Group) Live() []Record {
 }
 
 // Find returns a live member.
-func (g *Group) Find(name string) (Record, bool) {
+func (g *Ensemble) Find(name string) (Record, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	record, ok := g.live[name]
 	return record, ok
 }
 
-// Changed returns at the next change of the lease or of the live members, after againAfter,
+// Changed returns at the next change of the lease or of the live members, after retryInterval,
 // or with an error when the context ends. A caller can miss a change between two calls, so
 // it must check its condition after every return.
-func (g *Group) Changed(ctx context.Context) error {
+func (g *Ensemble) Changed(ctx context.Context) error {
 	g.mu.Lock()
 	changed := g.changed
 	g.mu.Unlock()
-	timer := time.NewTimer(againAfter)
+	timer := time.NewTimer(retryInterval)
 	defer timer.Stop()
 	select {
 	case <-changed:
@@ -201,13 +201,13 @@ func (g *Group) Changed(ctx context.Context) error {
 	}
 }
 
-func (g *Group) knows(name string) bool {
+func (g *Ensemble) isLive(name string) bool {
 	_, ok := g.Find(name)
 	return ok
 }
 
 // change calls edit with mu held and wakes the callers of Changed.
-func (g *Group) change(edit func()) {
+func (g *Ensemble) change(edit func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	edit()
@@ -216,7 +216,7 @@ func (g *Group) change(edit func()) {
 }
 
 // SetReady publishes whether this member serves clients.
-func (g *Group) SetReady(ctx context.Context, ready bool) error {
+func (g *Ensemble) SetReady(ctx context.Context, ready bool) error {
 	g.mu.Lock()
 	g.self.Ready = ready
 	session := g.session
@@ -227,7 +227,7 @@ func (g *Group) SetReady(ctx context.Context, ready bool) error {
 	return g.publish(ctx, session.Lease())
 }
 
-func (g *Group) publish(ctx context.Context, lease clientv3.LeaseID) error {
+func (g *Ensemble) publish(ctx context.Context, lease clientv3.LeaseID) error {
 	g.mu.Lock()
 	text, err := json.Marshal(g.self)
 	g.mu.Unlock()
@@ -240,16 +240,16 @@ func (g *Group) publish(ctx context.Context, lease clientv3.LeaseID) error {
 	return err
 }
 
-func (g *Group) key(name string) string { return g.opts.Prefix + "/" + name }
+func (g *Ensemble) key(name string) string { return g.opts.Prefix + "/" + name }
 
 // Retire announces that this member is about to leave: it does not replace a lease that it
 // loses from now on, for example because its listener is closed.
-func (g *Group) Retire() { g.retired.Store(true) }
+func (g *Ensemble) Retire() { g.retired.Store(true) }
 
 // Close revokes the lease, so that other members need not wait for its expiry. Call it once.
-func (g *Group) Close() {
+func (g *Ensemble) Close() {
 	g.cancel()
-	g.done.Wait()
+	g.goroutines.Wait()
 	g.expire()
 	session := g.Session()
 	if session == nil {

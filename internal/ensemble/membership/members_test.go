@@ -46,7 +46,7 @@ func client(t *testing.T, m *etcd.Member) *clientv3.Client {
 // join opens a member. The test's cleanup closes it unless leave was called.
 func join(t *testing.T, c *clientv3.Client, name string,
 	catchUp func(context.Context) error,
-) (g *membership.Group, leave func()) {
+) (g *membership.Ensemble, leave func()) {
 	t.Helper()
 	g, err := membership.Open(t.Context(), membership.Options{
 		Etcd: c, Prefix: "/freshet/members", Self: membership.Record{Name: name, Internal: name + ":7443"}, TTL: ttl,
@@ -62,7 +62,7 @@ func join(t *testing.T, c *clientv3.Client, name string,
 }
 
 // await waits until a condition holds.
-func await(t *testing.T, g *membership.Group, what string, yes func() bool) {
+func await(t *testing.T, g *membership.Ensemble, what string, yes func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -73,7 +73,7 @@ func await(t *testing.T, g *membership.Group, what string, yes func() bool) {
 	}
 }
 
-func names(g *membership.Group) []string {
+func names(g *membership.Ensemble) []string {
 	var list []string
 	for _, record := range g.Live() {
 		list = append(list, record.Name)
@@ -171,11 +171,11 @@ func TestOneMemberLeads(t *testing.T) {
 	a, _ := join(t, c, "a", nil)
 	b, _ := join(t, c, "b", nil)
 	var leading, most atomic.Int32
-	who := make(chan string, 16)
+	leaders := make(chan string, 16)
 	work := func(name string) func(context.Context) {
 		return func(ctx context.Context) {
 			most.Store(max(most.Load(), leading.Add(1)))
-			who <- name
+			leaders <- name
 			<-ctx.Done()
 			leading.Add(-1)
 		}
@@ -184,7 +184,7 @@ func TestOneMemberLeads(t *testing.T) {
 	leadB, stopB := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { a.Lead(leadA, work("a")) })
-	if first := <-who; first != "a" {
+	if first := <-leaders; first != "a" {
 		t.Fatalf("got %s, want a", first)
 	}
 	running.Go(func() { b.Lead(leadB, work("b")) })
@@ -193,7 +193,7 @@ func TestOneMemberLeads(t *testing.T) {
 	}
 	began := time.Now()
 	stopA()
-	if next := <-who; next != "b" {
+	if next := <-leaders; next != "b" {
 		t.Fatalf("got %s, want b", next)
 	}
 	if took := time.Since(began); took > ttl/2 {
@@ -203,7 +203,7 @@ func TestOneMemberLeads(t *testing.T) {
 	if _, err := c.Revoke(t.Context(), b.Session().Lease()); err != nil {
 		t.Fatal(err)
 	}
-	if next := <-who; next != "b" {
+	if next := <-leaders; next != "b" {
 		t.Errorf("got %s, want b with its new lease", next)
 	}
 	stopB()
@@ -222,7 +222,7 @@ func TestFaultCrashedMember(t *testing.T) {
 	a, err := membership.Open(t.Context(), membership.Options{
 		Etcd: c, Prefix: "/freshet/members", Self: membership.Record{Name: "a"}, TTL: 5 * ttl,
 		Log: slog.New(slog.DiscardHandler),
-		Reach: func(context.Context, string) error {
+		Probe: func(context.Context, string) error {
 			select {
 			case <-crashed:
 				return &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
@@ -254,18 +254,18 @@ func TestConfirm(t *testing.T) {
 	a, _ := join(t, c, "a", nil)
 	b, _ := join(t, c, "b", nil)
 	_, _ = join(t, c, "c", nil)
-	var told sync.Map
+	var notified sync.Map
 	var failed atomic.Bool
 	err := a.Confirm(t.Context(), func(_ context.Context, m membership.Record) error {
 		if m.Name == "b" && !failed.Swap(true) {
 			return errors.New("temporary failure")
 		}
-		told.Store(m.Name, true)
+		notified.Store(m.Name, true)
 		return nil
 	})
-	_, toB := told.Load("b")
-	_, toC := told.Load("c")
-	_, toA := told.Load("a")
+	_, toB := notified.Load("b")
+	_, toC := notified.Load("c")
+	_, toA := notified.Load("a")
 	if err != nil || !toB || !toC || toA {
 		t.Errorf("got b=%v c=%v a=%v (%v), want b and c", toB, toC, toA, err)
 	}

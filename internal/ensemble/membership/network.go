@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	dialTimeout  = 2 * time.Second
-	pingAfter    = 2 * time.Second
-	pingTimeout  = 2 * time.Second
-	idleFor      = 5 * time.Minute
-	maxAnswer    = 1 << 20
-	protocolHTTP = "h2"
+	dialTimeout      = 2 * time.Second
+	pingInterval     = 2 * time.Second
+	pingTimeout      = 2 * time.Second
+	idleTimeout      = 5 * time.Minute
+	maxResponseBytes = 1 << 20
+	protocolHTTP     = "h2"
 )
 
 // Network calls other members at their internal addresses with mutual TLS: over HTTP/2, and
@@ -39,11 +39,11 @@ func NewNetwork(credentials *bundle.Credentials, addresses map[string]string) *N
 	for name, address := range addresses {
 		transport := &http.Transport{
 			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
-			TLSClientConfig:     credentials.Client(name, protocolHTTP),
+			TLSClientConfig:     credentials.ClientTLS(name, protocolHTTP),
 			TLSHandshakeTimeout: dialTimeout,
-			IdleConnTimeout:     idleFor,
+			IdleConnTimeout:     idleTimeout,
 			ForceAttemptHTTP2:   true,
-			HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+			HTTP2:               &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingTimeout},
 		}
 		n.clients[name] = &http.Client{Transport: transport}
 		n.pools[name] = newPool(credentials, name, address, n.clients[name])
@@ -53,7 +53,7 @@ func NewNetwork(credentials *bundle.Credentials, addresses map[string]string) *N
 
 // ServerTLS returns the TLS configuration of the listener that Network calls.
 func ServerTLS(credentials *bundle.Credentials, names []string) *tls.Config {
-	return credentials.Server(names, protocolHTTP, protocolPooled)
+	return credentials.ServerTLS(names, protocolHTTP, protocolPooled)
 }
 
 // Client returns the HTTP/2 client for a member, and false for a member that is not in the
@@ -97,7 +97,7 @@ func (n *Network) Post(ctx context.Context, member, path string, in, out any) er
 		return fmt.Errorf("calling member %q: %w", member, err)
 	}
 	defer func() { _ = response.Body.Close() }() // the body was read, or is not needed
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes))
 	if err != nil {
 		return fmt.Errorf("calling member %q: %w", member, err)
 	}

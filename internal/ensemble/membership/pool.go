@@ -18,11 +18,11 @@ const (
 	// poolConnections bounds the concurrent requests of a pool. Each has a connection of its
 	// own, so long polls must not use many.
 	poolConnections = 64
-	// poolIdle is shorter than any server's idle timeout, also before the first request of a
+	// poolIdleTimeout is shorter than any server's idle timeout, also before the first request of a
 	// connection. So a request never uses a connection that the server is just closing.
-	poolIdle = 5 * time.Second
-	// poolRest is how long a pool is not used after a failed dial.
-	poolRest = 10 * time.Second
+	poolIdleTimeout = 5 * time.Second
+	// poolBackoff is how long a pool is not used after a failed dial.
+	poolBackoff = 10 * time.Second
 )
 
 // pool sends a member small requests over HTTP/1.1, each on a connection of its own, which
@@ -34,31 +34,31 @@ const (
 // it regularly sends a request over HTTP/2, and closes all connections when there is no
 // response.
 type pool struct {
-	transport *http.Transport
-	other     *http.Client // uses HTTP/2
-	url       string
-	tls       *tls.Config
-	room      chan struct{} // semaphore: holds an element for each request in flight
-	pingAfter time.Duration
+	transport    *http.Transport
+	http2        *http.Client // uses HTTP/2
+	url          string
+	tls          *tls.Config
+	inFlight     chan struct{} // semaphore: holds an element for each request in flight
+	pingInterval time.Duration
 
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
 
-	mu      sync.Mutex // protects the following fields; a leaf lock
-	open    map[*pooledConn]struct{}
-	watched bool
-	rests   time.Time // the pool is not used until then
+	mu            sync.Mutex // protects the following fields; a leaf lock
+	open          map[*pooledConn]struct{}
+	watching      bool
+	disabledUntil time.Time // the pool is not used until then
 }
 
 func newPool(credentials *bundle.Credentials, member, address string, other *http.Client) *pool {
 	p := &pool{
-		other: other, url: "https://" + address + "/", tls: credentials.Client(member, protocolPooled),
-		room: make(chan struct{}, poolConnections), pingAfter: pingAfter, open: map[*pooledConn]struct{}{},
+		http2: other, url: "https://" + address + "/", tls: credentials.ClientTLS(member, protocolPooled),
+		inFlight: make(chan struct{}, poolConnections), pingInterval: pingInterval, open: map[*pooledConn]struct{}{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.transport = &http.Transport{
 		DialTLSContext: p.dial, DisableCompression: true,
-		IdleConnTimeout: poolIdle, MaxIdleConnsPerHost: poolConnections, MaxIdleConns: poolConnections,
+		IdleConnTimeout: poolIdleTimeout, MaxIdleConnsPerHost: poolConnections, MaxIdleConns: poolConnections,
 	}
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		p.tls.ServerName = host
@@ -66,31 +66,31 @@ func newPool(credentials *bundle.Credentials, member, address string, other *htt
 	return p
 }
 
-// errEarlier is returned when a member does not support the pool's protocol.
-var errEarlier = errors.New("member runs a version that supports only HTTP/2")
+// errHTTP2Only is returned when a member does not support the pool's protocol.
+var errHTTP2Only = errors.New("member runs a version that supports only HTTP/2")
 
-// unconnected is the error of a request that was not sent, because the dial failed.
-type unconnected struct{ error }
+// dialError is the error of a request that was not sent, because the dial failed.
+type dialError struct{ error }
 
-func (u unconnected) Unwrap() error { return u.error }
+func (u dialError) Unwrap() error { return u.error }
 
 // RoundTrip implements http.RoundTripper for requests without a body or with one that can
 // be read again (GetBody).
 func (p *pool) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !p.enter() {
-		return p.other.Transport.RoundTrip(r)
+	if !p.acquire() {
+		return p.http2.Transport.RoundTrip(r)
 	}
-	answer, err := p.transport.RoundTrip(r)
+	response, err := p.transport.RoundTrip(r)
 	if err == nil {
-		answer.Body = &pooledBody{ReadCloser: answer.Body, leave: p.leave}
-		return answer, nil
+		response.Body = &pooledBody{ReadCloser: response.Body, release: p.release}
+		return response, nil
 	}
-	p.leave()
-	if none := (unconnected{}); !errors.As(err, &none) || r.Context().Err() != nil {
+	p.release()
+	if none := (dialError{}); !errors.As(err, &none) || r.Context().Err() != nil {
 		return nil, err
 	}
 	p.mu.Lock()
-	p.rests = time.Now().Add(poolRest)
+	p.disabledUntil = time.Now().Add(poolBackoff)
 	p.mu.Unlock()
 	if r.GetBody != nil {
 		body, err := r.GetBody()
@@ -100,37 +100,37 @@ func (p *pool) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Body = body
 	}
-	return p.other.Transport.RoundTrip(r)
+	return p.http2.Transport.RoundTrip(r)
 }
 
-// enter acquires a slot for a request and reports whether it did; then the caller must call
+// acquire acquires a slot for a request and reports whether it did; then the caller must call
 // release.
-func (p *pool) enter() bool {
+func (p *pool) acquire() bool {
 	p.mu.Lock()
-	rests := !p.rests.IsZero() && time.Now().Before(p.rests)
+	rests := !p.disabledUntil.IsZero() && time.Now().Before(p.disabledUntil)
 	p.mu.Unlock()
 	if rests {
 		return false
 	}
 	select {
-	case p.room <- struct{}{}:
+	case p.inFlight <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-func (p *pool) leave() { <-p.room }
+func (p *pool) release() { <-p.inFlight }
 
 // pooledBody releases the pool's slot when the response is closed.
 type pooledBody struct {
 	io.ReadCloser
-	once  sync.Once
-	leave func()
+	once    sync.Once
+	release func()
 }
 
 func (b *pooledBody) Close() error {
-	defer b.once.Do(b.leave)
+	defer b.once.Do(b.release)
 	return b.ReadCloser.Close()
 }
 
@@ -152,23 +152,23 @@ func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, err
 	defer cancel()
 	raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
-		return nil, unconnected{err}
+		return nil, dialError{err}
 	}
 	conn := &pooledConn{Conn: raw, pool: p}
 	secured := tls.Client(conn, p.tls)
 	err = secured.HandshakeContext(ctx)
 	if err == nil && secured.ConnectionState().NegotiatedProtocol != protocolPooled {
-		err = errEarlier
+		err = errHTTP2Only
 	}
 	if err != nil {
 		_ = raw.Close() // err has the cause
-		return nil, unconnected{err}
+		return nil, dialError{err}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open[conn] = struct{}{}
-	if !p.watched {
-		p.watched = true
+	if !p.watching {
+		p.watching = true
 		go p.watch()
 	}
 	return secured, nil
@@ -177,7 +177,7 @@ func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, err
 // watch runs while the pool has connections, and closes them when the member does not
 // respond.
 func (p *pool) watch() {
-	ticker := time.NewTicker(p.pingAfter)
+	ticker := time.NewTicker(p.pingInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -186,35 +186,35 @@ func (p *pool) watch() {
 		}
 		p.mu.Lock()
 		if len(p.open) == 0 || p.ctx.Err() != nil {
-			p.watched = false
+			p.watching = false
 			p.mu.Unlock()
 			return
 		}
 		p.mu.Unlock()
-		if !p.answers() {
-			p.cut()
+		if !p.ping() {
+			p.closeConnections()
 		}
 	}
 }
 
-// answers reports whether the member responds to a request over HTTP/2.
-func (p *pool) answers() bool {
+// ping reports whether the member responds to a request over HTTP/2.
+func (p *pool) ping() bool {
 	ctx, cancel := context.WithTimeout(p.ctx, pingTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodHead, p.url, http.NoBody)
 	if err != nil {
 		return false
 	}
-	answer, err := p.other.Do(request)
+	response, err := p.http2.Do(request)
 	if err != nil {
 		return p.ctx.Err() != nil // the pool is closed
 	}
-	_ = answer.Body.Close() // a HEAD response has no body
+	_ = response.Body.Close() // a HEAD response has no body
 	return true
 }
 
-// cut closes all connections, so that requests in flight fail.
-func (p *pool) cut() {
+// closeConnections closes all connections, so that requests in flight fail.
+func (p *pool) closeConnections() {
 	p.mu.Lock()
 	var open []*pooledConn
 	for conn := range p.open {

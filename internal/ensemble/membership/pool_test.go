@@ -50,14 +50,14 @@ func (c *freezing) wait() {
 	}
 }
 
-// other is a member that Network calls.
-type other struct {
+// testMember is a member that Network calls.
+type testMember struct {
 	network *Network
 	freezer *freezer
 }
 
-// newOther runs member b with the given protocols.
-func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
+// newTestMember runs member b with the given protocols.
+func newTestMember(t *testing.T, handler http.Handler, protocols ...string) *testMember {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -75,8 +75,8 @@ func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
 		dir := t.TempDir()
 		part, err := made.Bundle(name, false)
 		if err == nil {
-			err = part.Install(bundle.Places{
-				DataDir: dir, Bundle: filepath.Join(dir, "members"),
+			err = part.Install(bundle.Paths{
+				DataDir: dir, CertDir: filepath.Join(dir, "members"),
 				EncryptionKeys: filepath.Join(dir, "encryption.key"),
 			})
 		}
@@ -89,9 +89,9 @@ func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
 		}
 		return c
 	}
-	o := &other{freezer: &freezer{listener, make(chan struct{}), make(chan struct{})}}
+	o := &testMember{freezer: &freezer{listener, make(chan struct{}), make(chan struct{})}}
 	server := &http.Server{
-		Handler: handler, TLSConfig: credentials("b").Server([]string{"a"}, protocols...),
+		Handler: handler, TLSConfig: credentials("b").ServerTLS([]string{"a"}, protocols...),
 		Protocols: new(http.Protocols),
 	}
 	server.Protocols.SetHTTP1(slices.Contains(protocols, protocolPooled))
@@ -112,7 +112,7 @@ func newOther(t *testing.T, handler http.Handler, protocols ...string) *other {
 }
 
 // send sends a request and returns the protocol by which it arrived.
-func (o *other) send(t *testing.T, path string) (string, error) {
+func (o *testMember) send(t *testing.T, path string) (string, error) {
 	t.Helper()
 	pool, ok := o.network.Pool("b")
 	if !ok {
@@ -123,20 +123,20 @@ func (o *other) send(t *testing.T, path string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := pool.RoundTrip(request)
+	response, err := pool.RoundTrip(request)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
 	if got := string(text); err == nil && got != "hello" {
 		t.Errorf("response: got %q, want %q", got, "hello")
 	}
-	return answer.Header.Get("X-Arrived-By"), err
+	return response.Header.Get("X-Arrived-By"), err
 }
 
 // echo returns the request body, on /wait only after release is closed.
-func echo(arrived chan<- struct{}, told <-chan struct{}) http.Handler {
+func echo(arrived chan<- struct{}, release <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -144,7 +144,7 @@ func echo(arrived chan<- struct{}, told <-chan struct{}) http.Handler {
 		}
 		if r.URL.Path == "/wait" {
 			arrived <- struct{}{}
-			<-told
+			<-release
 		}
 		w.Header().Set("X-Arrived-By", r.Proto)
 		_, _ = w.Write(text)
@@ -161,8 +161,8 @@ func wantProtocol(t *testing.T, want, got string, err error) {
 // TestPool sends requests over HTTP/1.1, and over HTTP/2 when the pool is full.
 func TestPool(t *testing.T) {
 	t.Parallel()
-	arrived, told := make(chan struct{}, poolConnections), make(chan struct{})
-	o := newOther(t, echo(arrived, told), protocolHTTP, protocolPooled)
+	arrived, release := make(chan struct{}, poolConnections), make(chan struct{})
+	o := newTestMember(t, echo(arrived, release), protocolHTTP, protocolPooled)
 	for range 2 {
 		by, err := o.send(t, "/")
 		wantProtocol(t, "HTTP/1.1", by, err)
@@ -179,7 +179,7 @@ func TestPool(t *testing.T) {
 	}
 	by, err := o.send(t, "/")
 	wantProtocol(t, "HTTP/2.0", by, err)
-	close(told)
+	close(release)
 	waiting.Wait()
 	by, err = o.send(t, "/")
 	wantProtocol(t, "HTTP/1.1", by, err)
@@ -188,7 +188,7 @@ func TestPool(t *testing.T) {
 // TestPoolToEarlierVersion sends requests to a member that supports only HTTP/2.
 func TestPoolToEarlierVersion(t *testing.T) {
 	t.Parallel()
-	o := newOther(t, echo(nil, nil), protocolHTTP)
+	o := newTestMember(t, echo(nil, nil), protocolHTTP)
 	for range 2 {
 		by, err := o.send(t, "/")
 		wantProtocol(t, "HTTP/2.0", by, err)
@@ -200,8 +200,8 @@ func TestPoolToEarlierVersion(t *testing.T) {
 func TestPoolToSilentMember(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{}, 1)
-	o := newOther(t, echo(arrived, make(chan struct{})), protocolHTTP, protocolPooled)
-	o.network.pools["b"].pingAfter = 50 * time.Millisecond
+	o := newTestMember(t, echo(arrived, make(chan struct{})), protocolHTTP, protocolPooled)
+	o.network.pools["b"].pingInterval = 50 * time.Millisecond
 	failed := make(chan error, 1)
 	go func() {
 		_, err := o.send(t, "/wait")

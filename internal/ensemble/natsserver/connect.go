@@ -57,20 +57,20 @@ func (s *Server) Ready(ctx context.Context) error {
 	}
 	var majority time.Time // when the server first had one
 	for {
-		err := s.led()
+		err := s.checkLeader()
 		if err == nil {
 			try, cancel := context.WithTimeout(ctx, time.Second)
 			_, err = js.AccountInfo(try)
 			cancel()
 		}
 		if err == nil {
-			err = s.majority()
+			err = s.checkMajority()
 		}
 		if err == nil {
 			if majority.IsZero() {
 				majority = time.Now()
 			}
-			if err = s.current(); err == nil {
+			if err = s.checkCaughtUp(); err == nil {
 				return nil
 			}
 			if time.Since(majority) > catchUpTimeout {
@@ -90,9 +90,9 @@ func (s *Server) Ready(ctx context.Context) error {
 	}
 }
 
-// led returns nil when this server knows a leader or needs none. A request that is sent
+// checkLeader returns nil when this server knows a leader or needs none. A request that is sent
 // while there is no leader gets no response, so Ready would lose the second of its timeout.
-func (s *Server) led() error {
+func (s *Server) checkLeader() error {
 	info, err := s.nats.Load().Jsz(&server.JSzOptions{})
 	if err == nil && info.Meta != nil && info.Meta.Leader == "" {
 		return ErrNotReady
@@ -100,18 +100,18 @@ func (s *Server) led() error {
 	return nil
 }
 
-// majority returns nil while this server and the peers that it has routes to are more than
+// checkMajority returns nil while this server and the peers that it has routes to are more than
 // half of all servers. Responses prove less, because a leader that is cut off continues to
 // respond for up to twenty seconds.
-func (s *Server) majority() error {
+func (s *Server) checkMajority() error {
 	if all := len(s.opts.Routes) + 1; all > 1 && 2*(s.peers()+1) <= all {
 		return ErrNotReady
 	}
 	return nil
 }
 
-// current returns nil when this server's streams have caught up.
-func (s *Server) current() error {
+// checkCaughtUp returns nil when this server's streams have caught up.
+func (s *Server) checkCaughtUp() error {
 	if status := s.nats.Load().Healthz(&server.HealthzOptions{}); status.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", status.Status, status.Error)
 	}
@@ -128,5 +128,5 @@ func (s *Server) Health() error {
 	case !s.nats.Load().JetStreamIsCurrent():
 		return ErrNotReady
 	}
-	return s.majority()
+	return s.checkMajority()
 }

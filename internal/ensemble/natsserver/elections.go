@@ -16,22 +16,23 @@ import (
 // (docs/adr/0036-elections.md). A premature election costs time only: which messages are
 // committed does not depend on clocks.
 const (
-	heartbeat        = 500 * time.Millisecond
-	shortestPatience = 2 * time.Second
-	longestPatience  = 3500 * time.Millisecond
+	heartbeatInterval  = 500 * time.Millisecond
+	minElectionTimeout = 2 * time.Second
+	maxElectionTimeout = 3500 * time.Millisecond
 )
 
-//go:linkname natsHeartbeat github.com/nats-io/nats-server/v2/server.hbInterval
-var natsHeartbeat time.Duration
+//go:linkname natsHeartbeatInterval github.com/nats-io/nats-server/v2/server.hbInterval
+var natsHeartbeatInterval time.Duration
 
-//go:linkname natsShortestPatience github.com/nats-io/nats-server/v2/server.minElectionTimeout
-var natsShortestPatience time.Duration
+//go:linkname natsMinElectionTimeout github.com/nats-io/nats-server/v2/server.minElectionTimeout
+var natsMinElectionTimeout time.Duration
 
-//go:linkname natsLongestPatience github.com/nats-io/nats-server/v2/server.maxElectionTimeout
-var natsLongestPatience time.Duration
+//go:linkname natsMaxElectionTimeout github.com/nats-io/nats-server/v2/server.maxElectionTimeout
+var natsMaxElectionTimeout time.Duration
 
-// setElections sets the timing. Start calls it before the first server of the process runs,
+// setElectionTimeouts sets the timing. Start calls it before the first server of the process runs,
 // because servers read the variables without a lock.
-var setElections = sync.OnceFunc(func() {
-	natsHeartbeat, natsShortestPatience, natsLongestPatience = heartbeat, shortestPatience, longestPatience
+var setElectionTimeouts = sync.OnceFunc(func() {
+	natsHeartbeatInterval, natsMinElectionTimeout, natsMaxElectionTimeout = heartbeatInterval, minElectionTimeout,
+		maxElectionTimeout
 })

@@ -25,8 +25,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// External configures the connection to external NATS servers.
-type External struct {
+// ExternalOptions configures the connection to external NATS servers.
+type ExternalOptions struct {
 	// URLs of the servers: nats://, tls://.
 	URLs []string
 	// Credentials is the path of a credentials file; "" for none.
@@ -49,7 +49,7 @@ const (
 	checkTimeout       = 10 * time.Second
 	checkInterval      = time.Second // between checks of servers that are not usable yet
 	syncInterval       = time.Minute // between checks whether writes are synced
-	maxMonitoring      = 1 << 20     // bytes of a monitoring response
+	maxMonitoringBytes = 1 << 20     // bytes of a monitoring response
 )
 
 // Problem is a requirement that the external servers do not meet.
@@ -71,8 +71,8 @@ type Log interface {
 	Ready(ctx context.Context) error
 	// Health returns nil while the log is usable, as far as this member knows.
 	Health() error
-	// Leads reports whether this member is the JetStream meta leader.
-	Leads() bool
+	// IsMetaLeader reports whether this member is the JetStream meta leader.
+	IsMetaLeader() bool
 	// StepDown gives up the streams that this member leads and returns their number. It
 	// does nothing for external servers.
 	StepDown(ctx context.Context) (streams int, err error)
@@ -87,17 +87,17 @@ var (
 // Remote is a connection to external servers.
 type Remote struct {
 	conn *nats.Conn
-	o    External
+	opts ExternalOptions
 	http *http.Client
 
-	synced atomic.Pointer[[]Problem] // result of the latest sync check; nil before Ready
-	watch  sync.Once
-	closed chan struct{} // closed by Close
-	close  sync.Once
+	syncProblems atomic.Pointer[[]Problem] // result of the latest sync check; nil before Ready
+	watch        sync.Once
+	closed       chan struct{} // closed by Close
+	close        sync.Once
 }
 
 // Dial connects to external servers. It does not check them; Check does.
-func Dial(o External) (*Remote, error) {
+func Dial(o ExternalOptions) (*Remote, error) {
 	if len(o.URLs) == 0 {
 		return nil, errors.New("connecting to NATS: no address is configured")
 	}
@@ -121,13 +121,13 @@ func Dial(o External) (*Remote, error) {
 	}
 	transport := &http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true}
 	return &Remote{
-		conn: conn, o: o, http: &http.Client{Transport: transport, Timeout: checkTimeout},
+		conn: conn, opts: o, http: &http.Client{Transport: transport, Timeout: checkTimeout},
 		closed: make(chan struct{}),
 	}, nil
 }
 
 // tls returns the TLS configuration; nil when none is configured.
-func (o External) tls() (*tls.Config, error) {
+func (o ExternalOptions) tls() (*tls.Config, error) {
 	if o.CAFile+o.CertFile == "" {
 		return nil, nil //nolint:nilnil // no TLS configuration, and no error
 	}
@@ -160,8 +160,8 @@ func (r *Remote) Close() {
 	r.conn.Close()
 }
 
-// Leads returns false: no external server belongs to this member.
-func (r *Remote) Leads() bool { return false }
+// IsMetaLeader returns false: no external server belongs to this member.
+func (r *Remote) IsMetaLeader() bool { return false }
 
 // StepDown does nothing: no external server belongs to this member.
 func (*Remote) StepDown(context.Context) (int, error) { return 0, nil }
@@ -169,14 +169,14 @@ func (*Remote) StepDown(context.Context) (int, error) { return 0, nil }
 // Health returns nil while the connection is established.
 func (r *Remote) Health() error {
 	if !r.conn.IsConnected() {
-		return fmt.Errorf("%w: no connection to NATS at %s", ErrNotReady, strings.Join(r.o.URLs, ", "))
+		return fmt.Errorf("%w: no connection to NATS at %s", ErrNotReady, strings.Join(r.opts.URLs, ", "))
 	}
 	return nil
 }
 
 // Ready waits until the servers have no fatal problem, and logs the others as warnings.
 func (r *Remote) Ready(ctx context.Context) error {
-	log := cmp.Or(r.o.Logger, slog.Default())
+	log := cmp.Or(r.opts.Logger, slog.Default())
 	for {
 		problems := r.Check(ctx)
 		var fatal error
@@ -189,7 +189,7 @@ func (r *Remote) Ready(ctx context.Context) error {
 			for _, p := range problems {
 				log.LogAttrs(ctx, slog.LevelWarn, p.Message, slog.String("reason", p.Reason))
 			}
-			r.synced.Store(&problems)
+			r.syncProblems.Store(&problems)
 			r.watch.Do(func() { go r.watchSync(log) })
 			return nil
 		}
@@ -202,10 +202,10 @@ func (r *Remote) Ready(ctx context.Context) error {
 	}
 }
 
-// Synced returns the problems with synced writes, at most a minute old; none when every
+// SyncProblems returns the problems with synced writes, at most a minute old; none when every
 // server syncs each write. Call it after Ready.
-func (r *Remote) Synced() []Problem {
-	if known := r.synced.Load(); known != nil {
+func (r *Remote) SyncProblems() []Problem {
+	if known := r.syncProblems.Load(); known != nil {
 		return *known
 	}
 	return nil
@@ -224,8 +224,8 @@ func (r *Remote) watchSync(log *slog.Logger) {
 		ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 		now := r.checkSync(ctx)
 		cancel()
-		before := r.Synced()
-		r.synced.Store(&now)
+		before := r.SyncProblems()
+		r.syncProblems.Store(&now)
 		if slices.Equal(before, now) {
 			continue
 		}
@@ -238,24 +238,25 @@ func (r *Remote) watchSync(log *slog.Logger) {
 	}
 }
 
-// Look returns a description of the servers, and the problems that can be detected without
+// Inspect returns a description of the servers, and the problems that can be detected without
 // creating anything there.
-func (r *Remote) Look(ctx context.Context) (is string, problems []Problem) {
+func (r *Remote) Inspect(ctx context.Context) (description string, problems []Problem) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	problems = r.checkServer()
 	_, account, unusable := r.checkAccount(ctx)
 	problems = append(append(problems, unusable...), r.checkSync(ctx)...)
-	is = fmt.Sprintf("%s runs version %s and accepts messages of %d bytes", r.conn.ConnectedUrlRedacted(),
+	description = fmt.Sprintf("%s runs version %s and accepts messages of %d bytes", r.conn.ConnectedUrlRedacted(),
 		r.conn.ConnectedServerVersion(), r.conn.MaxPayload())
 	if account != nil {
-		is += fmt.Sprintf("; the account has %d streams (%s) and %d bytes stored (%s)",
-			account.Streams, limit(int64(account.Limits.MaxStreams)), account.Store, limit(account.Limits.MaxStore))
+		description += fmt.Sprintf("; the account has %d streams (%s) and %d bytes stored (%s)",
+			account.Streams, formatLimit(int64(account.Limits.MaxStreams)), account.Store,
+			formatLimit(account.Limits.MaxStore))
 	}
-	return is, problems
+	return description, problems
 }
 
-func limit(n int64) string {
+func formatLimit(n int64) string {
 	if n <= 0 {
 		return "no limit"
 	}
@@ -297,7 +298,7 @@ func atLeast(version string, major, minor int) bool {
 	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
 }
 
-func fatal(reason, format string, args ...any) []Problem {
+func fatalProblem(reason, format string, args ...any) []Problem {
 	return []Problem{{reason, fmt.Sprintf(format, args...), true}}
 }
 
@@ -305,15 +306,15 @@ func fatal(reason, format string, args ...any) []Problem {
 func (r *Remote) checkAccount(ctx context.Context) (jetstream.JetStream, *jetstream.AccountInfo, []Problem) {
 	js, err := jetstream.New(r.conn)
 	if err != nil {
-		return nil, nil, fatal("JetStreamUnavailable", "JetStream is unavailable: %v", err)
+		return nil, nil, fatalProblem("JetStreamUnavailable", "JetStream is unavailable: %v", err)
 	}
 	account, err := js.AccountInfo(ctx)
 	if err != nil {
-		return nil, nil, fatal("JetStreamUnavailable",
+		return nil, nil, fatalProblem("JetStreamUnavailable",
 			"JetStream does not respond for this account: %v; enable jetstream on the servers and for the account", err)
 	}
 	if account.Limits.MaxBytesRequired {
-		return js, account, fatal("LimitsTooNarrow",
+		return js, account, fatalProblem("LimitsTooNarrow",
 			"NATS account requires max_bytes for every stream, but journals set none; allow streams without it")
 	}
 	return js, account, nil
@@ -328,12 +329,12 @@ func (r *Remote) checkStreams(ctx context.Context) []Problem {
 	name := "freshet-check-" + rand.Text()
 	stream, err := js.CreateStream(ctx,
 		jetstream.StreamConfig{
-			Name: name, Subjects: []string{name + ".>"}, Replicas: max(r.o.Replicas, 1),
+			Name: name, Subjects: []string{name + ".>"}, Replicas: max(r.opts.Replicas, 1),
 			AllowDirect: true,
 		})
 	if err != nil {
-		return fatal("StreamsRefused", "creating a stream with %d replicas failed: %v; as many servers need "+
-			"JetStream, and the account's limits must allow it", max(r.o.Replicas, 1), err)
+		return fatalProblem("StreamsRefused", "creating a stream with %d replicas failed: %v; as many servers need "+
+			"JetStream, and the account's limits must allow it", max(r.opts.Replicas, 1), err)
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
@@ -345,7 +346,7 @@ func (r *Remote) checkStreams(ctx context.Context) []Problem {
 		_, err = stream.GetMsg(ctx, 1)
 	}
 	if err != nil {
-		return fatal("StreamsRefused",
+		return fatalProblem("StreamsRefused",
 			"created stream cannot be used: %v; the account needs its subjects and the JetStream API", err)
 	}
 	return nil
@@ -354,13 +355,13 @@ func (r *Remote) checkStreams(ctx context.Context) []Problem {
 // checkSync queries each server's monitoring endpoint whether it syncs every write.
 func (r *Remote) checkSync(ctx context.Context) (problems []Problem) {
 	const remedy = "set sync_interval: always in the jetstream block of every server"
-	if len(r.o.Monitoring) == 0 {
+	if len(r.opts.Monitoring) == 0 {
 		return []Problem{{"SyncUnknown", "unknown whether the NATS servers sync every write, because no monitoring " +
 			"address is configured; without syncing, acknowledged messages are lost when a majority loses power " +
 			"at the same time: " + remedy, false}}
 	}
-	for _, address := range r.o.Monitoring {
-		always, err := r.syncs(ctx, address)
+	for _, address := range r.opts.Monitoring {
+		always, err := r.syncsAlways(ctx, address)
 		switch {
 		case err != nil:
 			problems = append(problems, Problem{"SyncUnknown", fmt.Sprintf("unknown whether the NATS server at %s "+
@@ -377,7 +378,7 @@ func (r *Remote) checkSync(ctx context.Context) (problems []Problem) {
 	return problems
 }
 
-func (r *Remote) syncs(ctx context.Context, address string) (bool, error) {
+func (r *Remote) syncsAlways(ctx context.Context, address string) (bool, error) {
 	u, err := url.JoinPath(address, "jsz")
 	if err != nil {
 		return false, err
@@ -394,11 +395,11 @@ func (r *Remote) syncs(ctx context.Context, address string) (bool, error) {
 	if res.StatusCode != http.StatusOK {
 		return false, fmt.Errorf("monitoring endpoint returned %s", res.Status)
 	}
-	var answer struct {
+	var response struct {
 		Config struct {
 			SyncAlways bool `json:"sync_always"`
 		} `json:"config"`
 	}
-	err = json.NewDecoder(io.LimitReader(res.Body, maxMonitoring)).Decode(&answer)
-	return answer.Config.SyncAlways, err
+	err = json.NewDecoder(io.LimitReader(res.Body, maxMonitoringBytes)).Decode(&response)
+	return response.Config.SyncAlways, err
 }

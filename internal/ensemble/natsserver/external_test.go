@@ -17,7 +17,7 @@ import (
 )
 
 // external runs a server with a client listener, as an operator would.
-func external(t *testing.T, change func(*server.Options)) natsserver.External {
+func external(t *testing.T, change func(*server.Options)) natsserver.ExternalOptions {
 	t.Helper()
 	o := &server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
@@ -35,7 +35,7 @@ func external(t *testing.T, change func(*server.Options)) natsserver.External {
 	if !s.ReadyForConnections(10 * time.Second) {
 		t.Fatal("server is not ready within 10 s")
 	}
-	return natsserver.External{
+	return natsserver.ExternalOptions{
 		URLs: []string{s.ClientURL()}, Replicas: 1,
 		Monitoring: []string{fmt.Sprintf("http://%s", s.MonitorAddr())},
 	}
@@ -44,7 +44,7 @@ func external(t *testing.T, change func(*server.Options)) natsserver.External {
 func TestExternalServersAreChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		server func(*server.Options)
-		client func(*natsserver.External)
+		client func(*natsserver.ExternalOptions)
 		want   []string // reasons, with ! when fatal
 	}{
 		"good": {want: nil},
@@ -56,13 +56,19 @@ func TestExternalServersAreChecked(t *testing.T) {
 			server: func(o *server.Options) { o.MaxPayload = 1 << 20 },
 			want:   []string{"MaxPayloadTooSmall!"},
 		},
-		"not synced":    {server: func(o *server.Options) { o.SyncAlways = false }, want: []string{"SyncNotAlways"}},
-		"no monitoring": {client: func(e *natsserver.External) { e.Monitoring = nil }, want: []string{"SyncUnknown"}},
-		"unreachable monitoring": {
-			client: func(e *natsserver.External) { e.Monitoring = []string{"http://127.0.0.1:9"} },
+		"not synced": {server: func(o *server.Options) { o.SyncAlways = false }, want: []string{"SyncNotAlways"}},
+		"no monitoring": {
+			client: func(e *natsserver.ExternalOptions) { e.Monitoring = nil },
 			want:   []string{"SyncUnknown"},
 		},
-		"too few servers": {client: func(e *natsserver.External) { e.Replicas = 3 }, want: []string{"StreamsRefused!"}},
+		"unreachable monitoring": {
+			client: func(e *natsserver.ExternalOptions) { e.Monitoring = []string{"http://127.0.0.1:9"} },
+			want:   []string{"SyncUnknown"},
+		},
+		"too few servers": {
+			client: func(e *natsserver.ExternalOptions) { e.Replicas = 3 },
+			want:   []string{"StreamsRefused!"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := external(t, func(o *server.Options) {
@@ -96,7 +102,7 @@ func TestExternalServersAreChecked(t *testing.T) {
 }
 
 func TestExternalServersThatCannotBeReached(t *testing.T) {
-	for _, e := range []natsserver.External{
+	for _, e := range []natsserver.ExternalOptions{
 		{},
 		{URLs: []string{"nats://127.0.0.1:9"}},
 		{URLs: []string{"nats://127.0.0.1:9"}, Credentials: "/nowhere"},
@@ -117,7 +123,7 @@ func TestExternalServersBecomeReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(r.Ready(limit(t, 10*time.Second)), r.Health()); err != nil {
+	if err := errors.Join(r.Ready(withTimeout(t, 10*time.Second)), r.Health()); err != nil {
 		t.Errorf("ready: got error %v, want none", err)
 	}
 	conn, err := r.Connect("")
@@ -134,17 +140,17 @@ func TestExternalServersBecomeReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if err := r.Ready(limit(t, 100*time.Millisecond)); !errors.Is(err, natsserver.ErrNotReady) ||
+	if err := r.Ready(withTimeout(t, 100*time.Millisecond)); !errors.Is(err, natsserver.ErrNotReady) ||
 		!strings.Contains(err.Error(), "max_payload") {
 		t.Errorf("small messages: got error %v, want one that names the setting", err)
 	}
 }
 
-func TestMetricsTellOfTheServer(t *testing.T) {
+func TestMetricsDescribeTheServer(t *testing.T) {
 	c := natstest.New(t, 3)
-	ctx := limit(t, time.Minute)
+	ctx := withTimeout(t, time.Minute)
 	js := open(t, c, 0)
-	c.Place(ctx, js, streamConfig(3))
+	c.CreateStream(ctx, js, streamConfig(3))
 	led, want := 0.0, map[string]float64{
 		"freshet_nats_streams": 1, "freshet_nats_peers": 2, "freshet_nats_healthy": 1,
 		"freshet_nats_streams_without_leader": 0, "freshet_nats_stored_limit_bytes": 4 << 30,

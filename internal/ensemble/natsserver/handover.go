@@ -29,19 +29,19 @@ func (s *Server) StepDown(ctx context.Context) (streams int, err error) {
 	if s.nats.Load().ClusterAddr() == nil || !s.nats.Load().JetStreamEnabled() || s.peers() == 0 {
 		return 0, errNoPeer
 	}
-	given := map[string]bool{}
+	steppedDown := map[string]bool{}
 	for {
 		waiting := false
 		for stream, leader := range s.leaders() {
 			if leader == s.nats.Load().Name() {
-				given[stream] = true
+				steppedDown[stream] = true
 				// On failure the server no longer leads the stream.
 				_ = s.nats.Load().JetStreamStepdownStream(server.DEFAULT_GLOBAL_ACCOUNT, stream)
 			}
 			waiting = waiting || leader == s.nats.Load().Name() || leader == ""
 		}
 		if !waiting {
-			return len(given), nil
+			return len(steppedDown), nil
 		}
 		if s.peers() == 0 {
 			return 0, errNoPeer

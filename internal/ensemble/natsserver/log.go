@@ -10,21 +10,24 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// bridge writes the server's log to slog. The server's notices are logged at debug, because
+// logAdapter writes the server's log to slog. The server's notices are logged at debug, because
 // Freshet logs its own lines about start, listeners and shutdown.
-type bridge struct {
+type logAdapter struct {
 	log    *slog.Logger
 	fatal  chan error // the first error that would exit a stand-alone server
 	failed atomic.Bool
 }
 
-var _ server.Logger = (*bridge)(nil)
+var _ server.Logger = (*logAdapter)(nil)
 
-func newBridge(log *slog.Logger) *bridge {
-	return &bridge{log: cmp.Or(log, slog.Default()).With(slog.String("component", "nats")), fatal: make(chan error, 1)}
+func newLogAdapter(log *slog.Logger) *logAdapter {
+	return &logAdapter{
+		log:   cmp.Or(log, slog.Default()).With(slog.String("component", "nats")),
+		fatal: make(chan error, 1),
+	}
 }
 
-func (b *bridge) say(level slog.Level, format string, args []any) {
+func (b *logAdapter) logf(level slog.Level, format string, args []any) {
 	ctx := context.Background()
 	if b.log.Enabled(ctx, level) {
 		b.log.LogAttrs(ctx, level, fmt.Sprintf(format, args...))
@@ -32,23 +35,23 @@ func (b *bridge) say(level slog.Level, format string, args []any) {
 }
 
 // Noticef implements server.Logger.
-func (b *bridge) Noticef(format string, args ...any) { b.say(slog.LevelDebug, format, args) }
+func (b *logAdapter) Noticef(format string, args ...any) { b.logf(slog.LevelDebug, format, args) }
 
 // Warnf implements server.Logger.
-func (b *bridge) Warnf(format string, args ...any) { b.say(slog.LevelWarn, format, args) }
+func (b *logAdapter) Warnf(format string, args ...any) { b.logf(slog.LevelWarn, format, args) }
 
 // Errorf implements server.Logger.
-func (b *bridge) Errorf(format string, args ...any) { b.say(slog.LevelError, format, args) }
+func (b *logAdapter) Errorf(format string, args ...any) { b.logf(slog.LevelError, format, args) }
 
 // Debugf implements server.Logger.
-func (b *bridge) Debugf(format string, args ...any) { b.say(slog.LevelDebug, format, args) }
+func (b *logAdapter) Debugf(format string, args ...any) { b.logf(slog.LevelDebug, format, args) }
 
 // Tracef implements server.Logger.
-func (b *bridge) Tracef(format string, args ...any) { b.say(slog.LevelDebug, format, args) }
+func (b *logAdapter) Tracef(format string, args ...any) { b.logf(slog.LevelDebug, format, args) }
 
 // Fatalf implements server.Logger. It does not exit the process: Start returns the error.
-func (b *bridge) Fatalf(format string, args ...any) {
-	b.say(slog.LevelError, format, args)
+func (b *logAdapter) Fatalf(format string, args ...any) {
+	b.logf(slog.LevelError, format, args)
 	b.failed.Store(true)
 	select {
 	case b.fatal <- fmt.Errorf(format, args...):

@@ -74,14 +74,14 @@ var ErrNotReady = errs.New(errs.Unavailable, "replicated log is not ready: fewer
 // is restarted as soon as the disk has enough free space (restart.go).
 type Server struct {
 	opts Options
-	log  *bridge
+	log  *logAdapter
 	dir  string
 	nats atomic.Pointer[server.Server]
 
 	started chan struct{} // of the current server: closed when its start has succeeded or failed
 
-	cancel  context.CancelFunc
-	watched sync.WaitGroup // the watch goroutine, which ends with cancel
+	cancel   context.CancelFunc
+	watching sync.WaitGroup // the watch goroutine, which ends with cancel
 
 	mu    sync.Mutex
 	conns []*nats.Conn // closed with the server; protected by mu
@@ -90,17 +90,17 @@ type Server struct {
 // Start runs a server. It returns when clients can connect. With peers, that is before
 // there is a majority: use Ready to wait for one.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{opts: o, log: newBridge(o.Logger), dir: o.Dir}
+	s := &Server{opts: o, log: newLogAdapter(o.Logger), dir: o.Dir}
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
-	setElections()
+	setElectionTimeouts()
 	if err := s.launch(ctx); err != nil {
 		if s.nats.Load() != nil {
 			s.Close()
 		}
 		return nil, fmt.Errorf("starting the replicated log: %w", err)
 	}
-	s.watched.Go(func() { s.watch(watching) })
+	s.watching.Go(func() { s.watch(watching) })
 	return s, nil
 }
 
@@ -118,7 +118,7 @@ func (s *Server) launch(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("configuring the server in %s: %w", s.dir, err)
 	}
-	log := newBridge(s.opts.Logger)
+	log := newLogAdapter(s.opts.Logger)
 	ns.SetLoggerV2(log, false, false, false)
 	s.started = make(chan struct{})
 	s.nats.Store(ns)
@@ -131,7 +131,7 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) start(ctx context.Context, ns *server.Server, log *bridge) error {
+func (s *Server) start(ctx context.Context, ns *server.Server, log *logAdapter) error {
 	started, routes := s.started, s.opts.Listen != ""
 	go func() {
 		defer close(started)
@@ -215,7 +215,7 @@ func (o Options) cluster(so *server.Options) error {
 	if o.ClusterName == "" || len(o.Routes) == 0 {
 		return errors.New("option Listen requires ClusterName and Routes")
 	}
-	tlsConfig, err := mutual(o.TLS)
+	tlsConfig, err := mutualTLS(o.TLS)
 	if err != nil {
 		return err
 	}
@@ -238,8 +238,8 @@ func (o Options) cluster(so *server.Options) error {
 	return nil
 }
 
-// mutual returns the configuration with mutual authentication enforced.
-func mutual(c *tls.Config) (*tls.Config, error) {
+// mutualTLS returns the configuration with mutual authentication enforced.
+func mutualTLS(c *tls.Config) (*tls.Config, error) {
 	switch {
 	case c == nil:
 		return nil, errors.New("routes need TLS: a certificate and the ensemble's certificate authority")
@@ -270,29 +270,29 @@ func (s *Server) Close() {
 		c.Close()
 	}
 	s.cancel()
-	s.watched.Wait()
+	s.watching.Wait()
 	<-s.started
 	s.handOver()
 	alone := s.RouteAddr() == nil
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.end()
+		s.shutdown()
 	}()
 	if alone {
 		<-ended
 		return
 	}
-	s.awaitStored(ended)
+	s.awaitShutdown(ended)
 }
 
-// strandedPatience is how long Close waits for route handshakes in progress.
-const strandedPatience = 500 * time.Millisecond
+// handshakeTimeout is how long Close waits for route handshakes in progress.
+const handshakeTimeout = 500 * time.Millisecond
 
-// awaitStored returns when the server has stopped, or strandedPatience after it has closed
+// awaitShutdown returns when the server has stopped, or handshakeTimeout after it has closed
 // its streams. By then it accepts no routes; only handshakes with unresponsive servers can
 // remain, which take up to five seconds each.
-func (s *Server) awaitStored(ended <-chan struct{}) {
+func (s *Server) awaitShutdown(ended <-chan struct{}) {
 	tick := time.NewTicker(handOverInterval)
 	defer tick.Stop()
 	var stored time.Time
@@ -304,15 +304,15 @@ func (s *Server) awaitStored(ended <-chan struct{}) {
 			if stored.IsZero() && s.RouteAddr() == nil {
 				stored = now
 			}
-			if !stored.IsZero() && now.Sub(stored) > strandedPatience {
+			if !stored.IsZero() && now.Sub(stored) > handshakeTimeout {
 				return
 			}
 		}
 	}
 }
 
-// end stops the current server.
-func (s *Server) end() {
+// shutdown stops the current server.
+func (s *Server) shutdown() {
 	ns := s.nats.Load()
 	ns.Shutdown()
 	ns.WaitForShutdown()

@@ -33,7 +33,7 @@ func streamConfig(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: replicas}
 }
 
-func limit(t *testing.T, d time.Duration) context.Context {
+func withTimeout(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
@@ -43,9 +43,9 @@ func limit(t *testing.T, d time.Duration) context.Context {
 func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		c := natstest.New(t, servers)
-		ctx := limit(t, 2*time.Minute)
+		ctx := withTimeout(t, 2*time.Minute)
 		js := open(t, c, 0)
-		c.Place(ctx, js, streamConfig(servers))
+		c.CreateStream(ctx, js, streamConfig(servers))
 		if _, err := js.Publish(ctx, "s", make([]byte, natsserver.MinMaxPayload)); err != nil {
 			t.Fatal(err)
 		}
@@ -85,9 +85,9 @@ func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 // them when it returns.
 func TestStepDown(t *testing.T) {
 	c := natstest.New(t, 3)
-	ctx := limit(t, time.Minute)
+	ctx := withTimeout(t, time.Minute)
 	js := open(t, c, 0)
-	c.Place(ctx, js, streamConfig(3))
+	c.CreateStream(ctx, js, streamConfig(3))
 	if !c.Lead(ctx, js.Conn(), "S", 1) {
 		t.Fatal("server 1 did not become the leader")
 	}
@@ -151,7 +151,7 @@ func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 
 // A client without a certificate of the ensemble's authority gets nothing from the route
 // listener.
-func TestRoutesNeedACertificateOfTheGroup(t *testing.T) {
+func TestRoutesNeedACertificateOfTheEnsemble(t *testing.T) {
 	c := natstest.New(t, 3)
 	addr := c.Server(0).RouteAddr().String()
 	conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // plays an attacker

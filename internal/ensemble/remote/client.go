@@ -21,8 +21,8 @@ type Client struct {
 }
 
 // Shard is a shard of a cluster on the member that is believed to own it. It implements
-// the methods of an engine except those that only the owner can execute (AppendRun and
-// journals); AppendRun returns engine.ErrNotOwner.
+// the methods of an engine except those that only the owner can execute (AppendBatch and
+// journals); AppendBatch returns engine.ErrNotOwner.
 type Shard struct {
 	client  *Client
 	cluster string
@@ -36,17 +36,17 @@ func (c *Client) Shard(cluster string, number int, owner engine.Owner) *Shard {
 }
 
 // call sends a request and waits for the response.
-func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
+func (s *Shard) call(ctx context.Context, r request) (*reply, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r.Cluster, r.Shard, r.Epoch, r.Frees = s.cluster, s.number, s.owner.Epoch, engine.Frees(ctx)
+	r.Cluster, r.Shard, r.Epoch, r.Frees = s.cluster, s.number, s.owner.Epoch, engine.AllowedWhenDiskFull(ctx)
 	if deadline, ok := ctx.Deadline(); ok {
 		r.Timeout = time.Until(deadline)
 	}
 	via, url, err := s.client.Member(s.owner.Member)
 	if err != nil {
-		return nil, notReached(err)
+		return nil, notSentError(err)
 	}
 	frame, err := encode(&r)
 	if err != nil {
@@ -59,24 +59,24 @@ func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
 	go func() { _, _ = out.Write(frame) }() // returns at the latest when in is closed
 	req, err := http.NewRequestWithContext(calling, http.MethodPost, url+Path, in)
 	if err != nil {
-		return nil, notReached(err)
+		return nil, notSentError(err)
 	}
 	response, err := via.Do(req)
 	if err != nil {
-		return nil, broken(ctx, err)
+		return nil, brokenError(ctx, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound: // the member is starting
-		return nil, notReached(fmt.Errorf("member %q returned %s", s.owner.Member, response.Status))
+		return nil, notSentError(fmt.Errorf("member %q returned %s", s.owner.Member, response.Status))
 	default:
 		return nil, errs.Newf(errs.Unavailable, "%w: member %q returned %s", ErrUnreachable, s.owner.Member,
 			response.Status)
 	}
-	a := &answer{}
+	a := &reply{}
 	if err := readFrame(response.Body, a); err != nil {
-		return nil, broken(ctx, err)
+		return nil, brokenError(ctx, err)
 	}
 	if a.Failure != nil {
 		return nil, a.Failure.err()
@@ -86,7 +86,7 @@ func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
 			return nil, err // the owner releases unconfirmed messages
 		}
 		if _, err := out.Write([]byte{1}); err != nil {
-			return nil, broken(ctx, err)
+			return nil, brokenError(ctx, err)
 		}
 		_ = out.Close()
 		// The confirmation has arrived when the owner ends the response. If it is lost, the
@@ -98,14 +98,14 @@ func (s *Shard) call(ctx context.Context, r request) (*answer, error) {
 	return a, nil
 }
 
-// broken returns the error of a call without a response.
-func broken(ctx context.Context, err error) error {
+// brokenError returns the error of a call without a response.
+func brokenError(ctx context.Context, err error) error {
 	var dial *net.OpError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return notReached(err)
+		return notSentError(err)
 	}
 	return &remoteError{text: ErrUnreachable.Error(), causes: []error{ErrUnreachable, err}}
 }

@@ -27,8 +27,8 @@ var sentinels = map[string]error{
 	"Canceled": context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
 }
 
-// failure is the wire format of an error.
-type failure struct {
+// wireError is the wire format of an error.
+type wireError struct {
 	Text    string
 	Kind    errs.Kind
 	Names   []string          // of the sentinels that the error wraps
@@ -37,8 +37,8 @@ type failure struct {
 	Owner   engine.Owner      // that the refusing member knows
 }
 
-func newFailure(err error) *failure {
-	f := &failure{Text: err.Error(), Kind: errs.KindOf(err)}
+func newWireError(err error) *wireError {
+	f := &wireError{Text: err.Error(), Kind: errs.KindOf(err)}
 	for name, sentinel := range sentinels {
 		if errors.Is(err, sentinel) {
 			f.Names = append(f.Names, name)
@@ -52,7 +52,7 @@ func newFailure(err error) *failure {
 }
 
 // err returns the error for the caller.
-func (f *failure) err() error {
+func (f *wireError) err() error {
 	e := &remoteError{text: f.Text, refused: f.Refused, owner: f.Owner, causes: []error{errs.New(f.Kind, f.Text)}}
 	if f.Kind == errs.Internal {
 		e.causes = nil
@@ -92,8 +92,8 @@ func Refused(err error) (engine.Owner, bool) {
 	return engine.Owner{}, false
 }
 
-// notReached returns the error of a call that was never sent. Its text contains no address
+// notSentError returns the error of a call that was never sent. Its text contains no address
 // of a member, because clients see it.
-func notReached(err error) error {
+func notSentError(err error) error {
 	return &remoteError{text: engine.ErrNoOwner.Error(), refused: true, causes: []error{engine.ErrNoOwner, err}}
 }

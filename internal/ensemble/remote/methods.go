@@ -116,22 +116,22 @@ func (s *Shard) Settle(ctx context.Context, id engine.TopicID, name string, sett
 	return s.do(ctx, request{Method: settle, Topic: id, Name: name, Settlements: settlements})
 }
 
-// AppendRun returns ErrNotOwner: only the owner can append a batch, because the side entries
+// AppendBatch returns ErrNotOwner: only the owner can append a batch, because the side entries
 // of the batch depend on its position.
-func (*Shard) AppendRun(context.Context, engine.TopicID, int32, engine.Run,
-	func(uint64) []engine.Side,
-) (engine.Ticket, error) {
+func (*Shard) AppendBatch(context.Context, engine.TopicID, int32, engine.MessageBatch,
+	func(uint64) []engine.Attribute,
+) (engine.PendingAppend, error) {
 	return nil, engine.ErrNotOwner
 }
 
-// ReadRuns implements engine.Runs.
-func (s *Shard) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64,
-	visit func(*engine.Stored) (bool, error),
+// ReadBatches implements engine.Batches.
+func (s *Shard) ReadBatches(ctx context.Context, id engine.TopicID, partition int32, from uint64,
+	visit func(*engine.StoredValue) (bool, error),
 ) (engine.Extent, error) {
 	var extent engine.Extent
 	for first := true; ; first = false {
 		a, err := s.call(ctx,
-			request{Method: readRuns, Topic: id, Partition: partition, Entry: from, Limit: limitOf(visit)})
+			request{Method: readBatches, Topic: id, Partition: partition, Entry: from, Limit: pageLimit(visit)})
 		if err != nil {
 			return extent, err
 		}
@@ -151,16 +151,16 @@ func (s *Shard) ReadRuns(ctx context.Context, id engine.TopicID, partition int32
 	}
 }
 
-// limitOf returns 0 when the caller needs only the extent.
-func limitOf(visit func(*engine.Stored) (bool, error)) int {
+// pageLimit returns 0 when the caller needs only the extent.
+func pageLimit(visit func(*engine.StoredValue) (bool, error)) int {
 	if visit == nil {
 		return 0
 	}
 	return pageItems
 }
 
-// Grown implements engine.Runs.
-func (s *Shard) Grown(ctx context.Context, marks []engine.Mark) error {
+// WaitEntries implements engine.Batches.
+func (s *Shard) WaitEntries(ctx context.Context, marks []engine.PartitionPosition) error {
 	for {
 		a, err := s.call(ctx, request{Method: grown, Marks: marks})
 		if err != nil || !a.More {
@@ -169,27 +169,29 @@ func (s *Shard) Grown(ctx context.Context, marks []engine.Mark) error {
 	}
 }
 
-// Find implements engine.Runs.
-func (s *Shard) Find(ctx context.Context, id engine.TopicID, partition int32, millis int64) (engine.Found, error) {
+// FindByTime implements engine.Batches.
+func (s *Shard) FindByTime(ctx context.Context, id engine.TopicID, partition int32,
+	millis int64,
+) (engine.FindResult, error) {
 	a, err := s.call(ctx, request{Method: find, Topic: id, Partition: partition, Millis: millis})
 	if err != nil {
-		return engine.Found{}, err
+		return engine.FindResult{}, err
 	}
 	return a.Found, nil
 }
 
-// FindNewest implements engine.Runs.
-func (s *Shard) FindNewest(ctx context.Context, id engine.TopicID, partition int32) (engine.Found, error) {
+// FindNewest implements engine.Batches.
+func (s *Shard) FindNewest(ctx context.Context, id engine.TopicID, partition int32) (engine.FindResult, error) {
 	a, err := s.call(ctx, request{Method: findNewest, Topic: id, Partition: partition})
 	if err != nil {
-		return engine.Found{}, err
+		return engine.FindResult{}, err
 	}
 	return a.Found, nil
 }
 
-// Sides implements engine.Runs.
-func (s *Shard) Sides(ctx context.Context, id engine.TopicID, partition int32, prefix []byte,
-	visit func(engine.Side) error,
+// Attributes implements engine.Batches.
+func (s *Shard) Attributes(ctx context.Context, id engine.TopicID, partition int32, prefix []byte,
+	visit func(engine.Attribute) error,
 ) error {
 	a, err := s.call(ctx, request{Method: sides, Topic: id, Partition: partition, Key: prefix})
 	if err != nil {
@@ -203,7 +205,7 @@ func (s *Shard) Sides(ctx context.Context, id engine.TopicID, partition int32, p
 	return nil
 }
 
-// Trim implements engine.Runs.
+// Trim implements engine.Batches.
 func (s *Shard) Trim(ctx context.Context, id engine.TopicID, partition int32, before uint64) (uint64, error) {
 	a, err := s.call(ctx, request{Method: trim, Topic: id, Partition: partition, Entry: before})
 	if err != nil {

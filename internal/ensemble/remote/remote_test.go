@@ -85,7 +85,7 @@ func TestErrorsKeepTheirIdentity(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotOwnAShardSaysWhoDoes(t *testing.T) {
+func TestARefusalNamesTheOwner(t *testing.T) {
 	t.Parallel()
 	m := &member{owner: engine.Owner{Member: "b", Epoch: 4}}
 	_, client := serve(t, m)
@@ -100,7 +100,7 @@ func TestWhoDoesNotOwnAShardSaysWhoDoes(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsNotThereWasNotCalled(t *testing.T) {
+func TestAMemberThatIsDownWasNotCalled(t *testing.T) {
 	t.Parallel()
 	server, client := serve(t, &member{})
 	server.Close()
@@ -110,7 +110,7 @@ func TestAMemberThatIsNotThereWasNotCalled(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatBreaksLeavesTheOutcomeOpen(t *testing.T) {
+func TestABrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(
 		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
@@ -128,7 +128,7 @@ func TestAConnectionThatBreaksLeavesTheOutcomeOpen(t *testing.T) {
 	}
 }
 
-func TestDeadlinesTravel(t *testing.T) {
+func TestDeadlinesArePropagated(t *testing.T) {
 	t.Parallel()
 	m := &member{owner: engine.Owner{Member: "a"}}
 	_, client := serve(t, m)
@@ -139,7 +139,7 @@ func TestDeadlinesTravel(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeOrNoRequestIsRefused(t *testing.T) {
+func TestOversizedAndMalformedRequestsAreRejected(t *testing.T) {
 	t.Parallel()
 	m := &member{owner: engine.Owner{Member: "a"}}
 	server, client := serve(t, m)

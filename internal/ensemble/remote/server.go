@@ -30,26 +30,26 @@ func NewServer(shards Shards, log *slog.Logger) *Server { return &Server{shards:
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var asked request
-	if err := readFrame(r.Body, &asked); err != nil {
+	var req request
+	if err := readFrame(r.Body, &req); err != nil {
 		http.Error(w, "decoding the request of another member: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	ctx := r.Context()
-	if asked.Timeout != 0 {
+	if req.Timeout != 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, asked.Timeout)
+		ctx, cancel = context.WithTimeout(ctx, req.Timeout)
 		defer cancel()
 	}
-	if asked.Frees {
-		ctx = engine.Freeing(ctx)
+	if req.Frees {
+		ctx = engine.AllowWhenDiskFull(ctx)
 	}
-	given := s.answer(ctx, &asked)
-	frame, err := encode(given)
+	result := s.handle(ctx, &req)
+	frame, err := encode(result)
 	if err != nil {
-		s.giveBack(ctx, &asked, given.Deliveries)
-		given = &answer{Failure: newFailure(err)}
-		if frame, err = encode(given); err != nil {
+		s.releaseLeases(ctx, &req, result.Deliveries)
+		result = &reply{Failure: newWireError(err)}
+		if frame, err = encode(result); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -58,35 +58,35 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = http.NewResponseController(w).Flush()
 	}
-	if len(given.Deliveries) == 0 {
+	if len(result.Deliveries) == 0 {
 		return
 	}
 	if err == nil {
-		err = confirmed(w, r)
+		err = awaitConfirmation(w, r)
 	}
 	if err != nil {
-		s.giveBack(ctx, &asked, given.Deliveries)
+		s.releaseLeases(ctx, &req, result.Deliveries)
 	}
 }
 
-// confirmed waits until the caller confirms that it has the messages.
-func confirmed(w http.ResponseWriter, r *http.Request) error {
+// awaitConfirmation waits until the caller confirms that it has the messages.
+func awaitConfirmation(w http.ResponseWriter, r *http.Request) error {
 	// Not every ResponseWriter supports deadlines; then the wait ends when the caller disconnects.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(confirm))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(confirmTimeout))
 	if n, err := r.Body.Read(make([]byte, 1)); n == 0 {
 		return fmt.Errorf("waiting for the caller's confirmation: %w", err)
 	}
 	return nil
 }
 
-// giveBack releases the leases of messages that did not arrive.
-func (s *Server) giveBack(ctx context.Context, asked *request, deliveries []engine.Delivery) {
+// releaseLeases releases the leases of messages that did not arrive.
+func (s *Server) releaseLeases(ctx context.Context, req *request, deliveries []engine.Delivery) {
 	if len(deliveries) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirm)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTimeout)
 	defer cancel()
-	owned, _, err := s.shards.Owned(asked.Cluster, asked.Shard)
+	owned, _, err := s.shards.Owned(req.Cluster, req.Shard)
 	if err != nil {
 		return // the leases ended with the ownership
 	}
@@ -95,32 +95,32 @@ func (s *Server) giveBack(ctx context.Context, asked *request, deliveries []engi
 		d := &deliveries[i]
 		list[i] = engine.Settlement{ID: d.ID, Action: engine.Release, Delivery: d.Redeliveries + 1}
 	}
-	if err := owned.Settle(ctx, asked.Topic, asked.Name, list); err != nil {
+	if err := owned.Settle(ctx, req.Topic, req.Name, list); err != nil {
 		s.log.WarnContext(ctx, "releasing messages that did not reach another member failed; they are delivered "+
 			"again when their leases expire",
-			slog.Uint64("topic", uint64(asked.Topic)), slog.Any("error", err))
+			slog.Uint64("topic", uint64(req.Topic)), slog.Any("error", err))
 	}
 }
 
-// answer executes a request.
-func (s *Server) answer(ctx context.Context, r *request) *answer {
+// handle executes a request.
+func (s *Server) handle(ctx context.Context, r *request) *reply {
 	owned, owner, err := s.shards.Owned(r.Cluster, r.Shard)
 	if err == nil && r.Epoch > owner.Epoch {
 		err = engine.ErrNotOwner // the caller knows a newer owner
 	}
 	if err != nil {
-		f := newFailure(err)
+		f := newWireError(err)
 		f.Refused, f.Owner = true, owner
-		return &answer{Failure: f}
+		return &reply{Failure: f}
 	}
-	a := &answer{}
-	if err := a.fill(ctx, owned, r); err != nil {
-		return &answer{Failure: newFailure(err)}
+	a := &reply{}
+	if err := a.execute(ctx, owned, r); err != nil {
+		return &reply{Failure: newWireError(err)}
 	}
 	return a
 }
 
-func (a *answer) fill(ctx context.Context, e engine.Engine, r *request) (err error) {
+func (a *reply) execute(ctx context.Context, e engine.Engine, r *request) (err error) {
 	switch r.Method {
 	case createTopic:
 		return e.CreateTopic(ctx, r.Topic, r.TopicConfig)
@@ -151,29 +151,29 @@ func (a *answer) fill(ctx context.Context, e engine.Engine, r *request) (err err
 	case settle:
 		return e.Settle(ctx, r.Topic, r.Name, r.Settlements)
 	default:
-		return a.fillRuns(ctx, e, r)
+		return a.executeBatches(ctx, e, r)
 	}
 	return err
 }
 
-func (a *answer) fillRuns(ctx context.Context, e engine.Engine, r *request) (err error) {
+func (a *reply) executeBatches(ctx context.Context, e engine.Engine, r *request) (err error) {
 	switch r.Method {
-	case readRuns:
-		return a.fillPage(ctx, e, r)
+	case readBatches:
+		return a.readPage(ctx, e, r)
 	case grown:
 		waiting, cancel := context.WithTimeout(ctx, maxWait)
 		defer cancel()
-		err = e.Grown(waiting, r.Marks)
+		err = e.WaitEntries(waiting, r.Marks)
 		if err != nil && ctx.Err() == nil && waiting.Err() != nil {
 			a.More, err = true, nil // the caller repeats the request
 		}
 	case find:
-		a.Found, err = e.Find(ctx, r.Topic, r.Partition, r.Millis)
+		a.Found, err = e.FindByTime(ctx, r.Topic, r.Partition, r.Millis)
 	case findNewest:
 		a.Found, err = e.FindNewest(ctx, r.Topic, r.Partition)
 	case sides:
-		err = e.Sides(ctx, r.Topic, r.Partition, r.Key, func(s engine.Side) error {
-			a.Sides = append(a.Sides, engine.Side{Key: slices.Clone(s.Key), Value: slices.Clone(s.Value)})
+		err = e.Attributes(ctx, r.Topic, r.Partition, r.Key, func(s engine.Attribute) error {
+			a.Sides = append(a.Sides, engine.Attribute{Key: slices.Clone(s.Key), Value: slices.Clone(s.Value)})
 			return nil
 		})
 	case trim:
@@ -186,19 +186,19 @@ func (a *answer) fillRuns(ctx context.Context, e engine.Engine, r *request) (err
 	return err
 }
 
-// fillPage reads batches up to the size limit of a response.
-func (a *answer) fillPage(ctx context.Context, e engine.Engine, r *request) (err error) {
+// readPage reads batches up to the size limit of a response.
+func (a *reply) readPage(ctx context.Context, e engine.Engine, r *request) (err error) {
 	if r.Limit == 0 {
-		a.Extent, err = e.ReadRuns(ctx, r.Topic, r.Partition, r.Entry, nil)
+		a.Extent, err = e.ReadBatches(ctx, r.Topic, r.Partition, r.Entry, nil)
 		return err
 	}
 	size := 0
-	a.Extent, err = e.ReadRuns(ctx, r.Topic, r.Partition, r.Entry, func(s *engine.Stored) (bool, error) {
-		kept := *s
-		kept.Run.Body = slices.Clone(s.Run.Body)
-		a.Stored = append(a.Stored, kept)
-		size += len(kept.Run.Body) + len(kept.Record.Payload)
-		a.More = size >= pageRuns || len(a.Stored) >= min(r.Limit, pageItems)
+	a.Extent, err = e.ReadBatches(ctx, r.Topic, r.Partition, r.Entry, func(s *engine.StoredValue) (bool, error) {
+		copied := *s
+		copied.Run.Body = slices.Clone(s.Run.Body)
+		a.Stored = append(a.Stored, copied)
+		size += len(copied.Run.Body) + len(copied.Record.Payload)
+		a.More = size >= pageBytes || len(a.Stored) >= min(r.Limit, pageItems)
 		return !a.More, nil
 	})
 	return err

@@ -18,11 +18,11 @@ const Path = "/engine/v1"
 // Limits. The largest request is an Append of a whole batch, the largest response a Receive
 // of one; callers keep both far below the limit.
 const (
-	maxFrame  = 64 << 20
-	maxWait   = 20 * time.Second // how long one request may wait for messages; callers repeat it
-	pageRuns  = 4 << 20          // bytes of batches in one response
-	pageItems = 10_000           // elements in one response
-	confirm   = 10 * time.Second // for the caller to confirm that messages arrived
+	maxFrameBytes  = 64 << 20
+	maxWait        = 20 * time.Second // how long one request may wait for messages; callers repeat it
+	pageBytes      = 4 << 20          // bytes of batches in one response
+	pageItems      = 10_000           // elements in one response
+	confirmTimeout = 10 * time.Second // for the caller to confirm that messages arrived
 )
 
 // method selects the call of a request.
@@ -42,7 +42,7 @@ const (
 	resetSubscription
 	receive
 	settle
-	readRuns
+	readBatches
 	grown
 	find
 	findNewest
@@ -58,7 +58,7 @@ type request struct {
 	Epoch   uint64
 	Method  method
 	Timeout time.Duration // of the caller; 0 for none
-	Frees   bool          // engine.Frees of the caller's context
+	Frees   bool          // engine.AllowedWhenDiskFull of the caller's context
 
 	Topic        engine.TopicID
 	Partition    int32
@@ -74,29 +74,30 @@ type request struct {
 	Settlements  []engine.Settlement
 	Read         engine.ReadRequest
 	Receive      engine.ReceiveRequest
-	Marks        []engine.Mark
-	Run          engine.Run
+	Marks        []engine.PartitionPosition
+	Run          engine.MessageBatch
 }
 
-// answer is the result of any call.
-type answer struct {
-	Failure *failure
+// reply is the result of any call.
+type reply struct {
+	Failure *wireError
 
 	Stats      engine.TopicStats
 	IDs        []engine.TopicID
 	Appended   []engine.Appended
 	Records    []engine.Record
 	Deliveries []engine.Delivery
-	Found      engine.Found
+	Found      engine.FindResult
 	Entry      uint64
 	Totals     engine.Totals
-	Stored     []engine.Stored
+	Stored     []engine.StoredValue
 	Extent     engine.Extent
-	Sides      []engine.Side
+	Sides      []engine.Attribute
 	More       bool // there is another page
 }
 
-var errFrame = errs.Newf(errs.TooLarge, "%w: call to another member exceeds %d bytes", engine.ErrTooLarge, maxFrame)
+var errFrameTooLarge = errs.Newf(errs.TooLarge, "%w: call to another member exceeds %d bytes", engine.ErrTooLarge,
+	maxFrameBytes)
 
 // encode returns the gob encoding of a value, prefixed with its length.
 func encode(value any) ([]byte, error) {
@@ -105,8 +106,8 @@ func encode(value any) ([]byte, error) {
 	if err := gob.NewEncoder(&b).Encode(value); err != nil {
 		return nil, fmt.Errorf("encoding a call to another member: %w", err)
 	}
-	if b.Len()-4 > maxFrame {
-		return nil, errFrame
+	if b.Len()-4 > maxFrameBytes {
+		return nil, errFrameTooLarge
 	}
 	binary.BigEndian.PutUint32(b.Bytes(), uint32(b.Len()-4)) //nolint:gosec // bounded above
 	return b.Bytes(), nil
@@ -119,8 +120,8 @@ func readFrame(r io.Reader, value any) error {
 		return err
 	}
 	n := binary.BigEndian.Uint32(head[:])
-	if n > maxFrame {
-		return errFrame
+	if n > maxFrameBytes {
+		return errFrameTooLarge
 	}
 	// Memory grows with the bytes that arrive, not with the announced length.
 	var b bytes.Buffer

@@ -14,11 +14,11 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// accept carries out this member's part of an accepted loss, if there is one. It is called
+// applyAccepted carries out this member's part of an accepted loss, if there is one. It is called
 // when the copy does not match the log. Every step is idempotent, and the copy does not
 // match the log until all steps are done. It reports whether it did anything.
-func (s *Shard) accept(ctx context.Context) (done bool, err error) {
-	call, cancel := context.WithTimeout(ctx, callPatience)
+func (s *Shard) applyAccepted(ctx context.Context) (done bool, err error) {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	found, err := s.o.Etcd.Get(call, s.keys.accepted)
 	if err != nil || len(found.Kvs) == 0 {
@@ -28,16 +28,16 @@ func (s *Shard) accept(ctx context.Context) (done bool, err error) {
 	if err := json.Unmarshal(found.Kvs[0].Value, &v); err != nil {
 		return false, fmt.Errorf("decoding the accepted loss: %w", err)
 	}
-	at, err := s.mark()
+	at, err := s.storePosition()
 	if err != nil {
 		return false, err
 	}
 	mine := hex.EncodeToString(at.encode())
-	id, err := parseIdentity(v.Log)
+	id, err := parseLogID(v.Log)
 	if err != nil {
 		return false, err
 	}
-	if v.From == s.o.Member && (mine == v.Mark || at.log == id) {
+	if v.From == s.o.Member && (mine == v.ExactPosition || at.log == id) {
 		return true, s.beginLog(ctx, id, at)
 	}
 	known, err := s.o.Etcd.Get(call, s.keys.log)
@@ -48,31 +48,31 @@ func (s *Shard) accept(ctx context.Context) (done bool, err error) {
 		return false, nil // the new log does not exist yet
 	}
 	switch {
-	case v.Mark != "" && mine == v.Mark:
-		return true, s.remark(id, at)
-	case v.Discard[s.o.Member] == mine, v.has(at):
-		return true, s.discard()
+	case v.ExactPosition != "" && mine == v.ExactPosition:
+		return true, s.rebindStore(id, at)
+	case v.Discard[s.o.Member] == mine, v.includes(at):
+		return true, s.discardCopy()
 	}
 	return false, nil
 }
 
-// has reports whether the copy that the shard continues from includes everything in a store
+// includes reports whether the copy that the shard continues from includes everything in a store
 // whose member was absent when the loss was accepted.
-func (v *acceptedValue) has(at mark) bool {
-	text, err := hex.DecodeString(v.Mark)
-	if err != nil || v.Mark == "" || at.log.String() != v.Replaces {
+func (v *acceptedValue) includes(at logPosition) bool {
+	text, err := hex.DecodeString(v.ExactPosition)
+	if err != nil || v.ExactPosition == "" || at.log.String() != v.Replaces {
 		return false
 	}
-	kept, err := decodeMark(text)
-	return err == nil && (at.epoch < kept.epoch || at.epoch == kept.epoch && at.position <= kept.position)
+	kept, err := decodeLogPosition(text)
+	return err == nil && (at.epoch < kept.epoch || at.epoch == kept.epoch && at.seq <= kept.seq)
 }
 
 // beginLog creates a new log that continues this member's copy.
-func (s *Shard) beginLog(ctx context.Context, id identity, at mark) error {
+func (s *Shard) beginLog(ctx context.Context, id logID, at logPosition) error {
 	s.mu.Lock()
-	holdersRev := s.view.placesRev
+	holdersRev := s.view.holdersRev
 	s.mu.Unlock()
-	c, err := s.take(ctx, holdersRev) // a member that has become the owner meanwhile keeps its log
+	c, err := s.acquire(ctx, holdersRev) // a member that has become the owner meanwhile keeps its log
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *Shard) beginLog(ctx context.Context, id identity, at mark) error {
 	if err := s.flushStore(); err != nil { // the old log is needed until the store is durable
 		return err
 	}
-	call, cancel := context.WithTimeout(ctx, 2*callPatience)
+	call, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	st := &stream{js: s.o.JetStream, name: streamName(&s.o), subject: streamSubject(&s.o)}
 	old, err := s.o.JetStream.Stream(call, st.name)
@@ -95,22 +95,22 @@ func (s *Shard) beginLog(ctx context.Context, id identity, at mark) error {
 			return fmt.Errorf("removing the old log: %w", err)
 		}
 	}
-	if _, err := st.createFrom(call, &s.o, id, at.position+1); err != nil {
+	if _, err := st.createFrom(call, &s.o, id, at.seq+1); err != nil {
 		return fmt.Errorf("creating a new log: %w", err)
 	}
-	if err := s.remark(id, at); err != nil {
+	if err := s.rebindStore(id, at); err != nil {
 		return err
 	}
 	if _, err := s.o.Etcd.Put(call, s.keys.log, id.String()); err != nil {
 		return fmt.Errorf("storing the identity of the new log: %w", err)
 	}
-	s.log.Warn("shard continues from this member's copy with a new log", slog.Uint64("message", at.position),
+	s.log.Warn("shard continues from this member's copy with a new log", slog.Uint64("message", at.seq),
 		slog.Uint64("epoch", at.epoch))
 	return nil
 }
 
-// remark makes the store a copy of another log, at the same position.
-func (s *Shard) remark(id identity, at mark) error {
+// rebindStore makes the store a copy of another log, at the same position.
+func (s *Shard) rebindStore(id logID, at logPosition) error {
 	at.log = id
 	s.storeMu.RLock()
 	defer s.storeMu.RUnlock()
@@ -127,8 +127,8 @@ func (s *Shard) flushStore() error {
 	return s.store.Flush()
 }
 
-// discard replaces the copy with an empty one.
-func (s *Shard) discard() error {
+// discardCopy replaces the copy with an empty one.
+func (s *Shard) discardCopy() error {
 	s.storeMu.Lock()
 	defer s.storeMu.Unlock()
 	err := s.store.Close()

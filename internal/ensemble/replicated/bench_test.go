@@ -47,20 +47,20 @@ func BenchmarkAppend(b *testing.B) {
 	})
 	for _, members := range []int{1, 3} {
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
-			g := newGroup(b, members)
+			g := newTestEnsemble(b, members)
 			tm := g.team()
 			var all []*member
 			for i := range members {
 				m := tm.start(b, fmt.Sprint("m", i), i, nil, onDisk)
 				if i == 0 {
-					m.owns(b)
+					m.awaitOwner(b)
 				}
 				all = append(all, m)
 			}
-			benchAppends(b, all[0].owns(b))
+			benchAppends(b, all[0].awaitOwner(b))
 			end := all[0].Status().Applied
 			for _, m := range all[1:] {
-				m.follows(b, end)
+				m.awaitApplied(b, end)
 			}
 			for _, m := range all {
 				m.stop(b)
@@ -71,7 +71,7 @@ func BenchmarkAppend(b *testing.B) {
 
 func benchAppends(b *testing.B, e engine.Engine) {
 	ctx := context.Background()
-	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
+	if err := e.CreateTopic(ctx, 1, retainAll); err != nil {
 		b.Fatal(err)
 	}
 	payload := events(1024)
@@ -104,13 +104,13 @@ func benchAppends(b *testing.B, e engine.Engine) {
 // request. It is the lower bound for the commit batches of BenchmarkAppend, by batch size
 // and by the number of batches in flight.
 func BenchmarkLogAlone(b *testing.B) {
-	g := newGroup(b, 3)
+	g := newTestEnsemble(b, 3)
 	js, err := jetstream.New(g.nats.Connect(0), jetstream.WithPublishAsyncMaxPending(8))
 	if err != nil {
 		b.Fatal(err)
 	}
 	st := &stream{js: js, name: "S_bench_0", subject: "S.bench.0"}
-	if _, err := st.createFrom(b.Context(), &Options{JetStream: js, Replicas: 3}, identity{}, 1); err != nil {
+	if _, err := st.createFrom(b.Context(), &Options{JetStream: js, Replicas: 3}, logID{}, 1); err != nil {
 		b.Fatal(err)
 	}
 	for _, size := range []int{1, 64, 512} {
@@ -149,10 +149,10 @@ func BenchmarkLogAlone(b *testing.B) {
 // over HTTP, without the usual rate limit, and follows the log from there.
 func BenchmarkEmptyMember(b *testing.B) {
 	const batches, batch, size = 512, 16, 64 << 10 // 512 MiB
-	tm := newGroup(b, 1, natstest.Unsafe).team()
-	owner := tm.start(b, "a", 0, nil, onDisk, func(o *Options) { o.FlushEvery = time.Second })
-	e := owner.owns(b)
-	if err := e.CreateTopic(b.Context(), 1, keepAll); err != nil {
+	tm := newTestEnsemble(b, 1, natstest.Unsafe).team()
+	owner := tm.start(b, "a", 0, nil, onDisk, func(o *Options) { o.FlushInterval = time.Second })
+	e := owner.awaitOwner(b)
+	if err := e.CreateTopic(b.Context(), 1, retainAll); err != nil {
 		b.Fatal(err)
 	}
 	random := rand.NewChaCha8([32]byte{}) // incompressible
@@ -170,9 +170,9 @@ func BenchmarkEmptyMember(b *testing.B) {
 	eventually(b, "the log purged", func() bool { return owner.first(b)+1 >= end })
 	used, began := cpuTime(), time.Now()
 	for i := range b.N {
-		m := tm.start(b, fmt.Sprint("m", i), 0, nil, onDisk, owner.serves(b, http.DefaultTransport),
+		m := tm.start(b, fmt.Sprint("m", i), 0, nil, onDisk, owner.servesCheckpoints(b, http.DefaultTransport),
 			func(o *Options) { o.FetchBytes = 1 << 40 })
-		m.follows(b, end)
+		m.awaitApplied(b, end)
 		m.stop(b)
 	}
 	gigabytes := float64(b.N) * batches * batch * size / (1 << 30)

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// freshFor is how long a checkpoint is offered to other members after its creation.
-	freshFor = time.Minute
-	// unusedFor is how long a checkpoint is kept after it was last read.
-	unusedFor = 2 * time.Minute
+	// reuseTimeout is how long a checkpoint is offered to other members after its creation.
+	reuseTimeout = time.Minute
+	// unusedTimeout is how long a checkpoint is kept after it was last read.
+	unusedTimeout = 2 * time.Minute
 )
 
 // listing is the list of a checkpoint's files.
@@ -42,18 +42,18 @@ type fileInfo struct {
 // checkpoints are those that other members are fetching. They are next to the store and
 // consist of hard links to its tables.
 type checkpoints struct {
-	making sync.Mutex // held while a checkpoint is created
+	createMu sync.Mutex // held while a checkpoint is created
 
 	mu  sync.Mutex // protects all, and lastUsed and readers of its elements; a leaf lock
-	all map[string]*served
+	all map[string]*servedCheckpoint
 }
 
-type served struct {
+type servedCheckpoint struct {
 	listing
-	dir  string
-	made time.Time
-	used time.Time
-	open int // readers
+	dir       string
+	createdAt time.Time
+	lastUsed  time.Time
+	readers   int // readers
 }
 
 func (s *Shard) checkpointDir() string { return s.o.Dir + "-checkpoints" }
@@ -133,12 +133,12 @@ func (s *Shard) offer(ctx context.Context, fresh bool) (listing, error) {
 		}
 	}
 	c := &s.checkpoints
-	c.making.Lock()
-	defer c.making.Unlock()
+	c.createMu.Lock()
+	defer c.createMu.Unlock()
 	c.mu.Lock()
 	for _, v := range c.all {
-		if !fresh && time.Since(v.made) < freshFor {
-			v.used = time.Now()
+		if !fresh && time.Since(v.createdAt) < reuseTimeout {
+			v.lastUsed = time.Now()
 			c.mu.Unlock()
 			return v.listing, nil
 		}
@@ -146,7 +146,7 @@ func (s *Shard) offer(ctx context.Context, fresh bool) (listing, error) {
 	c.mu.Unlock()
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
-	v := &served{listing: listing{ID: hex.EncodeToString(random[:])}, made: time.Now()}
+	v := &servedCheckpoint{listing: listing{ID: hex.EncodeToString(random[:])}, createdAt: time.Now()}
 	v.dir = filepath.Join(s.checkpointDir(), v.ID)
 	if err := os.MkdirAll(s.checkpointDir(), 0o700); err != nil {
 		return listing{}, err
@@ -158,11 +158,11 @@ func (s *Shard) offer(ctx context.Context, fresh bool) (listing, error) {
 	if v.Files, err = listFiles(ctx, v.dir); err != nil {
 		return listing{}, errors.Join(err, os.RemoveAll(v.dir))
 	}
-	v.used = time.Now()
+	v.lastUsed = time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all == nil {
-		c.all = make(map[string]*served)
+		c.all = make(map[string]*servedCheckpoint)
 	}
 	c.all[v.ID] = v
 	return v.listing, nil
@@ -215,12 +215,12 @@ func (s *Shard) serveFile(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if known {
-		v.open++
+		v.readers++
 		defer func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			v.open--
-			v.used = time.Now()
+			v.readers--
+			v.lastUsed = time.Now()
 		}()
 	}
 	c.mu.Unlock()
@@ -243,7 +243,7 @@ func (c *checkpoints) sweep(after time.Duration) error {
 	c.mu.Lock()
 	var old []string
 	for id, v := range c.all {
-		if v.open == 0 && time.Since(v.used) >= after {
+		if v.readers == 0 && time.Since(v.lastUsed) >= after {
 			old = append(old, v.dir)
 			delete(c.all, id)
 		}

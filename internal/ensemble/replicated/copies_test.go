@@ -34,12 +34,12 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-func quickFlush(o *Options) { o.FlushEvery = 50 * time.Millisecond }
+func quickFlush(o *Options) { o.FlushInterval = 50 * time.Millisecond }
 
 // fill creates topic 1 and appends messages of 1 KiB.
 func fill(t testing.TB, e engine.Engine, n int) (texts []string) {
 	t.Helper()
-	if err := e.CreateTopic(context.Background(), 1, keepAll); err != nil && !errors.Is(err, engine.ErrTopicExists) {
+	if err := e.CreateTopic(context.Background(), 1, retainAll); err != nil && !errors.Is(err, engine.ErrTopicExists) {
 		t.Fatal(err)
 	}
 	for i := range n {
@@ -96,8 +96,8 @@ func (b *shortBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// serves makes the member's checkpoints available to another member over the transport wire.
-func (m *member) serves(t testing.TB, wire http.RoundTripper) func(*Options) {
+// servesCheckpoints makes the member's checkpoints available to another member over the transport wire.
+func (m *member) servesCheckpoints(t testing.TB, wire http.RoundTripper) func(*Options) {
 	t.Helper()
 	server := httptest.NewServer(Handler(func(cluster string, number int) *Shard {
 		if cluster == m.team.cluster && number == m.team.number {
@@ -115,17 +115,17 @@ func (m *member) serves(t testing.TB, wire http.RoundTripper) func(*Options) {
 // checkpoint over a connection that breaks repeatedly, and becomes the owner.
 func TestFaultEmptyMember(t *testing.T) {
 	t.Parallel()
-	tm := newGroup(t, 1, natstest.Unsafe).team()
+	tm := newTestEnsemble(t, 1, natstest.Unsafe).team()
 	a := tm.start(t, "a", 0, nil, quickFlush)
-	e := a.owns(t)
+	e := a.awaitOwner(t)
 	texts := fill(t, e, 300)
 	eventually(t, "the log purged", func() bool { return a.first(t) > 100 })
 	wire := &lossy{RoundTripper: http.DefaultTransport}
-	b := tm.start(t, "b", 0, nil, quickFlush, a.serves(t, wire))
-	b.follows(t, a.Status().Applied)
+	b := tm.start(t, "b", 0, nil, quickFlush, a.servesCheckpoints(t, wire))
+	b.awaitApplied(t, a.Status().Applied)
 	appendText(t, e, "last")
 	a.stop(t)
-	wantTexts(t, b.owns(t), append(texts, "last")...)
+	wantTexts(t, b.awaitOwner(t), append(texts, "last")...)
 	if got := wire.broken.Load(); got == 0 {
 		t.Errorf("got %d broken transfers, want some", got)
 	}
@@ -145,9 +145,9 @@ func TestFaultEmptyMember(t *testing.T) {
 // are fetched again.
 func TestFetchResumes(t *testing.T) {
 	t.Parallel()
-	tm := newGroup(t, 1, natstest.Unsafe).team()
+	tm := newTestEnsemble(t, 1, natstest.Unsafe).team()
 	a := tm.start(t, "a", 0, nil)
-	fill(t, a.owns(t), 500)
+	fill(t, a.awaitOwner(t), 500)
 	server := httptest.NewServer(Handler(func(string, int) *Shard { return a.Shard }))
 	defer server.Close()
 	base, dir := server.URL+"/"+tm.cluster+"/0/checkpoint", t.TempDir()
@@ -183,9 +183,9 @@ func TestFetchResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, err := store.Mark()
-	m, decodeErr := decodeMark(stored)
-	if err = errors.Join(err, decodeErr, store.Close()); err != nil || m.position == 0 {
+	stored, err := store.LogPosition()
+	m, decodeErr := decodeLogPosition(stored)
+	if err = errors.Join(err, decodeErr, store.Close()); err != nil || m.seq == 0 {
 		t.Errorf("fetched store: got position %+v, error %v; want one", m, err)
 	}
 	if _, err := fetch(t.Context(), http.DefaultTransport, server.URL+"/"+tm.cluster+"/1x/checkpoint", false, dir,
@@ -199,7 +199,7 @@ func TestFetchResumes(t *testing.T) {
 // reason.
 func TestLogLost(t *testing.T) {
 	t.Parallel()
-	g := newGroup(t, 1, natstest.Unsafe)
+	g := newTestEnsemble(t, 1, natstest.Unsafe)
 	for name, harm := range map[string]func(t *testing.T, m *member, disk *vfs.MemFS){
 		"the stream is gone": func(t *testing.T, m *member, _ *vfs.MemFS) {
 			if err := m.js.DeleteStream(t.Context(), streamName(&m.o)); err != nil {
@@ -216,13 +216,13 @@ func TestLogLost(t *testing.T) {
 			}
 		},
 		"the store is ahead": func(t *testing.T, m *member, disk *vfs.MemFS) {
-			changeMark(t, m, disk, func(at *mark) { at.position += 5 })
+			changePosition(t, m, disk, func(at *logPosition) { at.seq += 5 })
 		},
 		"the store has something else": func(t *testing.T, m *member, disk *vfs.MemFS) {
-			changeMark(t, m, disk, func(at *mark) { at.sum++ })
+			changePosition(t, m, disk, func(at *logPosition) { at.sum++ })
 		},
 		"the store is of another log": func(t *testing.T, m *member, disk *vfs.MemFS) {
-			changeMark(t, m, disk, func(at *mark) { at.log[0]++ })
+			changePosition(t, m, disk, func(at *logPosition) { at.log[0]++ })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestLogLost(t *testing.T) {
 			tm := g.team()
 			disk := vfs.NewCrashableMem()
 			a := tm.start(t, "a", 0, disk)
-			fill(t, a.owns(t), 3)
+			fill(t, a.awaitOwner(t), 3)
 			if err := a.HandOver(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -254,9 +254,9 @@ func TestLogLost(t *testing.T) {
 // A log that the servers do not know yet is not reported as lost.
 func TestALogThatComesLate(t *testing.T) {
 	t.Parallel()
-	tm := newGroup(t, 1, natstest.Unsafe).team()
+	tm := newTestEnsemble(t, 1, natstest.Unsafe).team()
 	a := tm.start(t, "a", 0, nil)
-	a.owns(t)
+	a.awaitOwner(t)
 	st, err := openStream(t.Context(), &a.o, a.keys.log)
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestALogThatComesLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := tm.start(t, "b", 0, nil)
-	<-time.After(lostPatience / 10)
+	<-time.After(logLostTimeout / 10)
 	if err := b.Status().Err; err != nil {
 		t.Errorf("while the log is missing: got error %v, want none", err)
 	}
@@ -275,12 +275,12 @@ func TestALogThatComesLate(t *testing.T) {
 	if _, err := st.createFrom(t.Context(), &b.o, st.id, 1); err != nil {
 		t.Fatal(err)
 	}
-	b.owns(t)
+	b.awaitOwner(t)
 	b.stop(t)
 	other.stop(t)
 }
 
-func changeMark(t *testing.T, m *member, disk *vfs.MemFS, change func(*mark)) {
+func changePosition(t *testing.T, m *member, disk *vfs.MemFS, change func(*logPosition)) {
 	t.Helper()
 	opts := pebble.Options{}
 	if disk != nil {
@@ -290,11 +290,11 @@ func changeMark(t *testing.T, m *member, disk *vfs.MemFS, change func(*mark)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, err := store.Mark()
+	stored, err := store.LogPosition()
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := decodeMark(stored)
+	at, err := decodeLogPosition(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,16 +309,17 @@ func changeMark(t *testing.T, m *member, disk *vfs.MemFS, change func(*mark)) {
 func TestFullLog(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	tm := newGroup(t, 1, natstest.Unsafe).team()
+	tm := newTestEnsemble(t, 1, natstest.Unsafe).team()
 	limits := func(o *Options) {
 		quickFlush(o)
 		o.LogBytes, o.GoneAfter = 200<<10, 4*time.Second
 	}
 	a := tm.start(t, "a", 0, nil, limits)
-	e := a.owns(t)
+	e := a.awaitOwner(t)
 	fill(t, e, 1)
-	b := tm.start(t, "b", 0, nil, limits, a.serves(t, http.DefaultTransport)) // the log may already be purged
-	b.follows(t, a.Status().Applied)
+	// the log may already be purged
+	b := tm.start(t, "b", 0, nil, limits, a.servesCheckpoints(t, http.DefaultTransport))
+	b.awaitApplied(t, a.Status().Applied)
 	if err := e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{}); err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +333,7 @@ func TestFullLog(t *testing.T) {
 	if !errors.Is(err, engine.ErrDiskFull) {
 		t.Fatalf("append at the size limit of the log: got error %v, want %v", err, engine.ErrDiskFull)
 	}
-	if got := a.Status(); !got.Full || got.Behind != "b" {
+	if got := a.Status(); !got.Full || got.SlowestMember != "b" {
 		t.Errorf("status: got %+v, want a log that is full because of b", got)
 	}
 	got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: 0})

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	fetchTries = 5   // for one file; each continues where the last one ended
-	maxFiles   = 1e6 // in a checkpoint
-	maxListing = 256 << 20
-	partSuffix = ".part"
+	maxFetchAttempts = 5   // for one file; each continues where the last one ended
+	maxFiles         = 1e6 // in a checkpoint
+	maxListing       = 256 << 20
+	partSuffix       = ".part"
 )
 
 // bootstrap replaces the store with a checkpoint of another member.
@@ -33,7 +33,7 @@ func (s *Shard) bootstrap(ctx context.Context, f *follower) error {
 		return fmt.Errorf("%w: %w", engine.ErrLogLost, errBehind)
 	}
 	// From now on the owner keeps the log for this copy, because it has flushed nothing.
-	if err := s.report(ctx, copyValue{}); err != nil {
+	if err := s.publishStatus(ctx, replicaStatus{}); err != nil {
 		return err
 	}
 	if err := s.fetchAny(ctx, s.fetchDir(), false); err != nil {
@@ -112,7 +112,7 @@ func (s *Shard) adopt(f *follower) error {
 		return err
 	}
 	s.mu.Lock()
-	s.flushed = f.at.position
+	s.flushed = f.at.seq
 	s.mu.Unlock()
 	return nil
 }
@@ -128,11 +128,11 @@ func fetch(ctx context.Context, via http.RoundTripper, base string, fresh bool, 
 	if err != nil {
 		return 0, err
 	}
-	if err := f.tidy(list); err != nil {
+	if err := f.removeStale(list); err != nil {
 		return 0, err
 	}
 	for _, file := range list.Files {
-		if err := f.file(ctx, list.ID, file); err != nil {
+		if err := f.fetchFile(ctx, list.ID, file); err != nil {
 			return f.fetched, fmt.Errorf("file %s of the checkpoint: %w", file.Name, err)
 		}
 	}
@@ -166,18 +166,18 @@ func (f *fetcher) get(ctx context.Context, url string, from int64) (*http.Respon
 	if resp.StatusCode != want {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 		_ = resp.Body.Close()
-		return nil, &refusedError{resp.StatusCode, strings.TrimSpace(string(text))}
+		return nil, &statusError{resp.StatusCode, strings.TrimSpace(string(text))}
 	}
 	return resp, nil
 }
 
-// refusedError is a response that a retry would not change.
-type refusedError struct {
+// statusError is a response that a retry would not change.
+type statusError struct {
 	status int
 	text   string
 }
 
-func (e *refusedError) Error() string { return fmt.Sprintf("member returned %d: %s", e.status, e.text) }
+func (e *statusError) Error() string { return fmt.Sprintf("member returned %d: %s", e.status, e.text) }
 
 func (f *fetcher) list(ctx context.Context, fresh bool) (listing, error) {
 	at := f.base
@@ -205,26 +205,26 @@ func (f *fetcher) list(ctx context.Context, fresh bool) (listing, error) {
 	return list, nil
 }
 
-// tidy removes files that do not belong to this checkpoint.
-func (f *fetcher) tidy(list listing) error {
+// removeStale removes files that do not belong to this checkpoint.
+func (f *fetcher) removeStale(list listing) error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return err
 	}
-	wanted := make(map[string]bool, len(list.Files))
+	listed := make(map[string]bool, len(list.Files))
 	for _, file := range list.Files {
-		wanted[file.Name] = true
+		listed[file.Name] = true
 	}
 	entries, err := os.ReadDir(f.dir)
 	for _, e := range entries {
-		if !wanted[strings.TrimSuffix(e.Name(), partSuffix)] {
+		if !listed[strings.TrimSuffix(e.Name(), partSuffix)] {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(f.dir, e.Name())))
 		}
 	}
 	return err
 }
 
-// file fetches a file unless it exists with the right checksum.
-func (f *fetcher) file(ctx context.Context, id string, file fileInfo) error {
+// fetchFile fetches a file unless it exists with the right checksum.
+func (f *fetcher) fetchFile(ctx context.Context, id string, file fileInfo) error {
 	path := filepath.Join(f.dir, file.Name)
 	if size, sum, err := sumFile(path); err == nil {
 		if size == file.Size && sum == file.Sum {
@@ -236,8 +236,8 @@ func (f *fetcher) file(ctx context.Context, id string, file fileInfo) error {
 	}
 	part := path + partSuffix
 	var err error
-	for try := range fetchTries {
-		if err = f.rest(ctx, f.base+"/"+id+"/"+url.PathEscape(file.Name), part, file.Size); err == nil {
+	for try := range maxFetchAttempts {
+		if err = f.fetchMissing(ctx, f.base+"/"+id+"/"+url.PathEscape(file.Name), part, file.Size); err == nil {
 			var sum string
 			if _, sum, err = sumFile(part); err == nil && sum == file.Sum {
 				return os.Rename(part, path)
@@ -245,7 +245,7 @@ func (f *fetcher) file(ctx context.Context, id string, file fileInfo) error {
 			// The part from an interrupted fetch belonged to another file.
 			err = errors.Join(errors.New("checksum differs from the list"), err, os.Remove(part))
 		}
-		var refused *refusedError
+		var refused *statusError
 		if ctx.Err() != nil || errors.As(err, &refused) {
 			return err
 		}
@@ -254,8 +254,8 @@ func (f *fetcher) file(ctx context.Context, id string, file fileInfo) error {
 	return err
 }
 
-// rest fetches the missing part of a file.
-func (f *fetcher) rest(ctx context.Context, url, part string, size int64) (err error) {
+// fetchMissing fetches the missing part of a file.
+func (f *fetcher) fetchMissing(ctx context.Context, url, part string, size int64) (err error) {
 	out, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err

@@ -18,22 +18,22 @@ const (
 	// pullBytes and pullMessages bound the messages that a standby requests ahead.
 	pullBytes    = 32 << 20
 	pullMessages = 256
-	// readSingly is the largest number of messages that are read one by one. Creating a
+	// maxSingleReads is the largest number of messages that are read one by one. Creating a
 	// consumer for more involves several servers, not only the log's leader.
-	readSingly = 512
-	// heardAhead is the number of received messages that may wait to be applied.
-	heardAhead = 16
+	maxSingleReads = 512
+	// receiveBuffer is the number of received messages that may wait to be applied.
+	receiveBuffer = 16
 )
 
 // follower applies the log to a store. It is used by one goroutine.
 type follower struct {
 	st      *stream
 	store   *pebble.Store
-	seq     uint64   // last message read
-	at      mark     // of the store
-	last    mark     // of the last message that counts; ahead of at within a batch
-	parts   [][]byte // of an incomplete batch
-	packing string   // of that batch
+	seq     uint64      // last message read
+	at      logPosition // of the store
+	last    logPosition // of the last message that counts; ahead of at within a batch
+	parts   [][]byte    // of an incomplete batch
+	packing string      // of that batch
 
 	end     *atomic.Uint64 // last known sequence of the log
 	applied *atomic.Uint64
@@ -42,20 +42,20 @@ type follower struct {
 
 // resume reads from the store where to continue.
 func (f *follower) resume() error {
-	stored, err := f.store.Mark()
+	stored, err := f.store.LogPosition()
 	if err != nil {
 		return err
 	}
-	if f.at, err = decodeMark(stored); err != nil {
+	if f.at, err = decodeLogPosition(stored); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrCorrupt, err)
 	}
-	f.seq, f.last, f.parts = f.at.position, f.at, nil
-	f.applied.Store(f.at.position)
+	f.seq, f.last, f.parts = f.at.seq, f.at, nil
+	f.applied.Store(f.at.seq)
 	return nil
 }
 
-// take applies the next message of the log.
-func (f *follower) take(r record) error {
+// applyRecord applies the next message of the log.
+func (f *follower) applyRecord(r record) error {
 	if r.seq != f.seq+1 {
 		return fmt.Errorf("%w: message %d follows message %d", errBehind, r.seq, f.seq)
 	}
@@ -69,16 +69,16 @@ func (f *follower) take(r record) error {
 	case sum != r.sum:
 		return fmt.Errorf("%w: message %d of the log does not continue the store's content, or is damaged",
 			engine.ErrLogLost, r.seq)
-	case r.begins() && r.log != f.st.id.String():
+	case r.isEpoch() && r.log != f.st.id.String():
 		return fmt.Errorf("%w: message %d belongs to log %s, but the shard's log is %s", engine.ErrLogLost, r.seq,
 			r.log, f.st.id)
 	}
 	if err := knownPacking(r.packing); err != nil {
 		return fmt.Errorf("message %d: %w", r.seq, err)
 	}
-	at := mark{log: f.st.id, position: r.seq, epoch: r.epoch, index: r.index, sum: sum}
+	at := logPosition{log: f.st.id, seq: r.seq, epoch: r.epoch, index: r.index, sum: sum}
 	f.last = at
-	if r.begins() {
+	if r.isEpoch() {
 		f.parts = nil // an earlier owner left the batch incomplete
 		return f.apply(nil, at)
 	}
@@ -110,21 +110,21 @@ func (f *follower) take(r record) error {
 	return nil
 }
 
-func (f *follower) apply(batch []byte, at mark) error {
+func (f *follower) apply(batch []byte, at logPosition) error {
 	if err := f.store.Apply(batch, at.encode()); err != nil {
-		return fmt.Errorf("applying message %d of the log: %w", at.position, err)
+		return fmt.Errorf("applying message %d of the log: %w", at.seq, err)
 	}
 	f.at = at
-	f.applied.Store(at.position)
+	f.applied.Store(at.seq)
 	return nil
 }
 
-// tail applies the log as it grows. When until is not 0, it returns nil after it has
+// follow applies the log as it grows. When until is not 0, it returns nil after it has
 // applied that message; otherwise it returns only with an error.
-func (f *follower) tail(ctx context.Context, until uint64) error {
+func (f *follower) follow(ctx context.Context, until uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	begin, beginCancel := context.WithTimeout(ctx, callPatience)
+	begin, beginCancel := context.WithTimeout(ctx, callTimeout)
 	defer beginCancel()
 	consumer, err := f.st.handle.OrderedConsumer(begin, jetstream.OrderedConsumerConfig{
 		DeliverPolicy:    jetstream.DeliverByStartSequencePolicy,
@@ -139,7 +139,7 @@ func (f *follower) tail(ctx context.Context, until uint64) error {
 	if err != nil {
 		return fmt.Errorf("following the log: %w", err)
 	}
-	arrived := listen(ctx, messages)
+	arrived := receive(ctx, messages)
 	for until == 0 || f.seq < until {
 		var msg jetstream.Msg
 		select {
@@ -160,30 +160,30 @@ func (f *follower) tail(ctx context.Context, until uint64) error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", engine.ErrLogLost, err)
 		}
-		if err := f.take(r); err != nil {
+		if err := f.applyRecord(r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// heard is a message or an error from a consumer of the log.
-type heard struct {
+// received is a message or an error from a consumer of the log.
+type received struct {
 	msg jetstream.Msg
 	err error // the last element
 }
 
-// listen forwards the messages of a consumer until the context ends. The caller never waits for
+// receive forwards the messages of a consumer until the context ends. The caller never waits for
 // the consumer itself: while the log has no leader, Next and Stop take up to ten seconds,
 // which is when a standby has to become the owner.
-func listen(ctx context.Context, messages jetstream.MessagesContext) <-chan heard {
+func receive(ctx context.Context, messages jetstream.MessagesContext) <-chan received {
 	context.AfterFunc(ctx, messages.Stop)
-	arrived := make(chan heard, heardAhead)
+	arrived := make(chan received, receiveBuffer)
 	go func() {
 		for {
 			msg, err := messages.Next()
 			select {
-			case arrived <- heard{msg, err}:
+			case arrived <- received{msg, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -202,8 +202,8 @@ func (f *follower) catchUp(ctx context.Context) error {
 		return err
 	}
 	f.end.Store(state.LastSeq)
-	if state.LastSeq > f.seq+readSingly {
-		if err := f.tail(ctx, state.LastSeq); err != nil {
+	if state.LastSeq > f.seq+maxSingleReads {
+		if err := f.follow(ctx, state.LastSeq); err != nil {
 			return err
 		}
 	}
@@ -215,7 +215,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := f.take(r); err != nil {
+		if err := f.applyRecord(r); err != nil {
 			return err
 		}
 	}

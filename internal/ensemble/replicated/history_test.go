@@ -41,7 +41,7 @@ func TestFaultHistories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newGroup(t, tc.servers, natstest.Unsafe)
+			g := newTestEnsemble(t, tc.servers, natstest.Unsafe)
 			seed := historySeed(t)
 			begin, most := time.Now(), 8*time.Second
 			if tally.Long() {
@@ -55,7 +55,7 @@ func TestFaultHistories(t *testing.T) {
 					t.Run(fmt.Sprint("lane=", lane), func(t *testing.T) {
 						for i := lane; time.Since(begin) < most && !t.Failed(); i += tc.lanes {
 							rng := rand.New(rand.NewPCG(seed, uint64(i)))
-							s := newLawStore(g, rand.New(rand.NewPCG(seed, ^uint64(i))), tc.names...)
+							s := newConformanceStore(g, rand.New(rand.NewPCG(seed, ^uint64(i))), tc.names...)
 							enginetest.History(t, rng, s, 1+rng.IntN(4))
 							mu.Lock()
 							histories++

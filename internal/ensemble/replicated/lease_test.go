@@ -52,11 +52,11 @@ func renew(ctx context.Context, client *clientv3.Client, s *concurrency.Session,
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	sent := time.Since(begin)
-	answer, err := client.KeepAliveOnce(ctx, s.Lease())
-	if err != nil || answer.TTL <= 0 {
+	response, err := client.KeepAliveOnce(ctx, s.Lease())
+	if err != nil || response.TTL <= 0 {
 		return 0
 	}
-	ttl := time.Duration(answer.TTL) * time.Second
+	ttl := time.Duration(response.TTL) * time.Second
 	until.Store(int64(sent + ttl - ttl/marginShare))
 	return ttl
 }

@@ -33,28 +33,28 @@ const FromLog = "log"
 
 // StoreState describes a member's copy of a shard.
 type StoreState struct {
-	Member   string `json:"member"`
-	Log      string `json:"log"`      // identity of the log that it is a copy of; "" when it is empty
-	Position uint64 `json:"position"` // last message of the log that it has
-	Epoch    uint64 `json:"epoch"`    // of that message
-	Lost     bool   `json:"lost"`     // it does not match the log
-	Problem  string `json:"problem,omitempty"`
-	Mark     string `json:"mark"` // its exact position, encoded
+	Member        string `json:"member"`
+	Log           string `json:"log"`      // identity of the log that it is a copy of; "" when it is empty
+	Position      uint64 `json:"position"` // last message of the log that it has
+	Epoch         uint64 `json:"epoch"`    // of that message
+	Lost          bool   `json:"lost"`     // it does not match the log
+	Problem       string `json:"problem,omitempty"`
+	ExactPosition string `json:"mark"` // its exact position, encoded
 }
 
 // Loss describes what would be lost if a shard whose log is lost continued.
 type Loss struct {
 	Owner string // "" when there is none; otherwise only copies are discarded
 	From  string // a member, or FromLog
-	Mark  string // identifies the state to continue from; Accept requires that it is unchanged
+	Token string // identifies the state to continue from; Accept requires that it is unchanged
 
-	LogThere             bool
+	LogExists            bool
 	LogFirst, LogLast    uint64       // messages that the log has
 	Copies               []StoreState // of the members that responded, by member
 	Absent               []string     // members with a copy that did not respond
 	LogMessages          uint64       // messages that only the log has and that would be discarded
 	Discard              []string     // members whose copies would be replaced
-	stream, known        string       // identity of the existing log, and the one stored in etcd
+	stream, storedLog    string       // identity of the existing log, and the one stored in etcd
 	logRev, ownerCreated int64
 }
 
@@ -62,23 +62,26 @@ var (
 	errNothingLost = errs.New(errs.Precondition, "no copy of the shard is lost; there is nothing to accept")
 	errNoCopy      = errs.New(errs.Precondition,
 		"no member with a copy of the shard responded; start one, or restore a backup")
-	errNoBegin = errs.New(errs.Precondition, "log of the shard is gone or no longer has its first message, so the "+
+	errNoLogStart = errs.New(errs.Precondition, "log of the shard is gone or no longer has its first message, so the "+
 		"shard cannot continue from it; choose a member's copy")
-	errMoved = errs.New(errs.Conflict, "shard has changed since it was reviewed; review what would be lost again")
+	errChanged = errs.New(errs.Conflict, "shard has changed since it was reviewed; review what would be lost again")
 )
 
 // state describes this member's copy.
 func (s *Shard) state() (StoreState, error) {
-	at, err := s.mark()
+	at, err := s.storePosition()
 	if err != nil {
 		return StoreState{}, err
 	}
 	s.mu.Lock()
 	wrong := s.err
 	s.mu.Unlock()
-	out := StoreState{Member: s.o.Member, Position: at.position, Epoch: at.epoch, Mark: hex.EncodeToString(at.encode())}
+	out := StoreState{
+		Member: s.o.Member, Position: at.seq, Epoch: at.epoch,
+		ExactPosition: hex.EncodeToString(at.encode()),
+	}
 	out.Lost, out.Problem = problemOf(wrong)
-	if at.position > 0 {
+	if at.seq > 0 {
 		out.Log = at.log.String()
 	}
 	return out, nil
@@ -96,7 +99,7 @@ func (s *Shard) stateOf(ctx context.Context, member string) (StoreState, error) 
 	if err != nil {
 		return StoreState{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	f := &fetcher{client: &http.Client{Transport: via}}
 	resp, err := f.get(ctx, strings.TrimSuffix(base, "/")+"/"+url.PathEscape(s.o.Cluster)+"/"+
@@ -118,13 +121,13 @@ func (s *Shard) stateOf(ctx context.Context, member string) (StoreState, error) 
 // with the most data.
 func (s *Shard) Loss(ctx context.Context, from string) (*Loss, error) {
 	l := &Loss{Owner: s.Owner().Member, From: from}
-	if err := l.lookAtLog(ctx, s); err != nil {
+	if err := l.readLog(ctx, s); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	holders := slices.Clone(s.view.places)
+	holders := slices.Clone(s.view.holders)
 	if l.Owner != "" {
-		l.ownerCreated = s.view.rev
+		l.ownerCreated = s.view.ownerRev
 	}
 	s.mu.Unlock()
 	if holders == nil {
@@ -143,16 +146,16 @@ func (s *Shard) Loss(ctx context.Context, from string) (*Loss, error) {
 	return l, l.decide()
 }
 
-// lookAtLog reads the state of the log and its identity in etcd.
-func (l *Loss) lookAtLog(ctx context.Context, s *Shard) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*callPatience)
+// readLog reads the state of the log and its identity in etcd.
+func (l *Loss) readLog(ctx context.Context, s *Shard) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	known, err := s.o.Etcd.Get(ctx, s.keys.log)
 	if err != nil {
 		return errs.Newf(errs.Unavailable, "reading the identity of the log from etcd: %w", err)
 	}
 	for _, kv := range known.Kvs {
-		l.known, l.logRev = string(kv.Value), kv.ModRevision
+		l.storedLog, l.logRev = string(kv.Value), kv.ModRevision
 	}
 	there, err := s.o.JetStream.Stream(ctx, streamName(&s.o))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -162,7 +165,7 @@ func (l *Loss) lookAtLog(ctx context.Context, s *Shard) error {
 		return errs.Newf(errs.Unavailable, "reading the state of the log: %w", err)
 	}
 	info := there.CachedInfo()
-	l.LogThere, l.stream = true, info.Config.Metadata[metaLog]
+	l.LogExists, l.stream = true, info.Config.Metadata[metaLog]
 	l.LogFirst, l.LogLast = info.State.FirstSeq, info.State.LastSeq
 	return nil
 }
@@ -187,10 +190,10 @@ func (l *Loss) decide() error {
 		}).Member
 	}
 	if l.From == FromLog {
-		if l.Owner == "" && (!l.LogThere || l.LogFirst > 1) {
-			return errNoBegin
+		if l.Owner == "" && (!l.LogExists || l.LogFirst > 1) {
+			return errNoLogStart
 		}
-		l.Mark = l.stream
+		l.Token = l.stream
 		for _, c := range l.Copies {
 			if c.Lost {
 				l.Discard = append(l.Discard, c.Member)
@@ -203,13 +206,13 @@ func (l *Loss) decide() error {
 		return errs.Newf(errs.NotFound, "member %q has no copy of the shard, or does not respond", l.From)
 	}
 	chosen := l.Copies[at]
-	l.Mark = chosen.Mark
+	l.Token = chosen.ExactPosition
 	for _, c := range l.Copies {
-		if c.Mark != chosen.Mark {
+		if c.ExactPosition != chosen.ExactPosition {
 			l.Discard = append(l.Discard, c.Member)
 		}
 	}
-	if l.LogThere && l.LogLast > chosen.Position {
+	if l.LogExists && l.LogLast > chosen.Position {
 		l.LogMessages = l.LogLast - max(chosen.Position, l.LogFirst-1)
 	}
 	return nil
@@ -217,33 +220,33 @@ func (l *Loss) decide() error {
 
 // acceptedValue is the decision of an operator, as stored in etcd.
 type acceptedValue struct {
-	From     string            `json:"from"`
-	Mark     string            `json:"mark,omitempty"` // position of the copy to continue from
-	Log      string            `json:"log"`            // identity of the log from then on
-	Replaces string            `json:"replaces,omitempty"`
-	Discard  map[string]string `json:"discard"` // positions of the stores to discard, by member
+	From          string            `json:"from"`
+	ExactPosition string            `json:"mark,omitempty"` // position of the copy to continue from
+	Log           string            `json:"log"`            // identity of the log from then on
+	Replaces      string            `json:"replaces,omitempty"`
+	Discard       map[string]string `json:"discard"` // positions of the stores to discard, by member
 }
 
 // Accept makes the shard continue as Loss described it. token is the one that Loss returned;
 // Accept fails with a conflict if the shard has changed since.
-func (s *Shard) Accept(ctx context.Context, from, mark string) (*Loss, error) {
+func (s *Shard) Accept(ctx context.Context, from, token string) (*Loss, error) {
 	l, err := s.Loss(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	if l.Mark != mark || l.From != from {
-		return nil, errMoved
+	if l.Token != token || l.From != from {
+		return nil, errChanged
 	}
 	v := acceptedValue{From: l.From, Log: l.stream, Discard: map[string]string{}}
 	for _, c := range l.Copies {
 		if slices.Contains(l.Discard, c.Member) {
-			v.Discard[c.Member] = c.Mark
+			v.Discard[c.Member] = c.ExactPosition
 		}
 	}
 	if l.From != FromLog {
-		var id identity
+		var id logID
 		_, _ = rand.Read(id[:]) // never fails
-		v.Mark, v.Log, v.Replaces = l.Mark, id.String(), l.known
+		v.ExactPosition, v.Log, v.Replaces = l.Token, id.String(), l.storedLog
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -253,17 +256,17 @@ func (s *Shard) Accept(ctx context.Context, from, mark string) (*Loss, error) {
 	if l.From == FromLog && l.Owner == "" {
 		then = append(then, clientv3.OpPut(s.keys.log, v.Log))
 	}
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answer, err := s.o.Etcd.Txn(ctx).If(
+	response, err := s.o.Etcd.Txn(ctx).If(
 		clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", l.ownerCreated),
 		clientv3.Compare(clientv3.ModRevision(s.keys.log), "=", l.logRev),
 	).Then(then...).Commit()
 	if err != nil {
 		return nil, errs.Newf(errs.Unavailable, "storing the accepted loss: %w", err)
 	}
-	if !answer.Succeeded {
-		return nil, errMoved
+	if !response.Succeeded {
+		return nil, errChanged
 	}
 	s.log.Warn("operator has accepted a loss; the shard continues", slog.String("from", l.From),
 		slog.Any("copies_given_up", l.Discard), slog.Uint64("log_messages_given_up", l.LogMessages))

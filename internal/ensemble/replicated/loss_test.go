@@ -40,7 +40,7 @@ func (p *pair) run(t *testing.T, name string) *member {
 }
 
 // newPair fills a shard of which b has the first 20 messages and a all 30, and stops both.
-func newPair(t *testing.T, g *group) (p *pair, texts []string) {
+func newPair(t *testing.T, g *testEnsemble) (p *pair, texts []string) {
 	t.Helper()
 	p = &pair{team: g.team(), all: map[string]*member{}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,12 +53,12 @@ func newPair(t *testing.T, g *group) (p *pair, texts []string) {
 	t.Cleanup(server.Close)
 	p.url = server.URL
 	a := p.run(t, "a")
-	texts = fill(t, a.owns(t), 20) // before b could become the owner
+	texts = fill(t, a.awaitOwner(t), 20) // before b could become the owner
 	b := p.run(t, "b")
-	b.follows(t, a.Status().Applied)
+	b.awaitApplied(t, a.Status().Applied)
 	b.stop(t)
 	for _, text := range []string{"x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10"} {
-		appendText(t, a.owns(t), text)
+		appendText(t, a.awaitOwner(t), text)
 		texts = append(texts, text)
 	}
 	a.stop(t)
@@ -109,7 +109,7 @@ func lost(m *member) func() bool {
 // TestAcceptLoss continues shards whose copies and log do not match.
 func TestAcceptLoss(t *testing.T) {
 	t.Parallel()
-	g := newGroup(t, 1, natstest.Unsafe)
+	g := newTestEnsemble(t, 1, natstest.Unsafe)
 	t.Run("copies are ahead of the log", func(t *testing.T) {
 		t.Parallel()
 		p, texts := newPair(t, g)
@@ -127,21 +127,21 @@ func TestAcceptLoss(t *testing.T) {
 			len(l.Copies) != 2 || l.Copies[0].Position <= l.Copies[1].Position {
 			t.Errorf("got %+v, want to continue from the copy of a, which has the most data", l)
 		}
-		if _, err := b.Accept(t.Context(), "a", l.Mark+"0"); errs.KindOf(err) != errs.Conflict {
+		if _, err := b.Accept(t.Context(), "a", l.Token+"0"); errs.KindOf(err) != errs.Conflict {
 			t.Errorf("accepting an outdated review: got error %v, want a conflict", err)
 		}
-		if _, err := b.Accept(t.Context(), "a", l.Mark); err != nil {
+		if _, err := b.Accept(t.Context(), "a", l.Token); err != nil {
 			t.Fatal(err)
 		}
-		wantTexts(t, a.owns(t), texts...)
-		appendText(t, a.owns(t), "after")
+		wantTexts(t, a.awaitOwner(t), texts...)
+		appendText(t, a.awaitOwner(t), "after")
 		eventually(t, "a copy on b",
 			func() bool { return b.Status().Role == Standby && b.Status().Applied >= a.Status().Applied })
 		a.stop(t)
-		wantTexts(t, b.owns(t), append(texts, "after")...)
+		wantTexts(t, b.awaitOwner(t), append(texts, "after")...)
 		b.stop(t)
 		a = p.run(t, "a") // the accepted loss is carried out only once
-		wantTexts(t, a.owns(t), append(texts, "after")...)
+		wantTexts(t, a.awaitOwner(t), append(texts, "after")...)
 		if _, err := a.Loss(t.Context(), ""); errs.KindOf(err) != errs.Precondition {
 			t.Errorf("loss of a healthy shard: got error %v, want a precondition", err)
 		}
@@ -165,34 +165,34 @@ func TestAcceptLoss(t *testing.T) {
 			t.Errorf("continuing from a missing log: got error %v, want a precondition", err)
 		}
 		l, err := b.Loss(t.Context(), "")
-		if err != nil || l.From != "b" || !slices.Equal(l.Absent, []string{"a"}) || l.LogThere {
+		if err != nil || l.From != "b" || !slices.Equal(l.Absent, []string{"a"}) || l.LogExists {
 			t.Fatalf("got %+v and error %v, want b as the source and a absent", l, err)
 		}
-		if _, err := b.Accept(t.Context(), "b", l.Mark); err != nil {
+		if _, err := b.Accept(t.Context(), "b", l.Token); err != nil {
 			t.Fatal(err)
 		}
-		wantTexts(t, b.owns(t), texts[:20]...)
+		wantTexts(t, b.awaitOwner(t), texts[:20]...)
 		a := p.run(t, "a")
 		eventually(t, "a, which has more, still lost", lost(a))
-		b.owns(t) // from now on only the copy of a would be discarded
+		b.awaitOwner(t) // from now on only the copy of a would be discarded
 		if l, err = b.Loss(t.Context(), ""); err != nil || l.From != FromLog ||
 			!slices.Equal(l.Discard, []string{"a"}) {
 			t.Fatalf("got %+v and error %v, want only the copy of a discarded", l, err)
 		}
-		if _, err := b.Accept(t.Context(), l.From, l.Mark); err != nil {
+		if _, err := b.Accept(t.Context(), l.From, l.Token); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "a copy on a",
 			func() bool { return a.Status().Role == Standby && a.Status().Applied >= b.Status().Applied })
 		b.stop(t)
-		wantTexts(t, a.owns(t), texts[:20]...)
+		wantTexts(t, a.awaitOwner(t), texts[:20]...)
 		a.stop(t)
 	})
 	t.Run("copies differ from the log", func(t *testing.T) {
 		t.Parallel()
 		p, texts := newPair(t, g)
 		for _, name := range []string{"a", "b"} {
-			changeMark(t, p.all[name], nil, func(at *mark) { at.sum++ })
+			changePosition(t, p.all[name], nil, func(at *logPosition) { at.sum++ })
 		}
 		a, b := p.run(t, "a"), p.run(t, "b")
 		eventually(t, "both lost", func() bool { return lost(a)() && lost(b)() })
@@ -200,7 +200,7 @@ func TestAcceptLoss(t *testing.T) {
 		if err != nil || !slices.Equal(l.Discard, []string{"a", "b"}) {
 			t.Fatalf("got %+v and error %v, want both copies discarded", l, err)
 		}
-		if _, err := a.Accept(t.Context(), FromLog, l.Mark); err != nil {
+		if _, err := a.Accept(t.Context(), FromLog, l.Token); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "an owner", func() bool { return a.Owner().Member != "" })
@@ -209,7 +209,7 @@ func TestAcceptLoss(t *testing.T) {
 				b.Status().Applied == a.Status().Applied && b.Status().Applied > 0
 		})
 		a.stop(t)
-		wantTexts(t, b.owns(t), texts...)
+		wantTexts(t, b.awaitOwner(t), texts...)
 		b.stop(t)
 	})
 }

@@ -57,8 +57,8 @@ type Options struct {
 	// GoneAfter is how long a member may be absent before the log is no longer kept for it
 	// and another member gets its copy; 0 means 10 minutes.
 	GoneAfter time.Duration
-	// FlushEvery is the longest interval between two flushes of a store; 0 means a minute.
-	FlushEvery time.Duration
+	// FlushInterval is the longest interval between two flushes of a store; 0 means a minute.
+	FlushInterval time.Duration
 	// FetchBytes limits the rate at which a checkpoint is fetched, in bytes per second; 0
 	// means 64 MiB.
 	FetchBytes int64
@@ -83,15 +83,15 @@ const (
 
 // Status describes a shard as this member sees it.
 type Status struct {
-	Role     Role
-	Owner    engine.Owner
-	Applied  uint64 // sequence of the log up to which this member has applied it
-	End      uint64 // last sequence of the log that this member knows
-	LogBytes int64
-	Full     bool   // produce requests are rejected
-	Behind   string // the member that holds up purging the log most, "" when it is this one
-	Copies   []Copy
-	Err      error // why the store cannot follow the log, such as engine.ErrLogLost
+	Role          Role
+	Owner         engine.Owner
+	Applied       uint64 // sequence of the log up to which this member has applied it
+	End           uint64 // last sequence of the log that this member knows
+	LogBytes      int64
+	Full          bool   // produce requests are rejected
+	SlowestMember string // the member that holds up purging the log most, "" when it is this one
+	Copies        []Copy
+	Err           error // why the store cannot follow the log, such as engine.ErrLogLost
 }
 
 // Copy is a member's copy of a shard.
@@ -112,8 +112,8 @@ func (o Options) withDefaults() Options {
 	if o.GoneAfter == 0 {
 		o.GoneAfter = 10 * time.Minute
 	}
-	if o.FlushEvery == 0 {
-		o.FlushEvery = time.Minute
+	if o.FlushInterval == 0 {
+		o.FlushInterval = time.Minute
 	}
 	if o.FetchBytes == 0 {
 		o.FetchBytes = 64 << 20

@@ -18,22 +18,22 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// turn delays each candidate after the preferred owner, so that the preferred one normally
+// campaignStagger delays each candidate after the preferred owner, so that the preferred one normally
 // acquires an unowned shard without contention.
-const turn = 100 * time.Millisecond
+const campaignStagger = 100 * time.Millisecond
 
-// takePatience bounds one attempt to acquire an unowned shard. etcd drops requests while it
+// campaignTimeout bounds one attempt to acquire an unowned shard. etcd drops requests while it
 // elects a leader, so an attempt without a timeout could hang.
-const takePatience = time.Second
+const campaignTimeout = time.Second
 
 // keys are the etcd keys of a shard.
-type keys struct{ base, owner, log, seed, copies, places, accepted string }
+type keys struct{ base, owner, log, seed, copies, holders, accepted string }
 
 func (o *Options) keys() keys {
 	base := strings.TrimSuffix(o.Prefix, "/") + "/" + o.Cluster + "/" + strconv.Itoa(o.Number) + "/"
 	return keys{
 		base: base, owner: base + "owner", log: base + "log", seed: base + "seed", copies: base + "copies/",
-		places: base + "places", accepted: base + "accepted",
+		holders: base + "places", accepted: base + "accepted",
 	}
 }
 
@@ -44,33 +44,33 @@ type ownerValue struct {
 	Epoch    uint64 `json:"epoch"`
 }
 
-// copyValue is what a member publishes in etcd about its copy of the shard.
-type copyValue struct {
-	Applied uint64 `json:"applied"`
-	Flushed uint64 `json:"flushed"`
-	Follows bool   `json:"follows,omitempty"` // the store matches the log and follows it
-	Lost    bool   `json:"lost,omitempty"`    // the store can never match the log again (engine.ErrLogLost)
-	Problem string `json:"problem,omitempty"` // why the store cannot follow the log
-	Resigns bool   `json:"resigns,omitempty"` // the member is shutting down and does not want the ownership
+// replicaStatus is what a member publishes in etcd about its copy of the shard.
+type replicaStatus struct {
+	Applied   uint64 `json:"applied"`
+	Flushed   uint64 `json:"flushed"`
+	InSync    bool   `json:"follows,omitempty"` // the store matches the log and follows it
+	LogLost   bool   `json:"lost,omitempty"`    // the store can never match the log again (engine.ErrLogLost)
+	Problem   string `json:"problem,omitempty"` // why the store cannot follow the log
+	Resigning bool   `json:"resigns,omitempty"` // the member is shutting down and does not want the ownership
 }
 
-// view caches the shard's keys in etcd. Protected by Shard.mu.
-type view struct {
-	known  bool // the keys have been read
-	owner  ownerValue
-	rev    int64     // create revision of the owner key; 0 when the shard has no owner
-	free   time.Time // since when the shard has no owner; meaningful while ownerRev is 0
-	copies map[string]copyValue
-	bytes  int64 // size of the log; not maintained
+// shardView caches the shard's keys in etcd. Protected by Shard.mu.
+type shardView struct {
+	known        bool // the keys have been read
+	owner        ownerValue
+	ownerRev     int64     // create revision of the owner key; 0 when the shard has no owner
+	unownedSince time.Time // since when the shard has no owner; meaningful while ownerRev is 0
+	copies       map[string]replicaStatus
+	bytes        int64 // size of the log; not maintained
 
-	places    []string // the members that have a copy; nil for all
-	placesRev int64    // mod revision of that list; 0 when there is none
-	accepted  int64    // mod revision of the last accepted loss
+	holders    []string // the members that have a copy; nil for all
+	holdersRev int64    // mod revision of that list; 0 when there is none
+	accepted   int64    // mod revision of the last accepted loss
 }
 
 // serving returns the owner once it serves.
-func (v *view) serving() engine.Owner {
-	if v.rev == 0 || v.owner.Epoch == 0 {
+func (v *shardView) serving() engine.Owner {
+	if v.ownerRev == 0 || v.owner.Epoch == 0 {
 		return engine.Owner{}
 	}
 	return engine.Owner{Member: v.owner.Member, Epoch: v.owner.Epoch}
@@ -78,11 +78,11 @@ func (v *view) serving() engine.Owner {
 
 // watch keeps the view up to date until the shard is closed.
 func (s *Shard) watch() {
-	var blind grumble
+	var warnings warnLimiter
 	for s.ctx.Err() == nil {
 		err := s.watchOnce()
 		if s.ctx.Err() == nil {
-			s.log.LogAttrs(s.ctx, blind.level(), "etcd watch of the shard failed; retrying", slog.Any("error", err))
+			s.log.LogAttrs(s.ctx, warnings.level(), "etcd watch of the shard failed; retrying", slog.Any("error", err))
 			s.sleep(s.ctx)
 		}
 	}
@@ -91,19 +91,19 @@ func (s *Shard) watch() {
 func (s *Shard) watchOnce() error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(s.ctx))
 	defer cancel()
-	get, getCancel := context.WithTimeout(ctx, callPatience)
+	get, getCancel := context.WithTimeout(ctx, callTimeout)
 	defer getCancel()
 	all, err := s.o.Etcd.Get(get, s.keys.base, clientv3.WithPrefix())
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.view.copies = make(map[string]copyValue)
-	s.view.places, s.view.placesRev = nil, 0
+	s.view.copies = make(map[string]replicaStatus)
+	s.view.holders, s.view.holdersRev = nil, 0
 	owned := false
 	for _, kv := range all.Kvs {
 		owned = owned || string(kv.Key) == s.keys.owner
-		s.seeLocked(kv)
+		s.applyKeyLocked(kv)
 	}
 	if !owned {
 		s.unownedLocked()
@@ -111,17 +111,17 @@ func (s *Shard) watchOnce() error {
 	s.view.known = true
 	s.changeLocked()
 	s.mu.Unlock()
-	for answer := range s.o.Etcd.Watch(ctx, s.keys.base, clientv3.WithPrefix(),
+	for response := range s.o.Etcd.Watch(ctx, s.keys.base, clientv3.WithPrefix(),
 		clientv3.WithRev(all.Header.Revision+1)) {
-		if err := answer.Err(); err != nil {
+		if err := response.Err(); err != nil {
 			return err
 		}
 		s.mu.Lock()
-		for _, e := range answer.Events {
+		for _, e := range response.Events {
 			if e.Type == clientv3.EventTypeDelete {
-				s.goneLocked(string(e.Kv.Key))
+				s.applyDeleteLocked(string(e.Kv.Key))
 			} else {
-				s.seeLocked(e.Kv)
+				s.applyKeyLocked(e.Kv)
 			}
 		}
 		s.changeLocked()
@@ -130,43 +130,43 @@ func (s *Shard) watchOnce() error {
 	return errors.New("watch has ended")
 }
 
-func (s *Shard) seeLocked(kv *mvccpb.KeyValue) {
+func (s *Shard) applyKeyLocked(kv *mvccpb.KeyValue) {
 	key := string(kv.Key)
 	switch key {
 	case s.keys.owner:
-		s.view.owner, s.view.rev = ownerValue{}, kv.CreateRevision
+		s.view.owner, s.view.ownerRev = ownerValue{}, kv.CreateRevision
 		_ = json.Unmarshal(kv.Value, &s.view.owner) // an undecodable value leaves no serving owner
 		return
-	case s.keys.places:
-		s.seePlacesLocked(kv.Value, kv.ModRevision)
+	case s.keys.holders:
+		s.setHoldersLocked(kv.Value, kv.ModRevision)
 		return
 	case s.keys.accepted:
 		s.view.accepted = kv.ModRevision
 		return
 	}
 	if member, ok := strings.CutPrefix(key, s.keys.copies); ok {
-		var c copyValue
+		var c replicaStatus
 		if json.Unmarshal(kv.Value, &c) == nil {
 			s.view.copies[member] = c
 		}
 	}
 }
 
-func (s *Shard) goneLocked(key string) {
+func (s *Shard) applyDeleteLocked(key string) {
 	if key == s.keys.owner {
 		s.unownedLocked()
-	} else if key == s.keys.places {
-		s.view.places, s.view.placesRev = nil, 0
+	} else if key == s.keys.holders {
+		s.view.holders, s.view.holdersRev = nil, 0
 	} else if member, ok := strings.CutPrefix(key, s.keys.copies); ok {
 		delete(s.view.copies, member)
 	}
 }
 
 func (s *Shard) unownedLocked() {
-	if s.view.rev != 0 || s.view.free.IsZero() {
-		s.view.free = time.Now()
+	if s.view.ownerRev != 0 || s.view.unownedSince.IsZero() {
+		s.view.unownedSince = time.Now()
 	}
-	s.view.owner, s.view.rev = ownerValue{}, 0
+	s.view.owner, s.view.ownerRev = ownerValue{}, 0
 }
 
 // candidates returns the members that may own the shard, the preferred one first: those
@@ -175,7 +175,7 @@ func (s *Shard) candidates() []string {
 	ranked := s.ranked()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(ranked, func(name string) bool { return s.view.copies[name].Resigns })
+	return slices.DeleteFunc(ranked, func(name string) bool { return s.view.copies[name].Resigning })
 }
 
 // preferred returns the member that should own the shard.
@@ -204,36 +204,36 @@ type claim struct {
 // campaign waits until the shard has no owner and the delay of this member's rank has
 // passed, and acquires the owner key.
 func (s *Shard) campaign(ctx context.Context) (*claim, error) {
-	var vain grumble
+	var warnings warnLimiter
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		v, changed := s.view, s.changed
-		idle := s.resigns || !v.known || !v.holds(s.o.Member) || time.Now().Before(s.yields)
+		idle := s.resigning || !v.known || !v.holds(s.o.Member) || time.Now().Before(s.campaignAfter)
 		s.mu.Unlock()
 		switch {
 		case idle:
-		case v.rev != 0:
+		case v.ownerRev != 0:
 			if v.owner.Member == s.o.Member {
 				// The key is left from an earlier process of this member, or from an acquisition
 				// whose response was lost.
-				if err := s.deleteOwner(ctx, v.rev); err != nil {
-					s.log.LogAttrs(ctx, vain.level(), "removing this member's old owner key failed; retrying",
+				if err := s.deleteOwner(ctx, v.ownerRev); err != nil {
+					s.log.LogAttrs(ctx, warnings.level(), "removing this member's old owner key failed; retrying",
 						slog.Any("error", err))
 				}
 			}
 		default:
-			if wait := time.Until(v.free.Add(time.Duration(s.rank()) * turn)); wait > 0 {
+			if wait := time.Until(v.unownedSince.Add(time.Duration(s.rank()) * campaignStagger)); wait > 0 {
 				s.await(ctx, changed, wait)
 				continue
 			}
-			c, err := s.take(ctx, v.placesRev)
+			c, err := s.acquire(ctx, v.holdersRev)
 			if c != nil || ctx.Err() != nil {
 				return c, ctx.Err()
 			}
 			if err != nil {
-				s.log.LogAttrs(ctx, vain.level(), "campaign for the shard failed; retrying", slog.Any("error", err))
+				s.log.LogAttrs(ctx, warnings.level(), "campaign for the shard failed; retrying", slog.Any("error", err))
 			}
-			s.await(ctx, changed, turn)
+			s.await(ctx, changed, campaignStagger)
 			continue
 		}
 		s.await(ctx, changed, time.Second)
@@ -253,27 +253,27 @@ func (s *Shard) await(ctx context.Context, changed <-chan struct{}, d time.Durat
 }
 
 // sleep waits before a retry.
-func (s *Shard) sleep(ctx context.Context) { s.await(ctx, nil, retryPause) }
+func (s *Shard) sleep(ctx context.Context) { s.await(ctx, nil, retryInterval) }
 
-// take acquires the owner key if the shard has no owner and the list of members with a copy
+// acquire acquires the owner key if the shard has no owner and the list of members with a copy
 // is still at the revision holdersRev. It returns nil when another member was faster. It
 // waits for the response even when the context ends, because a forgotten key would keep all
 // members from owning the shard.
-func (s *Shard) take(ctx context.Context, holdersRev int64) (*claim, error) {
+func (s *Shard) acquire(ctx context.Context, holdersRev int64) (*claim, error) {
 	session := s.o.Session()
 	if session == nil {
 		return nil, errors.New("member has no lease")
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takePatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), campaignTimeout)
 	defer cancel()
-	answer, err := s.o.Etcd.Txn(ctx).
+	response, err := s.o.Etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", 0),
-			clientv3.Compare(clientv3.ModRevision(s.keys.places), "=", holdersRev)).
+			clientv3.Compare(clientv3.ModRevision(s.keys.holders), "=", holdersRev)).
 		Then(clientv3.OpPut(s.keys.owner, s.ownerValue(0), clientv3.WithLease(session.Lease()))).Commit()
-	if err != nil || !answer.Succeeded {
+	if err != nil || !response.Succeeded {
 		return nil, err
 	}
-	return &claim{rev: answer.Header.Revision, session: session}, nil
+	return &claim{rev: response.Header.Revision, session: session}, nil
 }
 
 func (s *Shard) ownerValue(epoch uint64) string {
@@ -283,15 +283,15 @@ func (s *Shard) ownerValue(epoch uint64) string {
 
 // announce publishes that this member serves the shard.
 func (s *Shard) announce(ctx context.Context, c *claim, epoch uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answer, err := s.o.Etcd.Txn(ctx).
+	response, err := s.o.Etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", c.rev)).
 		Then(clientv3.OpPut(s.keys.owner, s.ownerValue(epoch), clientv3.WithLease(c.session.Lease()))).Commit()
 	if err != nil {
 		return fmt.Errorf("publishing that this member owns the shard: %w", err)
 	}
-	if !answer.Succeeded {
+	if !response.Succeeded {
 		return errNoClaim
 	}
 	return nil
@@ -304,40 +304,41 @@ var errNoClaim = errors.New("owner key in etcd no longer belongs to this member"
 // other members from owning the shard as long as this member lives.
 func (s *Shard) release(c *claim) {
 	s.mu.Lock()
-	resigns, said := s.resigns, s.said
+	resigns, published := s.resigning, s.published
 	s.mu.Unlock()
 	var and []clientv3.Op
 	if resigns {
-		and = append(and, s.resignation(said))
+		and = append(and, s.resignOp(published))
 	}
 	if s.vacate(context.WithoutCancel(s.ctx), c.rev, and...) == nil {
 		return
 	}
 	s.wg.Go(func() {
-		var vain grumble
+		var warnings warnLimiter
 		for s.ctx.Err() == nil {
 			err := s.vacate(s.ctx, c.rev, and...)
 			if err == nil {
 				return
 			}
-			s.log.LogAttrs(s.ctx, vain.level(), "removing the owner key of a shard that this member gave up failed, "+
-				"so no member can own the shard; retrying", slog.Any("error", err))
+			s.log.LogAttrs(s.ctx, warnings.level(),
+				"removing the owner key of a shard that this member gave up failed, "+
+					"so no member can own the shard; retrying", slog.Any("error", err))
 			select {
 			case <-c.session.Done(): // etcd removes the key with the lease
 				return
-			case <-time.After(retryPause):
+			case <-time.After(retryInterval):
 			case <-s.ctx.Done():
 			}
 		}
 	})
 }
 
-// resignation returns the operation that publishes that this member is not a candidate. It
+// resignOp returns the operation that publishes that this member is not a candidate. It
 // is part of the transaction that removes the owner key: the member's lease is still valid,
 // so the other candidates would otherwise wait for this member's turn.
-func (s *Shard) resignation(said copyValue) clientv3.Op {
-	said.Resigns = true
-	text, _ := json.Marshal(said)
+func (s *Shard) resignOp(published replicaStatus) clientv3.Op {
+	published.Resigning = true
+	text, _ := json.Marshal(published)
 	return clientv3.OpPut(s.keys.copies+s.o.Member, string(text))
 }
 
@@ -349,7 +350,7 @@ func (s *Shard) vacate(ctx context.Context, rev int64, and ...clientv3.Op) error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.view.rev == rev {
+	if s.view.ownerRev == rev {
 		s.unownedLocked()
 		s.changeLocked()
 	}
@@ -359,7 +360,7 @@ func (s *Shard) vacate(ctx context.Context, rev int64, and ...clientv3.Op) error
 // deleteOwner removes the owner key if it has the create revision rev. A key that is gone or
 // belongs to another member is not an error.
 func (s *Shard) deleteOwner(ctx context.Context, rev int64, and ...clientv3.Op) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err := s.o.Etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", rev)).

@@ -18,27 +18,27 @@ import (
 const (
 	// packingS2 is an S2 block, which begins with the length of the uncompressed data.
 	packingS2 = "s2"
-	// packFrom is the smallest batch that is compressed. A message of the log that fits into
+	// minPackBytes is the smallest batch that is compressed. A message of the log that fits into
 	// one or two packets costs the same whatever its size.
-	packFrom = 2 << 10
-	// packUpTo is the largest batch that is compressed, and so the limit for decompression.
+	minPackBytes = 2 << 10
+	// maxPackBytes is the largest batch that is compressed, and so the limit for decompression.
 	// The largest append is 64 MiB. The other writes of its commit batch have no limit (small
 	// writes and dead letters are not delayed), so a batch may be larger; it is then not
 	// compressed.
-	packUpTo = 128 << 20
-	// packSaves is the divisor for the smallest worthwhile saving: an eighth of the batch.
-	packSaves = 8
-	// scratchKept is the largest buffer that is pooled for the next batch: the size for a
+	maxPackBytes = 128 << 20
+	// minSavingDivisor is the divisor for the smallest worthwhile saving: an eighth of the batch.
+	minSavingDivisor = 8
+	// maxPooledBytes is the largest buffer that is pooled for the next batch: the size for a
 	// full commit batch.
-	scratchKept = 9 << 20
-	// markRoom is the spare capacity after a decompressed batch. The store appends its position
+	maxPooledBytes = 9 << 20
+	// spareBytes is the spare capacity after a decompressed batch. The store appends its position
 	// there without copying the batch.
-	markRoom = 128
+	spareBytes = 128
 )
 
-// errPacking means that the log contains a message of a newer version. The copy and the log
+// errUnknownPacking means that the log contains a message of a newer version. The copy and the log
 // are intact: nothing is lost, and there is no loss to accept.
-var errPacking = errors.New("log is packed in a way that this version does not support; upgrade the member")
+var errUnknownPacking = errors.New("log is packed in a way that this version does not support; upgrade the member")
 
 // errTooLarge means that the data was not compressed by an owner.
 var errTooLarge = errors.New("packed batch is too large")
@@ -49,22 +49,22 @@ var scratch = sync.Pool{New: func() any { return new([]byte) }}
 // pack returns the data to append to the log for a batch, and its packing. When the batch is
 // not compressed, data is the batch itself, otherwise a buffer of exactly the needed size.
 func pack(batch []byte) (data []byte, packing string) {
-	if len(batch) < packFrom || len(batch) > packUpTo {
+	if len(batch) < minPackBytes || len(batch) > maxPackBytes {
 		return batch, ""
 	}
 	buffer := scratch.Get().(*[]byte)
 	packed := s2.Encode((*buffer)[:cap(*buffer)], batch)
 	data = batch
-	if len(packed) <= len(batch)-len(batch)/packSaves {
+	if len(packed) <= len(batch)-len(batch)/minSavingDivisor {
 		data, packing = bytes.Clone(packed), packingS2
 	}
-	if *buffer = packed; cap(packed) <= scratchKept {
+	if *buffer = packed; cap(packed) <= maxPooledBytes {
 		scratch.Put(buffer)
 	}
 	return data, packing
 }
 
-// unpack returns the uncompressed batch. It rejects an announced size above packUpTo before
+// unpack returns the uncompressed batch. It rejects an announced size above maxPackBytes before
 // it allocates memory.
 func unpack(packing string, data []byte) ([]byte, error) {
 	if err := knownPacking(packing); err != nil || packing == "" {
@@ -74,10 +74,10 @@ func unpack(packing string, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decoding the size of a packed batch: %w", err)
 	}
-	if size > packUpTo {
-		return nil, fmt.Errorf("%w: %d bytes announced, want at most %d", errTooLarge, size, packUpTo)
+	if size > maxPackBytes {
+		return nil, fmt.Errorf("%w: %d bytes announced, want at most %d", errTooLarge, size, maxPackBytes)
 	}
-	batch, err := s2.Decode(make([]byte, 0, size+markRoom), data)
+	batch, err := s2.Decode(make([]byte, 0, size+spareBytes), data)
 	if err != nil {
 		return nil, fmt.Errorf("unpacking a batch: %w", err)
 	}
@@ -89,5 +89,5 @@ func knownPacking(packing string) error {
 	if packing == "" || packing == packingS2 {
 		return nil
 	}
-	return fmt.Errorf("%w: %q", errPacking, packing)
+	return fmt.Errorf("%w: %q", errUnknownPacking, packing)
 }

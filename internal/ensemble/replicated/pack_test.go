@@ -54,15 +54,15 @@ func TestPack(t *testing.T) {
 		packed bool
 	}{
 		"empty":                       {nil, false},
-		"below the minimum":           {events(packFrom - 1), false},
-		"minimum":                     {events(packFrom), true},
+		"below the minimum":           {events(minPackBytes - 1), false},
+		"minimum":                     {events(minPackBytes), true},
 		"large":                       {events(300 << 10), true},
-		"larger than a pooled buffer": {events(scratchKept), true},
+		"larger than a pooled buffer": {events(maxPooledBytes), true},
 		"random":                      {noise(300 << 10), false},
 		"saves a tenth":               {append(noise(90<<10), make([]byte, 10<<10)...), false},
 		"saves a fifth":               {append(noise(80<<10), make([]byte, 20<<10)...), true},
-		"maximum":                     {make([]byte, packUpTo), true},
-		"above the maximum":           {make([]byte, packUpTo+1), false},
+		"maximum":                     {make([]byte, maxPackBytes), true},
+		"above the maximum":           {make([]byte, maxPackBytes+1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, packing := pack(tc.batch)
@@ -72,7 +72,7 @@ func TestPack(t *testing.T) {
 			if !tc.packed && len(data) > 0 && &data[0] != &tc.batch[0] {
 				t.Error("got a copy, want the batch itself")
 			}
-			if tc.packed && cap(data) > len(tc.batch)-len(tc.batch)/packSaves+1024 {
+			if tc.packed && cap(data) > len(tc.batch)-len(tc.batch)/minSavingDivisor+1024 {
 				t.Errorf("got %d bytes with capacity %d, want a smaller capacity", len(data), cap(data))
 			}
 			pack(noise(min(len(tc.batch), 1<<20))) // into the same buffer
@@ -80,7 +80,7 @@ func TestPack(t *testing.T) {
 			if err != nil || !bytes.Equal(got, tc.batch) {
 				t.Fatalf("unpack: got %d bytes, error %v; want the original batch", len(got), err)
 			}
-			if tc.packed && cap(got) < len(got)+markLen+16 {
+			if tc.packed && cap(got) < len(got)+logPositionLen+16 {
 				t.Errorf("got a spare capacity of %d bytes, want enough for the position", cap(got)-len(got))
 			}
 		})
@@ -89,20 +89,20 @@ func TestPack(t *testing.T) {
 
 func TestUnpackRefuses(t *testing.T) {
 	t.Parallel()
-	good, _ := pack(events(packFrom))
-	says := func(size uint64) []byte { return append(binary.AppendUvarint(nil, size), good[2:]...) }
+	good, _ := pack(events(minPackBytes))
+	announcing := func(size uint64) []byte { return append(binary.AppendUvarint(nil, size), good[2:]...) }
 	for name, tc := range map[string]struct {
 		packing string
 		data    []byte
 		want    error
 	}{
-		"unknown packing":    {"zstd", good, errPacking},
+		"unknown packing":    {"zstd", good, errUnknownPacking},
 		"empty":              {packingS2, nil, s2.ErrCorrupt},
 		"truncated":          {packingS2, good[:len(good)-1], s2.ErrCorrupt},
-		"announces 10 GiB":   {packingS2, says(10 << 30), s2.ErrCorrupt}, // more than the format allows
-		"announces 3 GiB":    {packingS2, says(3 << 30), errTooLarge},
-		"above the maximum":  {packingS2, says(packUpTo + 1), errTooLarge},
-		"announces one more": {packingS2, says(packFrom + 1), s2.ErrCorrupt},
+		"announces 10 GiB":   {packingS2, announcing(10 << 30), s2.ErrCorrupt}, // more than the format allows
+		"announces 3 GiB":    {packingS2, announcing(3 << 30), errTooLarge},
+		"above the maximum":  {packingS2, announcing(maxPackBytes + 1), errTooLarge},
+		"announces one more": {packingS2, announcing(minPackBytes + 1), s2.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := unpack(tc.packing, tc.data)
@@ -133,7 +133,7 @@ func TestPackingIsInTheChecksum(t *testing.T) {
 // FuzzRecord decodes arbitrary messages: no header and no data causes a panic or allocates
 // more memory than a batch may have.
 func FuzzRecord(f *testing.F) {
-	good, _ := pack(events(packFrom))
+	good, _ := pack(events(minPackBytes))
 	f.Add("1", "1", "ff", "1/2", packingS2, "", good)
 	f.Add("1", "0", "0", "", "", "00", []byte(nil))
 	f.Add("1", "2", "0", "2/1", "zstd", "", binary.AppendUvarint(nil, 10<<30))
@@ -148,8 +148,8 @@ func FuzzRecord(f *testing.F) {
 		}
 		r.sumAfter(0)
 		batch, err := unpack(r.packing, r.data)
-		if err == nil && len(batch) > max(packUpTo, len(data)) {
-			t.Errorf("got %d bytes of %d, want at most %d", len(batch), len(data), packUpTo)
+		if err == nil && len(batch) > max(maxPackBytes, len(data)) {
+			t.Errorf("got %d bytes of %d, want at most %d", len(batch), len(data), maxPackBytes)
 		}
 		if err == nil && r.packing != "" && r.packing != packingS2 {
 			t.Errorf("got a batch of packing %q, want an error", r.packing)

@@ -29,7 +29,7 @@ func (st *stream) records(t testing.TB) (out []record) {
 		var r record
 		eventually(t, "a response of the log's leader", func() bool {
 			r, err = st.read(t.Context(), nil, seq)
-			return !unanswered(err)
+			return !isNoLeader(err)
 		})
 		if err != nil {
 			t.Fatalf("message %d: got error %v, want none", seq, err)
@@ -43,7 +43,7 @@ func (st *stream) records(t testing.TB) (out []record) {
 // for it.
 func (m *member) appendBytes(t testing.TB, payload []byte) []record {
 	t.Helper()
-	e := m.owns(t)
+	e := m.awaitOwner(t)
 	m.mu.Lock()
 	st := m.stream
 	m.mu.Unlock()
@@ -75,22 +75,22 @@ func wantPayloads(t testing.TB, e engine.Engine, want ...[]byte) {
 // later have the same content.
 func TestPackedLog(t *testing.T) {
 	t.Parallel()
-	tm := newGroup(t, 3, natstest.Unsafe).team()
-	whole := func(o *Options) { o.FlushEvery = time.Hour } // the log is not purged
+	tm := newTestEnsemble(t, 3, natstest.Unsafe).team()
+	whole := func(o *Options) { o.FlushInterval = time.Hour } // the log is not purged
 	a := tm.start(t, "a", 0, vfs.NewCrashableMem(), whole)
-	if err := a.owns(t).CreateTopic(context.Background(), 1, keepAll); err != nil {
+	if err := a.awaitOwner(t).CreateTopic(context.Background(), 1, retainAll); err != nil {
 		t.Fatal(err)
 	}
 	b := tm.start(t, "b", 1, vfs.NewCrashableMem(), whole)
 	payloads := [][]byte{
 		events(100 << 10), noise(100 << 10),
-		append(noise(maxPart+1000), make([]byte, maxPart)...), events(100),
+		append(noise(maxPartBytes+1000), make([]byte, maxPartBytes)...), events(100),
 	}
 	for i, want := range []struct {
 		packing string
 		parts   int
 		most    int // bytes in the log
-	}{{packingS2, 1, 40 << 10}, {"", 1, 101 << 10}, {packingS2, 2, maxPart + maxPart/8}, {"", 0, 0}} {
+	}{{packingS2, 1, 40 << 10}, {"", 1, 101 << 10}, {packingS2, 2, maxPartBytes + maxPartBytes/8}, {"", 0, 0}} {
 		a.mu.Lock()
 		w := a.writer
 		a.mu.Unlock()
@@ -111,29 +111,29 @@ func TestPackedLog(t *testing.T) {
 		}
 	}
 	end := a.Status().Applied
-	b.follows(t, end)
+	b.awaitApplied(t, end)
 	c := tm.start(t, "c", 2, vfs.NewCrashableMem(), whole)
-	c.follows(t, end)
-	if got, most := b.bytes.Load(), int64(2*maxPart); got > most || got < maxPart {
-		t.Errorf("standby: got %d bytes of the log counted, want %d to %d", got, maxPart, most)
+	c.awaitApplied(t, end)
+	if got, most := b.bytes.Load(), int64(2*maxPartBytes); got > most || got < maxPartBytes {
+		t.Errorf("standby: got %d bytes of the log counted, want %d to %d", got, maxPartBytes, most)
 	}
-	wantPayloads(t, a.owns(t), payloads...)
-	c.yield(time.Hour)
+	wantPayloads(t, a.awaitOwner(t), payloads...)
+	c.postponeCampaign(time.Hour)
 	a.stop(t)
-	wantPayloads(t, b.owns(t), payloads...)
-	c.yield(0)
+	wantPayloads(t, b.awaitOwner(t), payloads...)
+	c.postponeCampaign(0)
 	b.stop(t)
-	wantPayloads(t, c.owns(t), payloads...)
+	wantPayloads(t, c.awaitOwner(t), payloads...)
 	c.stop(t)
 }
 
 // TestLogWithoutPacking reads a log that was written before batches were compressed.
 func TestLogWithoutPacking(t *testing.T) {
 	t.Parallel()
-	g := newGroup(t, 1, natstest.Unsafe)
+	g := newTestEnsemble(t, 1, natstest.Unsafe)
 	a := g.team().start(t, "a", 0, vfs.NewCrashableMem())
-	e := a.owns(t)
-	if err := e.CreateTopic(context.Background(), 1, keepAll); err != nil {
+	e := a.awaitOwner(t)
+	if err := e.CreateTopic(context.Background(), 1, retainAll); err != nil {
 		t.Fatal(err)
 	}
 	payload := events(100 << 10)
@@ -156,7 +156,7 @@ func TestLogWithoutPacking(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.packing = ""
-		if r.begins() {
+		if r.isEpoch() {
 			r.log = st.id.String()
 		}
 		r.sum = r.sumAfter(sum)
@@ -166,11 +166,11 @@ func TestLogWithoutPacking(t *testing.T) {
 		}
 	}
 	b := old.start(t, "b", 0, vfs.NewCrashableMem())
-	wantPayloads(t, b.owns(t), payload)
+	wantPayloads(t, b.awaitOwner(t), payload)
 	if got := b.appendBytes(t, payload); len(got) != 1 || got[0].packing != packingS2 {
 		t.Errorf("got %d messages in the log, want a packed one", len(got))
 	}
-	wantPayloads(t, b.owns(t), payload, payload)
+	wantPayloads(t, b.awaitOwner(t), payload, payload)
 	b.stop(t)
 	a.stop(t)
 }
@@ -179,11 +179,11 @@ func TestLogWithoutPacking(t *testing.T) {
 // neither apply it nor own the shard, report that they must be upgraded, and report no loss.
 func TestLogOfANewerVersion(t *testing.T) {
 	t.Parallel()
-	tm := newGroup(t, 1, natstest.Unsafe).team()
+	tm := newTestEnsemble(t, 1, natstest.Unsafe).team()
 	disk := vfs.NewCrashableMem()
 	a := tm.start(t, "a", 0, disk)
-	e := a.owns(t)
-	if err := e.CreateTopic(context.Background(), 1, keepAll); err != nil {
+	e := a.awaitOwner(t)
+	if err := e.CreateTopic(context.Background(), 1, retainAll); err != nil {
 		t.Fatal(err)
 	}
 	appendText(t, e, "one")
@@ -199,13 +199,14 @@ func TestLogOfANewerVersion(t *testing.T) {
 	}
 	newer.sum = newer.sumAfter(at.sum)
 	a.stop(t)
-	if _, err := tm.g.nats.Connect(0).RequestMsg(newer.message(st.subject, ""), callPatience); err != nil {
+	if _, err := tm.g.nats.Connect(0).RequestMsg(newer.message(st.subject, ""), callTimeout); err != nil {
 		t.Fatal(err)
 	}
 	a = tm.start(t, "a", 0, disk)
 	b := tm.start(t, "b", 0, vfs.NewCrashableMem())
 	for _, m := range []*member{a, b} {
-		eventually(t, "a member that rejects the packing", func() bool { return errors.Is(m.Status().Err, errPacking) })
+		eventually(t, "a member that rejects the packing",
+			func() bool { return errors.Is(m.Status().Err, errUnknownPacking) })
 		status := m.Status()
 		if errors.Is(status.Err, engine.ErrLogLost) || !strings.Contains(status.Err.Error(), "upgrade") {
 			t.Errorf("member %s: got error %v, want a request to upgrade and no loss", m.name, status.Err)
@@ -230,19 +231,19 @@ func TestLogOfANewerVersion(t *testing.T) {
 	b.stop(t)
 }
 
-// TestTakeRefuses gives a follower messages with a valid checksum and invalid data: none of
+// TestApplyRecordRefuses gives a follower messages with a valid checksum and invalid data: none of
 // them is applied.
-func TestTakeRefuses(t *testing.T) {
+func TestApplyRecordRefuses(t *testing.T) {
 	t.Parallel()
-	good, _ := pack(events(packFrom))
+	good, _ := pack(events(minPackBytes))
 	huge := append(binary.AppendUvarint(nil, 10<<30), good...)
-	large := append(binary.AppendUvarint(nil, packUpTo+1), good...)
+	large := append(binary.AppendUvarint(nil, maxPackBytes+1), good...)
 	for name, tc := range map[string]struct {
 		records []record
 		want    error
 	}{
-		"unknown packing":     {[]record{{part: 1, parts: 1, packing: "zstd", data: good}}, errPacking},
-		"unknown, first part": {[]record{{part: 1, parts: 2, packing: "zstd", data: good}}, errPacking},
+		"unknown packing":     {[]record{{part: 1, parts: 1, packing: "zstd", data: good}}, errUnknownPacking},
+		"unknown, first part": {[]record{{part: 1, parts: 2, packing: "zstd", data: good}}, errUnknownPacking},
 		"announces 10 GiB":    {[]record{{part: 1, parts: 1, packing: packingS2, data: huge}}, engine.ErrCorrupt},
 		"announces too much":  {[]record{{part: 1, parts: 1, packing: packingS2, data: large}}, errTooLarge},
 		"not packed":          {[]record{{part: 1, parts: 1, packing: packingS2, data: noise(100)}}, engine.ErrCorrupt},
@@ -273,14 +274,14 @@ func TestTakeRefuses(t *testing.T) {
 			for i, r := range tc.records {
 				r.seq, r.index = uint64(i+1), uint64(i+1)
 				r.sum = r.sumAfter(f.last.sum)
-				if err = f.take(r); err != nil {
+				if err = f.applyRecord(r); err != nil {
 					break
 				}
 			}
 			if !errors.Is(err, tc.want) {
 				t.Errorf("got error %v, want %v", err, tc.want)
 			}
-			if stored, err := store.Mark(); stored != nil || err != nil || f.applied.Load() != 0 {
+			if stored, err := store.LogPosition(); stored != nil || err != nil || f.applied.Load() != 0 {
 				t.Errorf("got position %x, %v, want a store without any", stored, err)
 			}
 		})

@@ -15,11 +15,11 @@ import (
 // are written between two reports of a copy than a member may lag.
 func TestAShardReturnsToItsPreferredMemberUnderLoad(t *testing.T) {
 	t.Parallel()
-	tm := newGroup(t, 1, natstest.Unsafe).team()
+	tm := newTestEnsemble(t, 1, natstest.Unsafe).team()
 	soon := func(o *Options) { o.Settle = time.Second }
 	b := tm.start(t, "b", 0, vfs.NewCrashableMem(), soon)
-	e := b.owns(t)
-	if err := e.CreateTopic(t.Context(), 1, keepAll); err != nil {
+	e := b.awaitOwner(t)
+	if err := e.CreateTopic(t.Context(), 1, retainAll); err != nil {
 		t.Fatal(err)
 	}
 	loading, stop := context.WithCancel(t.Context())
@@ -35,9 +35,9 @@ func TestAShardReturnsToItsPreferredMemberUnderLoad(t *testing.T) {
 		ended <- n
 	}()
 	a := tm.start(t, "a", 0, vfs.NewCrashableMem(), soon)
-	a.owns(t)
+	a.awaitOwner(t)
 	stop()
-	if n := <-ended; n < 4*caughtUp {
+	if n := <-ended; n < 4*maxCaughtUpLag {
 		t.Logf("NOT TESTED: only %d messages were appended meanwhile", n)
 	}
 	a.stop(t)

@@ -23,47 +23,47 @@ const (
 	headLog     = "Freshet-Log"     // identity of the log; on epoch records only
 )
 
-// identity distinguishes a log from any other log of the same name.
-type identity [16]byte
+// logID distinguishes a log from any other log of the same name.
+type logID [16]byte
 
-func (id identity) String() string { return hex.EncodeToString(id[:]) }
+func (id logID) String() string { return hex.EncodeToString(id[:]) }
 
-func parseIdentity(s string) (id identity, err error) {
+func parseLogID(s string) (id logID, err error) {
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != len(id) {
 		return id, fmt.Errorf("identity of a log has %d hexadecimal digits, got %q", 2*len(id), s)
 	}
-	return identity(b), nil
+	return logID(b), nil
 }
 
-// mark is a store's position in a log. The store keeps it with its content.
-type mark struct {
-	log      identity
-	position uint64 // sequence of the last message applied
-	epoch    uint64
-	index    uint64 // in the epoch
-	sum      uint32
+// logPosition is a store's position in a log. The store keeps it with its content.
+type logPosition struct {
+	log   logID
+	seq   uint64 // sequence of the last message applied
+	epoch uint64
+	index uint64 // in the epoch
+	sum   uint32
 }
 
-const markLen = len(identity{}) + 8 + 8 + 8 + 4
+const logPositionLen = len(logID{}) + 8 + 8 + 8 + 4
 
-func (m mark) encode() []byte {
-	b := append(make([]byte, 0, markLen), m.log[:]...)
-	b = binary.BigEndian.AppendUint64(b, m.position)
+func (m logPosition) encode() []byte {
+	b := append(make([]byte, 0, logPositionLen), m.log[:]...)
+	b = binary.BigEndian.AppendUint64(b, m.seq)
 	b = binary.BigEndian.AppendUint64(b, m.epoch)
 	b = binary.BigEndian.AppendUint64(b, m.index)
 	return binary.BigEndian.AppendUint32(b, m.sum)
 }
 
-func decodeMark(b []byte) (m mark, err error) {
+func decodeLogPosition(b []byte) (m logPosition, err error) {
 	if b == nil {
-		return mark{}, nil // new store
+		return logPosition{}, nil // new store
 	}
-	if len(b) != markLen {
-		return mark{}, fmt.Errorf("stored log position has %d bytes, want %d", len(b), markLen)
+	if len(b) != logPositionLen {
+		return logPosition{}, fmt.Errorf("stored log position has %d bytes, want %d", len(b), logPositionLen)
 	}
 	n := copy(m.log[:], b)
-	m.position = binary.BigEndian.Uint64(b[n:])
+	m.seq = binary.BigEndian.Uint64(b[n:])
 	m.epoch = binary.BigEndian.Uint64(b[n+8:])
 	m.index = binary.BigEndian.Uint64(b[n+16:])
 	m.sum = binary.BigEndian.Uint32(b[n+24:])
@@ -89,8 +89,8 @@ type record struct {
 	data        []byte
 }
 
-// begins reports whether the record begins an ownership.
-func (r *record) begins() bool { return r.log != "" }
+// isEpoch reports whether the record begins an ownership.
+func (r *record) isEpoch() bool { return r.log != "" }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -109,8 +109,8 @@ func (r *record) sumAfter(before uint32) uint32 {
 }
 
 // continues reports whether the record is the next one that counts after a position.
-func (r *record) continues(m mark) bool {
-	if r.begins() {
+func (r *record) continues(m logPosition) bool {
+	if r.isEpoch() {
 		return r.epoch > m.epoch
 	}
 	return r.epoch == m.epoch && r.index == m.index+1
@@ -131,7 +131,7 @@ func (r *record) message(subject, reply string) *nats.Msg {
 	if r.packing != "" {
 		h[headPacking] = []string{r.packing}
 	}
-	if r.begins() {
+	if r.isEpoch() {
 		h[headLog] = []string{r.log}
 	}
 	return &nats.Msg{Subject: subject, Reply: reply, Header: h, Data: r.data}

@@ -54,23 +54,23 @@ func (x *electingTxn) Commit() (*clientv3.TxnResponse, error) {
 // although the previous owner is still alive.
 func TestHandedOverWhileEtcdElects(t *testing.T) {
 	t.Parallel()
-	tm := newGroup(t, 1, natstest.Unsafe).team()
+	tm := newTestEnsemble(t, 1, natstest.Unsafe).team()
 	kv := &electing{}
 	a := tm.start(t, "a", 0, vfs.NewCrashableMem(), func(o *Options) {
 		kv.KV = o.Etcd.KV
 		o.Etcd.KV = kv
 	})
-	a.owns(t)
+	a.awaitOwner(t)
 	b := tm.start(t, "b", 0, vfs.NewCrashableMem())
-	b.knows(t, "a")
+	b.awaitOwnerSeen(t, "a")
 	kv.tries.Store(2)
-	a.yield(time.Minute)
-	a.askToGiveUp()
-	b.owns(t)
+	a.postponeCampaign(time.Minute)
+	a.requestHandOver()
+	b.awaitOwner(t)
 	if left := kv.tries.Load(); left >= 0 {
 		t.Errorf("the key was removed although %d more attempts were to fail", left)
 	}
-	a.knows(t, "b")
+	a.awaitOwnerSeen(t, "b")
 	a.stop(t)
 	b.stop(t)
 }

@@ -17,7 +17,7 @@ import (
 // again, on the condition that this still is the end: if an earlier attempt arrives late,
 // one of the two is refused or void.
 func (w *writer) resolve() error {
-	ctx, cancel := context.WithTimeout(context.Background(), resolvePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), resolveTimeout)
 	defer cancel()
 	w.mu.Lock()
 	w.resolving = true
@@ -41,7 +41,7 @@ func (w *writer) resolve() error {
 			last = err
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("outcome of the message after %d is unknown after %s: %w", w.known, resolvePatience,
+			return fmt.Errorf("outcome of the message after %d is unknown after %s: %w", w.known, resolveTimeout,
 				errors.Join(last, ctx.Err()))
 		}
 		w.pause(ctx, pause)
@@ -73,7 +73,7 @@ func (w *writer) resolveOne(ctx context.Context, e *entry) (moved bool, err erro
 	case err == nil && r.epoch == e.epoch && r.owner == e.owner && r.index == e.index:
 		w.finish(e, r.seq)
 		return true, nil
-	case err == nil && (r.epoch > e.epoch || e.begins()):
+	case err == nil && (r.epoch > e.epoch || e.isEpoch()):
 		return false, fmt.Errorf("%w: message %d has epoch %d and owner %s", errRival, r.seq, r.epoch, r.owner)
 	case err == nil:
 		w.mu.Lock()
@@ -84,7 +84,7 @@ func (w *writer) resolveOne(ctx context.Context, e *entry) (moved bool, err erro
 		return false, err
 	}
 	select { // drop the acknowledgement of an earlier attempt
-	case <-e.answer:
+	case <-e.acks:
 	default:
 	}
 	w.mu.Lock()
@@ -94,7 +94,7 @@ func (w *writer) resolveOne(ctx context.Context, e *entry) (moved bool, err erro
 	timer := time.NewTimer(ackTimeout)
 	defer timer.Stop()
 	select {
-	case a := <-e.answer:
+	case a := <-e.acks:
 		if a.err == nil && a.seq == w.known+1 {
 			w.finish(e, a.seq)
 			return true, nil

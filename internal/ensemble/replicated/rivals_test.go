@@ -56,10 +56,10 @@ func wait(ctx context.Context, d time.Duration) {
 // sequences, and the log contains no others that count.
 func TestFaultRivals(t *testing.T) {
 	t.Parallel()
-	g := newGroup(t, 3)
+	g := newTestEnsemble(t, 3)
 	tm := g.team()
 	m := tm.start(t, "a", 0, vfs.NewCrashableMem())
-	m.owns(t)
+	m.awaitOwner(t)
 	o := m.o
 	m.stop(t)
 	long := 6 * time.Second
@@ -125,7 +125,7 @@ func rivalStream(t testing.TB, js jetstream.JetStream, o *Options) *stream {
 	st := &stream{js: js, name: streamName(o), subject: "S." + o.Cluster + ".0"}
 	var err error
 	for st.handle == nil && ctx.Err() == nil {
-		try, tried := context.WithTimeout(ctx, callPatience) // a response may be lost
+		try, tried := context.WithTimeout(ctx, callTimeout) // a response may be lost
 		if st.handle, err = js.Stream(try, st.name); err != nil {
 			st.handle = nil
 			wait(ctx, 100*time.Millisecond)
@@ -135,7 +135,7 @@ func rivalStream(t testing.TB, js jetstream.JetStream, o *Options) *stream {
 	if st.handle == nil {
 		t.Fatalf("open the stream: got error %v, want none", err)
 	}
-	if st.id, err = parseIdentity(st.handle.CachedInfo().Config.Metadata[metaLog]); err != nil {
+	if st.id, err = parseLogID(st.handle.CachedInfo().Config.Metadata[metaLog]); err != nil {
 		t.Fatal(err)
 	}
 	return st
@@ -148,8 +148,8 @@ type rival struct {
 	acked map[uint64]string
 	rng   *rand.Rand
 	terms int
-	seen  uint64 // last message of the log that was read
-	at    mark   // of the last message that counts
+	seen  uint64      // last message of the log that was read
+	at    logPosition // of the last message that counts
 }
 
 // term takes over the log and appends until its time is up or the other writer has taken
@@ -167,12 +167,12 @@ func (r *rival) term(ctx context.Context) error {
 		}
 		r.seen++
 		if next.continues(r.at) {
-			r.at = mark{log: r.st.id, epoch: next.epoch, index: next.index, sum: next.sum}
+			r.at = logPosition{log: r.st.id, epoch: next.epoch, index: next.index, sum: next.sum}
 		}
 	}
 	r.terms++
 	at := r.at
-	at.position = r.seen
+	at.seq = r.seen
 	w, err := newWriter(r.st, at, fmt.Sprint(r.name, "/", r.terms), func() bool { return true }, 1<<40)
 	if err != nil {
 		return nil
@@ -182,14 +182,14 @@ func (r *rival) term(ctx context.Context) error {
 		return err
 	}
 	type promise struct {
-		*place
+		*pendingAppend
 		text string
 	}
 	var open []promise
 	until := time.Now().Add(time.Duration(r.rng.IntN(300)) * time.Millisecond)
 	for n := 0; time.Now().Before(until) && ctx.Err() == nil; n++ {
 		text := fmt.Sprintf("%s/%d/%d", r.name, r.terms, n)
-		open = append(open, promise{w.Append([]byte(text)).(*place), text})
+		open = append(open, promise{w.Append([]byte(text)).(*pendingAppend), text})
 		if len(open) < 16 {
 			continue
 		}
@@ -197,7 +197,7 @@ func (r *rival) term(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.acked[after.position] = open[0].text
+		r.acked[after.seq] = open[0].text
 		open = open[1:]
 	}
 	for _, p := range open {
@@ -205,7 +205,7 @@ func (r *rival) term(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.acked[after.position] = p.text
+		r.acked[after.seq] = p.text
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func readLog(t testing.TB, st *stream) (log map[uint64]string, wrong int) {
 	void := 0
 	log = make(map[uint64]string)
 	texts := make(map[string]bool)
-	var at mark
+	var at logPosition
 	consumer, err := st.handle.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func readLog(t testing.TB, st *stream) (log map[uint64]string, wrong int) {
 			t.Errorf("message %d: got %q of epoch %d after epoch %d, want it to continue the log, once", seq, text,
 				r.epoch, at.epoch)
 		}
-		at = mark{epoch: r.epoch, index: r.index, sum: r.sum}
+		at = logPosition{epoch: r.epoch, index: r.index, sum: r.sum}
 		texts[text], log[seq] = true, text
 	}
 	t.Logf("%d of %d messages are void", void, state.LastSeq)
@@ -271,12 +271,12 @@ func readLog(t testing.TB, st *stream) (log map[uint64]string, wrong int) {
 // every message is stored once.
 func TestFaultLogServers(t *testing.T) {
 	t.Parallel()
-	g := newGroup(t, 3)
+	g := newTestEnsemble(t, 3)
 	tm := g.team()
 	m := tm.start(t, "a", 0, vfs.NewCrashableMem())
-	e := m.owns(t)
+	e := m.awaitOwner(t)
 	ctx := context.Background()
-	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
+	if err := e.CreateTopic(ctx, 1, retainAll); err != nil {
 		t.Fatal(err)
 	}
 	long := 6 * time.Second
@@ -319,7 +319,7 @@ func TestFaultLogServers(t *testing.T) {
 	}
 	stops, moves := disturb(busy, t, g.nats, streamName(&m.o), rand.New(rand.NewPCG(seed, 9)))
 	wg.Wait()
-	e = m.owns(t)
+	e = m.awaitOwner(t)
 	lost, wrong := 0, 0
 	seen := map[string]int{}
 	for from := uint64(0); ; {

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// lostPatience is how long a log that seems to have lost messages is queried again,
+	// logLostTimeout is how long a log that seems to have lost messages is queried again,
 	// because its leader may have just started.
-	lostPatience = 10 * time.Second
-	// retirePatience is how long an owner that hands over waits for its last appends.
-	retirePatience = 2 * time.Second
-	retryPause     = 200 * time.Millisecond
-	lostPause      = 5 * time.Second
+	logLostTimeout = 10 * time.Second
+	// retireTimeout is how long an owner that hands over waits for its last appends.
+	retireTimeout   = 2 * time.Second
+	retryInterval   = 200 * time.Millisecond
+	logLostInterval = 5 * time.Second
 )
 
 // run follows the log, and owns the shard when it is elected, until the shard is closed.
 func (s *Shard) run() {
 	for s.ctx.Err() == nil {
 		if held, _ := s.holds(); !held {
-			s.stayOut()
+			s.waitWithoutCopy()
 			continue
 		}
 		ctx, cancel := s.whileHeld()
-		err := s.enter()
+		err := s.openStore()
 		if err == nil {
 			err = s.term(ctx)
 		}
@@ -42,45 +42,45 @@ func (s *Shard) run() {
 		if left {
 			continue
 		}
-		s.note(Starting, err)
-		s.tell(err)
-		s.misfits = errors.Is(err, engine.ErrLogLost)
+		s.setRole(Starting, err)
+		s.publishProblem(err)
+		s.mismatched = errors.Is(err, engine.ErrLogLost)
 		if errors.Is(err, engine.ErrFailed) {
 			return // a failed store cannot be used again
 		}
-		if errors.Is(err, errPacking) {
-			s.complain(slog.LevelError,
+		if errors.Is(err, errUnknownPacking) {
+			s.logProblem(slog.LevelError,
 				"copy of the shard cannot follow its log until this member is upgraded; no data is lost", err)
-			s.await(s.ctx, nil, lostPause)
+			s.await(s.ctx, nil, logLostInterval)
 			continue
 		}
 		if !errors.Is(err, engine.ErrLogLost) {
-			s.complain(slog.LevelWarn, "copy of the shard does not follow its log; retrying", err)
+			s.logProblem(slog.LevelWarn, "copy of the shard does not follow its log; retrying", err)
 			s.sleep(s.ctx)
 			continue
 		}
-		s.complain(slog.LevelError, "copy of the shard does not match its log; restore a backup, or see what would "+
+		s.logProblem(slog.LevelError, "copy of the shard does not match its log; restore a backup, or see what would "+
 			"be lost with: freshet ensemble accept-loss", err)
-		if !s.acceptLoss() {
-			s.awaitAccepted(lostPause)
+		if !s.tryApplyAccepted() {
+			s.awaitAccepted(logLostInterval)
 		}
 	}
-	s.note(Starting, engine.ErrClosed)
+	s.setRole(Starting, engine.ErrClosed)
 }
 
-// complain logs why the copy does not follow the log: once, and at debug while the error
+// logProblem logs why the copy does not follow the log: once, and at debug while the error
 // stays the same.
-func (s *Shard) complain(level slog.Level, what string, err error) {
-	if s.complained == err.Error() {
+func (s *Shard) logProblem(level slog.Level, what string, err error) {
+	if s.loggedProblem == err.Error() {
 		level = slog.LevelDebug
 	}
-	s.complained = err.Error()
+	s.loggedProblem = err.Error()
 	s.log.LogAttrs(s.ctx, level, what, slog.Any("error", err))
 }
 
-// acceptLoss carries out what an operator has accepted. It reports whether it did anything.
-func (s *Shard) acceptLoss() bool {
-	done, err := s.accept(s.ctx)
+// tryApplyAccepted carries out what an operator has accepted. It reports whether it did anything.
+func (s *Shard) tryApplyAccepted() bool {
+	done, err := s.applyAccepted(s.ctx)
 	if err != nil && s.ctx.Err() == nil {
 		s.log.Warn("carrying out an accepted loss failed; retrying", slog.Any("error", err))
 	}
@@ -104,17 +104,17 @@ func (s *Shard) awaitAccepted(d time.Duration) {
 	}
 }
 
-// tell publishes a problem that does not resolve automatically, for the other members.
-func (s *Shard) tell(err error) {
+// publishProblem publishes a problem that does not resolve automatically, for the other members.
+func (s *Shard) publishProblem(err error) {
 	s.mu.Lock()
-	said := s.said
+	published := s.published
 	s.mu.Unlock()
-	is := said
-	is.Follows = false
-	if is.Lost, is.Problem = problemOf(err); is.Problem == "" || is == said {
+	is := published
+	is.InSync = false
+	if is.LogLost, is.Problem = problemOf(err); is.Problem == "" || is == published {
 		return
 	}
-	if err := s.report(s.ctx, is); err != nil && s.ctx.Err() == nil {
+	if err := s.publishStatus(s.ctx, is); err != nil && s.ctx.Err() == nil {
 		s.log.Warn("publishing that this copy is unusable failed; other members do not know", slog.Any("error", err))
 	}
 }
@@ -125,7 +125,7 @@ func problemOf(err error) (lost bool, problem string) {
 	switch {
 	case errors.Is(err, engine.ErrLogLost):
 		return true, strings.TrimPrefix(err.Error(), engine.ErrLogLost.Error()+": ")
-	case errors.Is(err, errPacking):
+	case errors.Is(err, errUnknownPacking):
 		return false, err.Error()
 	case errors.Is(err, engine.ErrFailed):
 		return false, "store has failed; see the log of the member"
@@ -133,18 +133,18 @@ func problemOf(err error) (lost bool, problem string) {
 	return false, ""
 }
 
-// stayOut removes the copy and waits while this member should have none.
-func (s *Shard) stayOut() {
-	err := s.leave(s.ctx)
+// waitWithoutCopy removes the copy and waits while this member should have none.
+func (s *Shard) waitWithoutCopy() {
+	err := s.dropCopy(s.ctx)
 	if s.ctx.Err() != nil {
 		return
 	}
-	s.note(Elsewhere, nil)
+	s.setRole(Elsewhere, nil)
 	again := time.Hour
 	if err != nil {
 		s.log.Warn("removing the copy of the shard, which other members have now, failed; retrying",
 			slog.Any("error", err))
-		again = lostPause
+		again = logLostInterval
 	}
 	for begin := time.Now(); s.ctx.Err() == nil && time.Since(begin) < again; {
 		held, changed := s.holds()
@@ -168,10 +168,10 @@ func (s *Shard) term(ctx context.Context) error {
 	s.mu.Lock()
 	flushed := s.flushed
 	s.mu.Unlock()
-	if err := s.report(ctx, copyValue{Applied: f.at.position, Flushed: flushed}); err != nil {
+	if err := s.publishStatus(ctx, replicaStatus{Applied: f.at.seq, Flushed: flushed}); err != nil {
 		return err
 	}
-	if err := s.fit(ctx, f); err != nil {
+	if err := s.ensureMatch(ctx, f); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -182,9 +182,9 @@ func (s *Shard) term(ctx context.Context) error {
 		s.stream = nil
 		s.mu.Unlock()
 	}()
-	s.complained = ""
+	s.loggedProblem = ""
 	for {
-		s.note(Standby, nil)
+		s.setRole(Standby, nil)
 		c, err := s.follow(ctx, f)
 		if err != nil {
 			return err
@@ -203,29 +203,29 @@ func (s *Shard) term(ctx context.Context) error {
 }
 
 // openLog opens the shard's log. When the log seems to be missing, openLog retries for
-// lostPatience, unless it did so before: servers that have just started, or elect a leader,
+// logLostTimeout, unless it did so before: servers that have just started, or elect a leader,
 // may not know the stream yet.
 func (s *Shard) openLog(ctx context.Context) (*stream, error) {
-	deadline := time.Now().Add(lostPatience)
+	deadline := time.Now().Add(logLostTimeout)
 	for {
 		st, err := openStream(ctx, &s.o, s.keys.log)
-		if !errors.Is(err, engine.ErrLogLost) || s.misfits || time.Now().After(deadline) || ctx.Err() != nil {
+		if !errors.Is(err, engine.ErrLogLost) || s.mismatched || time.Now().After(deadline) || ctx.Err() != nil {
 			return st, err
 		}
 		s.sleep(ctx)
 	}
 }
 
-// fit makes sure that the store matches the log, fetching a checkpoint if the log begins
+// ensureMatch makes sure that the store matches the log, fetching a checkpoint if the log begins
 // too late.
-func (s *Shard) fit(ctx context.Context, f *follower) error {
-	deadline, fetched := time.Now().Add(lostPatience), 0
+func (s *Shard) ensureMatch(ctx context.Context, f *follower) error {
+	deadline, fetched := time.Now().Add(logLostTimeout), 0
 	for {
-		err := f.st.fits(ctx, f.at)
+		err := f.st.matches(ctx, f.at)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
-		case errors.Is(err, errBehind) && fetched == fetchTries:
+		case errors.Is(err, errBehind) && fetched == maxFetchAttempts:
 			return err
 		case errors.Is(err, errBehind):
 			fetched++
@@ -257,18 +257,18 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 		cancel()
 	}()
 	var err error
-	var deaf grumble
+	var warnings warnLimiter
 	for ctx.Err() == nil {
-		err = f.tail(ctx, 0)
+		err = f.follow(ctx, 0)
 		if ctx.Err() != nil {
 			err = nil
 			break
 		}
-		if errors.Is(err, engine.ErrLogLost) || errors.Is(err, errBehind) || errors.Is(err, errPacking) ||
+		if errors.Is(err, engine.ErrLogLost) || errors.Is(err, errBehind) || errors.Is(err, errUnknownPacking) ||
 			errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) {
 			break
 		}
-		s.log.LogAttrs(ctx, deaf.level(), "following the log of the shard failed; retrying",
+		s.log.LogAttrs(ctx, warnings.level(), "following the log of the shard failed; retrying",
 			slog.Any("error", err))
 		err = nil
 		if again := f.resume(); again != nil {
@@ -296,12 +296,12 @@ func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
 	defer s.release(c)
 	w, err := s.begin(ctx, f)
 	if err != nil {
-		s.yield(turn)
+		s.postponeCampaign(campaignStagger)
 		return fmt.Errorf("taking over the shard: %w", err)
 	}
 	e, err := f.store.Open(w)
 	if err != nil {
-		s.yield(lostPause) // another member may succeed
+		s.postponeCampaign(logLostInterval) // another member may succeed
 		w.close(err)
 		return fmt.Errorf("opening the engine of the shard: %w", err)
 	}
@@ -309,14 +309,14 @@ func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
 		return errors.Join(err, s.retire(e, w, true))
 	}
 	select {
-	case <-s.giveUp: // a request to an earlier ownership; a member that shuts down has set resigning
+	case <-s.handOverRequests: // a request to an earlier ownership; a member that shuts down has set resigning
 	default:
 	}
 	s.mu.Lock()
 	s.engine, s.writer, s.role = e, w, Leading
 	s.changeLocked()
 	s.mu.Unlock()
-	s.log.Info("this member owns the shard", slog.Uint64("epoch", w.epoch), slog.Uint64("message", f.at.position))
+	s.log.Info("this member owns the shard", slog.Uint64("epoch", w.epoch), slog.Uint64("message", f.at.seq))
 	if s.o.OnOwner != nil {
 		s.o.OnOwner(e)
 	}
@@ -332,11 +332,11 @@ func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
 	return s.retire(e, w, graceful)
 }
 
-// yield keeps this member from campaigning for d.
-func (s *Shard) yield(d time.Duration) {
+// postponeCampaign keeps this member from campaigning for d.
+func (s *Shard) postponeCampaign(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.yields = time.Now().Add(d)
+	s.campaignAfter = time.Now().Add(d)
 }
 
 // begin reads the log to its end and appends the epoch record of this ownership.
@@ -347,7 +347,7 @@ func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
 		}
 		// The rest of an incomplete batch will never arrive.
 		at := f.last
-		at.position = f.seq
+		at.seq = f.seq
 		w, err := newWriter(f.st, at, s.instance, s.o.Live, s.o.LogBytes)
 		if err != nil {
 			return nil, err
@@ -375,7 +375,7 @@ func (s *Shard) serve(ctx context.Context, store *pebble.Store, c *claim, w *wri
 	seen := false // whether the watch has delivered this member's key
 	for {
 		s.mu.Lock()
-		rev, changed, resigns := s.view.rev, s.changed, s.resigns
+		rev, changed, resigns := s.view.ownerRev, s.changed, s.resigning
 		s.mu.Unlock()
 		seen = seen || rev == c.rev
 		if rev > c.rev || seen && rev != c.rev {
@@ -391,7 +391,7 @@ func (s *Shard) serve(ctx context.Context, store *pebble.Store, c *claim, w *wri
 			return false, "lease of the member has ended"
 		case <-store.Failed():
 			return false, "store has failed"
-		case <-s.giveUp:
+		case <-s.handOverRequests:
 			return true, "ownership is handed over"
 		case <-ctx.Done():
 			return true, "shard is closed"
@@ -401,12 +401,12 @@ func (s *Shard) serve(ctx context.Context, store *pebble.Store, c *claim, w *wri
 }
 
 // retire closes the engine of a former owner. A graceful retirement waits for appends in
-// flight, up to retirePatience.
+// flight, up to retireTimeout.
 func (s *Shard) retire(e *pebble.Engine, w *writer, graceful bool) error {
 	e.Resign()
 	ended := errors.New("this member has given up the shard")
 	if graceful {
-		timer := time.AfterFunc(retirePatience, func() { w.lose(ended) })
+		timer := time.AfterFunc(retireTimeout, func() { w.lose(ended) })
 		defer timer.Stop()
 	} else {
 		w.lose(ended)

@@ -25,18 +25,18 @@ type Seed struct {
 
 // NewSeed creates the seed of one shard.
 func NewSeed() Seed {
-	var id identity
+	var id logID
 	_, _ = rand.Read(id[:]) // never fails
 	return Seed{Log: id.String()}
 }
 
-// Mark returns the encoded position that stores with the content must have.
-func (s Seed) Mark() ([]byte, error) {
-	id, err := parseIdentity(s.Log)
+// StorePosition returns the encoded position that stores with the content must have.
+func (s Seed) StorePosition() ([]byte, error) {
+	id, err := parseLogID(s.Log)
 	if err != nil {
 		return nil, err
 	}
-	return mark{log: id, position: seedFirst - 1}.encode(), nil
+	return logPosition{log: id, seq: seedFirst - 1}.encode(), nil
 }
 
 // SeedKeys returns the keys and values in etcd that announce a seed to the members. They
@@ -54,21 +54,21 @@ func SeedKeys(prefix, cluster string, number int, s Seed, all []string, copies i
 	shard.SetCopies(copies)
 	keys := shard.o.keys()
 	values := map[string]string{keys.seed: string(text)}
-	if want := shard.wanted(); want < len(all) {
-		places := shard.ring()[:want]
-		if !slices.Contains(places, holder) {
-			places = append(places, holder)
+	if want := shard.wantedCopies(); want < len(all) {
+		holders := shard.ring()[:want]
+		if !slices.Contains(holders, holder) {
+			holders = append(holders, holder)
 		}
-		if text, err = json.Marshal(placesValue{places}); err != nil {
+		if text, err = json.Marshal(holdersValue{holders}); err != nil {
 			return nil, err
 		}
-		values[keys.places] = string(text)
+		values[keys.holders] = string(text)
 	}
 	return values, nil
 }
 
-// beginning returns the identity and the first sequence of a log to create.
-func beginning(ctx context.Context, etcd *clientv3.Client, key string) (id identity, first uint64, err error) {
+// logOrigin returns the identity and the first sequence of a log to create.
+func logOrigin(ctx context.Context, etcd *clientv3.Client, key string) (id logID, first uint64, err error) {
 	found, err := etcd.Get(ctx, key)
 	if err != nil {
 		return id, 0, fmt.Errorf("reading the seed of the log: %w", err)
@@ -79,7 +79,7 @@ func beginning(ctx context.Context, etcd *clientv3.Client, key string) (id ident
 	}
 	var s Seed
 	if err = json.Unmarshal(found.Kvs[0].Value, &s); err == nil {
-		id, err = parseIdentity(s.Log)
+		id, err = parseLogID(s.Log)
 	}
 	if err != nil {
 		return id, 0, fmt.Errorf("decoding the seed of the log in etcd: %w", err)

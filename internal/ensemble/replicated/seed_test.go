@@ -19,9 +19,9 @@ import (
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []int{1, 3} {
-		tm := newGroup(t, servers, natstest.Unsafe).team()
+		tm := newTestEnsemble(t, servers, natstest.Unsafe).team()
 		seed := NewSeed()
-		at, err := seed.Mark()
+		at, err := seed.StorePosition()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,11 +73,11 @@ func TestSeed(t *testing.T) {
 			t.Fatalf("got owner %v of a shard whose content no member has, want none", owner)
 		}
 		a := start("a", 0)
-		e := a.owns(t)
+		e := a.awaitOwner(t)
 		wantTexts(t, e, texts...)
 		appendText(t, e, "later")
-		b.follows(t, a.Status().Applied)
-		c.follows(t, a.Status().Applied)
+		b.awaitApplied(t, a.Status().Applied)
+		c.awaitApplied(t, a.Status().Applied)
 		a.stop(t)
 		var next engine.Engine
 		eventually(t, "another owner", func() bool {
@@ -101,7 +101,7 @@ func TestSeedElsewhere(t *testing.T) {
 	t.Parallel()
 	f := newFive(t) // the preferred member of its shard is b
 	seed := NewSeed()
-	at, err := seed.Mark()
+	at, err := seed.StorePosition()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,12 +127,12 @@ func TestSeedElsewhere(t *testing.T) {
 		defer m.stop(t)
 	}
 	b := f.all["b"]
-	wantTexts(t, b.owns(t), texts...)
+	wantTexts(t, b.awaitOwner(t), texts...)
 	eventually(t, "the first copy removed", func() bool {
 		held, _ := f.all["a"].holds()
 		return !held
 	})
-	wantTexts(t, b.owns(t), texts...)
+	wantTexts(t, b.awaitOwner(t), texts...)
 }
 
 // seedStore creates a store with messages and a position.
@@ -161,9 +161,9 @@ func seedStore(t *testing.T, dir string, at []byte) (texts []string) {
 // copy contains all of them.
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
-	tm := newGroup(t, 1, natstest.Unsafe).team()
+	tm := newTestEnsemble(t, 1, natstest.Unsafe).team()
 	a := tm.start(t, "a", 0, nil)
-	e := a.owns(t)
+	e := a.awaitOwner(t)
 	b := tm.start(t, "b", 0, nil)
 	texts := fill(t, e, 200)
 	dir := t.TempDir() + "/copy"

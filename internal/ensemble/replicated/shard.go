@@ -44,22 +44,22 @@ type Shard struct {
 
 	checkpoints checkpoints
 
-	complained string // the problem last logged; used by the run goroutine only
-	misfits    bool   // copy and log did not match at the last attempt; used by the run goroutine only
+	loggedProblem string // the problem last logged; used by the run goroutine only
+	mismatched    bool   // copy and log did not match at the last attempt; used by the run goroutine only
 
-	mu      sync.Mutex // protects the following fields; a leaf lock
-	role    Role
-	err     error
-	stream  *stream
-	engine  *pebble.Engine
-	writer  *writer
-	view    view
-	flushed uint64
-	said    copyValue     // as last published in etcd
-	resigns bool          // the member shuts down and must not campaign again
-	yields  time.Time     // the member must not campaign before
-	changed chan struct{} // closed and replaced when one of these fields changes
-	giveUp  chan struct{} // requests that the owner hand over; set once, capacity 1
+	mu               sync.Mutex // protects the following fields; a leaf lock
+	role             Role
+	err              error
+	stream           *stream
+	engine           *pebble.Engine
+	writer           *writer
+	view             shardView
+	flushed          uint64
+	published        replicaStatus // as last published in etcd
+	resigning        bool          // the member shuts down and must not campaign again
+	campaignAfter    time.Time     // the member must not campaign before
+	changed          chan struct{} // closed and replaced when one of these fields changes
+	handOverRequests chan struct{} // requests that the owner hand over; set once, capacity 1
 }
 
 // Open opens the member's copy. It follows the log and campaigns for the ownership in the
@@ -75,9 +75,9 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 		o: o, role: Starting, keys: o.keys(),
 		log:      o.Logger.With(slog.Int("shard", o.Number)),
 		instance: o.Member + "/" + hex.EncodeToString(random[:]),
-		changed:  make(chan struct{}), giveUp: make(chan struct{}, 1),
+		changed:  make(chan struct{}), handOverRequests: make(chan struct{}, 1),
 	}
-	s.view.copies = make(map[string]copyValue)
+	s.view.copies = make(map[string]replicaStatus)
 	s.SetCopies(o.Copies)
 	if err := s.openCopy(ctx); err != nil {
 		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
@@ -91,7 +91,7 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 
 // openCopy opens the store if this member should have a copy.
 func (s *Shard) openCopy(ctx context.Context) error {
-	if err := s.readPlaces(ctx); err != nil {
+	if err := s.initHolders(ctx); err != nil {
 		return err
 	}
 	if held, _ := s.holds(); !held {
@@ -101,15 +101,15 @@ func (s *Shard) openCopy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stored, err := store.Mark()
-	var at mark
+	stored, err := store.LogPosition()
+	var at logPosition
 	if err == nil {
-		at, err = decodeMark(stored)
+		at, err = decodeLogPosition(stored)
 	}
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	s.store, s.flushed = store, at.position // everything in a reopened store is durable
+	s.store, s.flushed = store, at.seq // everything in a reopened store is durable
 	return nil
 }
 
@@ -140,8 +140,8 @@ func (s *Shard) changeLocked() {
 	s.changed = make(chan struct{})
 }
 
-// note sets the role, and the error that keeps the store from following the log.
-func (s *Shard) note(role Role, err error) {
+// setRole sets the role, and the error that keeps the store from following the log.
+func (s *Shard) setRole(role Role, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.role, s.err = role, err
@@ -162,7 +162,7 @@ func (s *Shard) Status() Status {
 		out.LogBytes = s.writer.bytes.Load()
 		out.Full, _ = s.writer.Full()
 	}
-	copies := s.view.placed()
+	copies := s.view.holderCopies()
 	for _, c := range copies {
 		out.End = max(out.End, c.Applied) // a member without a copy does not read the log
 	}
@@ -173,11 +173,11 @@ func (s *Shard) Status() Status {
 			c.Applied, c.Flushed = out.Applied, max(c.Flushed, s.flushed)
 		}
 		if c.Flushed < least && name != s.o.Member {
-			least, out.Behind = c.Flushed, name
+			least, out.SlowestMember = c.Flushed, name
 		}
 		out.Copies = append(out.Copies, Copy{
 			Member: name, Live: slices.Contains(live, name), Applied: c.Applied, Flushed: c.Flushed,
-			Lag: out.End - min(out.End, c.Applied), Lost: c.Lost, Problem: c.Problem,
+			Lag: out.End - min(out.End, c.Applied), Lost: c.LogLost, Problem: c.Problem,
 		})
 	}
 	return out
@@ -191,33 +191,33 @@ func (s *Shard) refreshApplied() {
 	if !owner {
 		return
 	}
-	if m, err := s.mark(); err == nil {
-		s.applied.Store(max(s.applied.Load(), m.position))
+	if m, err := s.storePosition(); err == nil {
+		s.applied.Store(max(s.applied.Load(), m.seq))
 	}
 }
 
-// mark reads the store's position in the log.
-func (s *Shard) mark() (mark, error) {
+// storePosition reads the store's position in the log.
+func (s *Shard) storePosition() (logPosition, error) {
 	s.storeMu.RLock()
 	defer s.storeMu.RUnlock()
 	if s.store == nil {
-		return mark{}, engine.ErrClosed
+		return logPosition{}, engine.ErrClosed
 	}
-	stored, err := s.store.Mark()
+	stored, err := s.store.LogPosition()
 	if err != nil {
-		return mark{}, err
+		return logPosition{}, err
 	}
-	return decodeMark(stored)
+	return decodeLogPosition(stored)
 }
 
 // HandOver gives up the ownership and does not campaign again. It is for the shutdown of the
 // process. It returns when running calls have ended and another member may take over.
 func (s *Shard) HandOver(ctx context.Context) error {
 	s.mu.Lock()
-	s.resigns = true
+	s.resigning = true
 	s.changeLocked()
 	s.mu.Unlock()
-	s.askToGiveUp()
+	s.requestHandOver()
 	for {
 		s.mu.Lock()
 		mine, changed := s.role == Leading || s.view.owner.Instance == s.instance, s.changed
@@ -235,24 +235,24 @@ func (s *Shard) HandOver(ctx context.Context) error {
 	}
 }
 
-func (s *Shard) askToGiveUp() {
+func (s *Shard) requestHandOver() {
 	select {
-	case s.giveUp <- struct{}{}:
+	case s.handOverRequests <- struct{}{}:
 	default:
 	}
 }
 
-// catchUpPatience is how long CatchUp waits for a copy to reach the end of the log.
-const catchUpPatience = 30 * time.Second
+// catchUpTimeout is how long CatchUp waits for a copy to reach the end of the log.
+const catchUpTimeout = 30 * time.Second
 
 // CatchUp returns when this member's copy has everything that was in the log before the
-// call. It waits up to catchUpPatience for a copy that does not follow the log yet. It
+// call. It waits up to catchUpTimeout for a copy that does not follow the log yet. It
 // returns nil when this member should have no copy.
 func (s *Shard) CatchUp(ctx context.Context) error {
 	if held, _ := s.holds(); !held {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, catchUpPatience)
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
 	end, known := uint64(0), false
 	for {
@@ -274,7 +274,7 @@ func (s *Shard) CatchUp(ctx context.Context) error {
 			}
 			err = fmt.Errorf("copy of this member has the log up to message %d of %d", at, end)
 		}
-		s.await(ctx, nil, turn/10)
+		s.await(ctx, nil, campaignStagger/10)
 		if ctx.Err() != nil {
 			return fmt.Errorf("shard %d of cluster %s: %w; try again, or on another member", s.o.Number,
 				s.o.Cluster, err)

@@ -15,7 +15,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-var keepAll = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
+var retainAll = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
 
 // appendText appends a message and returns its entry.
 func appendText(t testing.TB, e engine.Engine, text string) uint64 {
@@ -48,18 +48,18 @@ func wantTexts(t testing.TB, e engine.Engine, want ...string) {
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	g := newGroup(t, 1)
+	g := newTestEnsemble(t, 1)
 	g.lease = killedSeconds
 	tm := g.team()
 	a := tm.start(t, "a", 0, vfs.NewCrashableMem())
-	e := a.owns(t)
-	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
+	e := a.awaitOwner(t)
+	if err := e.CreateTopic(ctx, 1, retainAll); err != nil {
 		t.Fatal(err)
 	}
 	appendText(t, e, "one")
 	b := tm.start(t, "b", 0, vfs.NewCrashableMem())
-	b.follows(t, a.Status().Applied)
-	b.knows(t, "a")
+	b.awaitApplied(t, a.Status().Applied)
+	b.awaitOwnerSeen(t, "a")
 	if _, err := b.Engine(); !errors.Is(err, engine.ErrNotOwner) {
 		t.Errorf("engine of a standby: got error %v, want %v", err, engine.ErrNotOwner)
 	}
@@ -73,28 +73,28 @@ func TestOwners(t *testing.T) {
 	if _, err := e.Append(ctx, 1, 0, []engine.Message{{}}); !errors.Is(err, engine.ErrNotOwner) {
 		t.Errorf("append at the old owner: got error %v, want %v", err, engine.ErrNotOwner)
 	}
-	e = b.owns(t)
+	e = b.awaitOwner(t)
 	t.Logf("handed over in %s", time.Since(begin))
 	if live, got := tm.members(), b.candidates(); !slices.Contains(live, "a") || !slices.Equal(got, []string{"b"}) {
 		t.Errorf("candidates after a has handed over, with %v live: got %v, want b alone immediately", live, got)
 	}
 	wantTexts(t, e, "one")
 	appendText(t, e, "two")
-	a.follows(t, b.Status().Applied)
+	a.awaitApplied(t, b.Status().Applied)
 	a.stop(t)
 	b.team.join("b", true)
 	c := tm.start(t, "c", 0, vfs.NewCrashableMem())
-	c.follows(t, b.Status().Applied)
+	c.awaitApplied(t, b.Status().Applied)
 	begin = time.Now()
 	left := b.kill(t)
-	e = c.owns(t)
+	e = c.awaitOwner(t)
 	t.Logf("taken over %s after a kill, with leases of %d s", time.Since(begin), g.lease)
 	wantTexts(t, e, "one", "two")
 	appendText(t, e, "three")
 	b = tm.start(t, "b", 0, left)
-	b.follows(t, c.Status().Applied)
+	b.awaitApplied(t, c.Status().Applied)
 	c.stop(t)
-	e = b.owns(t)
+	e = b.awaitOwner(t)
 	wantTexts(t, e, "one", "two", "three")
 	b.stop(t)
 }
@@ -103,10 +103,10 @@ func TestOwners(t *testing.T) {
 // member does not know that it has the owner key, and the shard must not stay unowned.
 func TestAShardTakenByALostCall(t *testing.T) {
 	t.Parallel()
-	a := newGroup(t, 1, natstest.Unsafe).team().start(t, "a", 0, vfs.NewCrashableMem())
-	a.owns(t)
-	a.yield(time.Second)
-	if err := a.deleteOwner(t.Context(), a.claimed()); err != nil {
+	a := newTestEnsemble(t, 1, natstest.Unsafe).team().start(t, "a", 0, vfs.NewCrashableMem())
+	a.awaitOwner(t)
+	a.postponeCampaign(time.Second)
+	if err := a.deleteOwner(t.Context(), a.ownerRevision()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "no owner", func() bool { _, err := a.Engine(); return err != nil })
@@ -114,6 +114,6 @@ func TestAShardTakenByALostCall(t *testing.T) {
 		clientv3.WithLease(a.session.Lease())); err != nil {
 		t.Fatal(err)
 	}
-	a.owns(t)
+	a.awaitOwner(t)
 	a.stop(t)
 }

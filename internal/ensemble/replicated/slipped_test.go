@@ -17,10 +17,10 @@ import (
 // continues.
 func TestSlippedAppend(t *testing.T) {
 	t.Parallel()
-	tm := newGroup(t, 1, natstest.Unsafe).team()
+	tm := newTestEnsemble(t, 1, natstest.Unsafe).team()
 	a := tm.start(t, "a", 0, vfs.NewCrashableMem())
-	e := a.owns(t)
-	if err := e.CreateTopic(context.Background(), 1, keepAll); err != nil {
+	e := a.awaitOwner(t)
+	if err := e.CreateTopic(context.Background(), 1, retainAll); err != nil {
 		t.Fatal(err)
 	}
 	appendText(t, e, "one")
@@ -51,9 +51,9 @@ func TestSlippedAppend(t *testing.T) {
 		t.Errorf("epoch: got %d, want %d, because a void message ends no ownership", got, epoch)
 	}
 	b := tm.start(t, "b", 0, vfs.NewCrashableMem())
-	b.follows(t, a.Status().Applied)
+	b.awaitApplied(t, a.Status().Applied)
 	a.stop(t)
-	e = b.owns(t)
+	e = b.awaitOwner(t)
 	wantTexts(t, e, "one", "two")
 	appendText(t, e, "three")
 	b.stop(t)
@@ -64,15 +64,15 @@ func TestSlippedAppend(t *testing.T) {
 func TestLargeBatch(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	g := newGroup(t, 1, natstest.Unsafe)
+	g := newTestEnsemble(t, 1, natstest.Unsafe)
 	g.lease = killedSeconds
 	tm := g.team()
 	a := tm.start(t, "a", 0, vfs.NewCrashableMem())
-	e := a.owns(t)
-	if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
+	e := a.awaitOwner(t)
+	if err := e.CreateTopic(ctx, 1, retainAll); err != nil {
 		t.Fatal(err)
 	}
-	large := noise(2*maxPart + 1000) // not compressed
+	large := noise(2*maxPartBytes + 1000) // not compressed
 	large[0], large[len(large)-1] = 1, 2
 	if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: large}}); err != nil {
 		t.Fatal(err)
@@ -91,9 +91,9 @@ func TestLargeBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := tm.start(t, "b", 0, vfs.NewCrashableMem())
-	b.follows(t, a.Status().Applied)
+	b.awaitApplied(t, a.Status().Applied)
 	a.kill(t)
-	e = b.owns(t)
+	e = b.awaitOwner(t)
 	records, err := e.Read(ctx, 1, engine.ReadRequest{Max: 10})
 	if err != nil || len(records) != 1 || len(records[0].Payload) != len(large) ||
 		records[0].Payload[len(large)-1] != 2 {

@@ -13,8 +13,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// callPatience bounds one call of etcd, or one that changes something in JetStream.
-const callPatience = 3 * time.Second
+// callTimeout bounds one call of etcd, or one that changes something in JetStream.
+const callTimeout = 3 * time.Second
 
 // stream is the log of a shard.
 type stream struct {
@@ -22,7 +22,7 @@ type stream struct {
 	name    string
 	subject string
 	handle  jetstream.Stream
-	id      identity
+	id      logID
 }
 
 // metaLog is the key of the log's identity in the stream's metadata.
@@ -35,9 +35,9 @@ func streamSubject(o *Options) string { return "S." + o.Cluster + "." + strconv.
 // openStream returns the shard's log and creates it if it never existed. etcd stores the
 // log's identity, so that a lost log is not mistaken for a new one.
 func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
-	ctx, cancel := context.WithTimeout(ctx, callPatience+2*leaderPatience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout+2*leaderTimeout)
 	defer cancel()
-	get, getCancel := context.WithTimeout(ctx, callPatience)
+	get, getCancel := context.WithTimeout(ctx, callTimeout)
 	known, err := o.Etcd.Get(get, key)
 	getCancel()
 	if err != nil {
@@ -45,7 +45,7 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 	}
 	st := &stream{js: o.JetStream, name: streamName(o), subject: streamSubject(o)}
 	find := func(ctx context.Context) (jetstream.Stream, error) { return o.JetStream.Stream(ctx, st.name) }
-	st.handle, err = ask(ctx, nil, find)
+	st.handle, err = queryLeader(ctx, nil, find)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && len(known.Kvs) == 0 {
 		st.handle, err = st.create(ctx, o)
 	}
@@ -55,7 +55,7 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening stream %s of the log: %w", st.name, err)
 	}
-	if st.id, err = parseIdentity(st.handle.CachedInfo().Config.Metadata[metaLog]); err != nil {
+	if st.id, err = parseLogID(st.handle.CachedInfo().Config.Metadata[metaLog]); err != nil {
 		return nil, fmt.Errorf("%w: stream %s was not created by Freshet: %w", engine.ErrLogLost, st.name, err)
 	}
 	if len(known.Kvs) == 0 {
@@ -74,7 +74,7 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 }
 
 func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, error) {
-	id, first, err := beginning(ctx, o.Etcd, o.keys().seed)
+	id, first, err := logOrigin(ctx, o.Etcd, o.keys().seed)
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +82,11 @@ func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, err
 }
 
 // createFrom creates the stream of a log whose first message has the sequence first.
-func (st *stream) createFrom(ctx context.Context, o *Options, id identity, first uint64) (jetstream.Stream, error) {
+func (st *stream) createFrom(ctx context.Context, o *Options, id logID, first uint64) (jetstream.Stream, error) {
 	if first == 1 {
 		first = 0 // JetStream's value for it
 	}
-	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	config := jetstream.StreamConfig{
 		Name:       st.name,
@@ -102,9 +102,9 @@ func (st *stream) createFrom(ctx context.Context, o *Options, id identity, first
 		Metadata:   map[string]string{metaLog: id.String()},
 	}
 	handle, err := o.JetStream.CreateStream(ctx, config)
-	for unplaced(err) && ctx.Err() == nil {
+	for isNoPeers(err) && ctx.Err() == nil {
 		select {
-		case <-time.After(askAgain):
+		case <-time.After(minQueryInterval):
 			handle, err = o.JetStream.CreateStream(ctx, config)
 		case <-ctx.Done():
 		}
@@ -115,14 +115,14 @@ func (st *stream) createFrom(ctx context.Context, o *Options, id identity, first
 	return handle, err
 }
 
-// noPeers is the JetStream error code for too few servers for the replicas.
-const noPeers = 10005
+// codeNoPeers is the JetStream error code for too few servers for the replicas.
+const codeNoPeers = 10005
 
-// unplaced reports whether JetStream has too few servers for the stream. In an ensemble that
+// isNoPeers reports whether JetStream has too few servers for the stream. In an ensemble that
 // has just started this is temporary, until the meta leader knows all servers.
-func unplaced(err error) bool {
+func isNoPeers(err error) bool {
 	var refused *jetstream.APIError
-	return errors.As(err, &refused) && refused.ErrorCode == noPeers
+	return errors.As(err, &refused) && refused.ErrorCode == codeNoPeers
 }
 
 // errNoMessage is returned when the log has no message at a sequence, or no longer has it.
@@ -132,7 +132,7 @@ var errNoMessage = errors.New("log has no such message")
 // committed; a message that it does not have may still arrive. A signal on elected announces
 // a new leader; elected may be nil.
 func (st *stream) read(ctx context.Context, elected <-chan struct{}, seq uint64) (record, error) {
-	msg, err := ask(ctx, elected,
+	msg, err := queryLeader(ctx, elected,
 		func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return record{}, errNoMessage
@@ -145,7 +145,7 @@ func (st *stream) read(ctx context.Context, elected <-chan struct{}, seq uint64)
 
 // state returns where the log begins and ends.
 func (st *stream) state(ctx context.Context) (jetstream.StreamState, error) {
-	found, err := ask(ctx, nil,
+	found, err := queryLeader(ctx, nil,
 		func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return jetstream.StreamState{}, fmt.Errorf("%w: stream %s of the log is gone", engine.ErrLogLost, st.name)
@@ -163,34 +163,34 @@ func (st *stream) state(ctx context.Context) (jetstream.StreamState, error) {
 // errBehind means that the log no longer has the message that the store needs next.
 var errBehind = errors.New("log begins after the end of the store, which needs a checkpoint of another member")
 
-// fits returns nil when a store at the position can follow the log, errBehind when it needs a
+// matches returns nil when a store at the position can follow the log, errBehind when it needs a
 // checkpoint, and ErrLogLost when the store is not a copy of the log.
-func (st *stream) fits(ctx context.Context, m mark) error {
+func (st *stream) matches(ctx context.Context, m logPosition) error {
 	state, err := st.state(ctx)
 	if err != nil {
 		return err
 	}
 	switch {
-	case m.position == 0 && state.FirstSeq <= 1:
+	case m.seq == 0 && state.FirstSeq <= 1:
 		return nil
-	case m.position > 0 && m.log != st.id:
+	case m.seq > 0 && m.log != st.id:
 		return fmt.Errorf("%w: store is a copy of log %s, but stream %s is log %s", engine.ErrLogLost, m.log,
 			st.name, st.id)
-	case m.position > state.LastSeq:
+	case m.seq > state.LastSeq:
 		return fmt.Errorf("%w: store has the log up to message %d, but the log ends at %d", engine.ErrLogLost,
-			m.position, state.LastSeq)
-	case m.position+1 < state.FirstSeq:
+			m.seq, state.LastSeq)
+	case m.seq+1 < state.FirstSeq:
 		return errBehind
-	case m.position < state.FirstSeq:
+	case m.seq < state.FirstSeq:
 		return nil // the next message exists, and its checksum covers the ones before it
 	}
-	r, err := st.read(ctx, nil, m.position)
+	r, err := st.read(ctx, nil, m.seq)
 	if err != nil {
 		return err
 	}
 	if r.sum != m.sum || r.epoch != m.epoch || r.index != m.index {
 		return fmt.Errorf("%w: message %d of the log is not the one that the store applied",
-			engine.ErrLogLost, m.position)
+			engine.ErrLogLost, m.seq)
 	}
 	return nil
 }

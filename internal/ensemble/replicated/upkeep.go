@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	upkeepEvery = time.Second
+	upkeepInterval = time.Second
 	// flushBytes is the number of applied bytes of the log after which a store is flushed.
 	flushBytes = 32 << 20
-	// reportEvery is the interval at which a member publishes its position while it changes.
-	reportEvery = 3 * time.Second
-	// caughtUp is the largest number of messages that a copy may lag to count as caught up.
-	caughtUp = 256
+	// reportInterval is the interval at which a member publishes its position while it changes.
+	reportInterval = 3 * time.Second
+	// maxCaughtUpLag is the largest number of messages that a copy may lag to count as caught up.
+	maxCaughtUpLag = 256
 	// reportLag is the largest age of a published position. Under load the published position
 	// lags far behind the log, although the copy does not.
-	reportLag = reportEvery + 2*upkeepEvery
+	reportLag = reportInterval + 2*upkeepInterval
 )
 
 // upkeeper is the state of the upkeep goroutine.
 type upkeeper struct {
-	s         *Shard
-	flushedAt time.Time
-	bytes     int64 // applied at the last flush
-	saidAt    time.Time
-	led       *writer // of the ownership that presence and ends belong to
-	seen      presence
-	caught    time.Time // since when the preferred owner has caught up
+	s             *Shard
+	flushedAt     time.Time
+	bytes         int64 // applied at the last flush
+	publishedAt   time.Time
+	writer        *writer // of the ownership that presence and ends belong to
+	presence      presence
+	caughtUpSince time.Time // since when the preferred owner has caught up
 	// ends of the log, oldest first: the last one that copies have had the time to report, and all
 	// newer ones
 	ends   []logEnd
@@ -53,8 +53,8 @@ type logEnd struct {
 // the log and hands the shard to its preferred member.
 func (s *Shard) upkeep() {
 	u := &upkeeper{s: s, flushedAt: time.Now()}
-	var undone grumble
-	ticker := time.NewTicker(upkeepEvery)
+	var warnings warnLimiter
+	ticker := time.NewTicker(upkeepInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -68,45 +68,48 @@ func (s *Shard) upkeep() {
 		if st == nil {
 			continue
 		}
-		if err := u.look(s.ctx, st, w); err != nil && s.ctx.Err() == nil && !errors.Is(err, engine.ErrClosed) {
-			s.log.LogAttrs(s.ctx, undone.level(), "upkeep of the shard failed; retrying", slog.Any("error", err))
+		if err := u.tick(s.ctx, st, w); err != nil && s.ctx.Err() == nil && !errors.Is(err, engine.ErrClosed) {
+			s.log.LogAttrs(s.ctx, warnings.level(), "upkeep of the shard failed; retrying", slog.Any("error", err))
 		}
 	}
 }
 
-func (u *upkeeper) look(ctx context.Context, st *stream, w *writer) error {
+func (u *upkeeper) tick(ctx context.Context, st *stream, w *writer) error {
 	s := u.s
-	at, err := s.mark()
+	at, err := s.storePosition()
 	if err != nil {
 		return err
 	}
 	if w != nil {
-		s.applied.Store(max(s.applied.Load(), at.position))
+		s.applied.Store(max(s.applied.Load(), at.seq))
 	}
-	if err := errors.Join(u.flush(at), s.checkpoints.sweep(unusedFor)); err != nil {
+	if err := errors.Join(u.flush(at), s.checkpoints.sweep(unusedTimeout)); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	now, said := copyValue{Applied: at.position, Flushed: s.flushed, Follows: true, Resigns: s.resigns}, s.said
+	now, published := replicaStatus{Applied: at.seq, Flushed: s.flushed, InSync: true, Resigning: s.resigning},
+		s.published
 	s.mu.Unlock()
-	if now != said && (now.Flushed != said.Flushed || !said.Follows || time.Since(u.saidAt) > reportEvery) {
-		if err := s.report(ctx, now); err != nil {
+	if now != published &&
+		(now.Flushed != published.Flushed || !published.InSync || time.Since(u.publishedAt) > reportInterval) {
+		if err := s.publishStatus(ctx, now); err != nil {
 			return err
 		}
-		u.saidAt = time.Now()
+		u.publishedAt = time.Now()
 	}
-	if w != u.led {
-		u.led, u.seen, u.ends, u.purged = w, presence{}, nil, 0 // observations of an earlier ownership are outdated
+	if w != u.writer {
+		// observations of an earlier ownership are outdated
+		u.writer, u.presence, u.ends, u.purged = w, presence{}, nil, 0
 	}
 	if w == nil {
 		return nil
 	}
-	return u.lead(ctx, st, w)
+	return u.ownerTick(ctx, st, w)
 }
 
-// flush flushes the store when flushBytes were applied or FlushEvery has passed since the
+// flush flushes the store when flushBytes were applied or FlushInterval has passed since the
 // last flush.
-func (u *upkeeper) flush(at mark) error {
+func (u *upkeeper) flush(at logPosition) error {
 	s := u.s
 	s.mu.Lock()
 	flushed := s.flushed
@@ -116,8 +119,8 @@ func (u *upkeeper) flush(at mark) error {
 	if writer != nil {
 		bytes = writer.appended.Load()
 	}
-	if at.position == flushed || bytes-u.bytes < flushBytes && bytes >= u.bytes &&
-		time.Since(u.flushedAt) < s.o.FlushEvery {
+	if at.seq == flushed || bytes-u.bytes < flushBytes && bytes >= u.bytes &&
+		time.Since(u.flushedAt) < s.o.FlushInterval {
 		return nil
 	}
 	s.storeMu.RLock()
@@ -130,30 +133,30 @@ func (u *upkeeper) flush(at mark) error {
 	}
 	u.bytes, u.flushedAt = bytes, time.Now()
 	s.mu.Lock()
-	s.flushed = max(s.flushed, at.position)
+	s.flushed = max(s.flushed, at.seq)
 	s.mu.Unlock()
 	return nil
 }
 
-// report publishes the status of this member's copy in etcd.
-func (s *Shard) report(ctx context.Context, c copyValue) error {
+// publishStatus publishes the status of this member's copy in etcd.
+func (s *Shard) publishStatus(ctx context.Context, c replicaStatus) error {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if _, err := s.o.Etcd.Put(ctx, s.keys.copies+s.o.Member, string(text)); err != nil {
 		return fmt.Errorf("publishing the status of the copy: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said = c
+	s.published = c
 	return nil
 }
 
-// lead performs the tasks of the owner.
-func (u *upkeeper) lead(ctx context.Context, st *stream, w *writer) error {
+// ownerTick performs the tasks of the owner.
+func (u *upkeeper) ownerTick(ctx context.Context, st *stream, w *writer) error {
 	s := u.s
 	state, err := st.state(ctx)
 	if err != nil {
@@ -163,28 +166,28 @@ func (u *upkeeper) lead(ctx context.Context, st *stream, w *writer) error {
 	w.bytes.Store(int64(state.Bytes))
 	live := s.o.Members()
 	least, copies := u.copies(live)
-	u.seen.see(slices.Concat(s.o.All, slices.Collect(maps.Keys(copies))), live)
-	reported := u.reported(state.LastSeq)
-	if err := errors.Join(u.dropGone(ctx, live), u.place(ctx, live, copies, reported)); err != nil {
+	u.presence.observe(slices.Concat(s.o.All, slices.Collect(maps.Keys(copies))), live)
+	reported := u.reportedEnd(state.LastSeq)
+	if err := errors.Join(u.removeAbsent(ctx, live), u.adjustHolders(ctx, live, copies, reported)); err != nil {
 		return err
 	}
 	// The last message that all copies have flushed is kept, because a store verifies its
 	// position with it.
 	if least > state.FirstSeq && least > u.purged {
-		ctx, cancel := context.WithTimeout(ctx, callPatience)
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		if err := st.handle.Purge(ctx, jetstream.WithPurgeSequence(least)); err != nil {
 			return fmt.Errorf("purging the log up to message %d: %w", least, err)
 		}
 		u.purged = least
 	}
-	u.prefer(copies, reported)
+	u.handToPreferred(copies, reported)
 	return nil
 }
 
-// reported records the end of the log, and returns its end at the last moment that all
+// reportedEnd records the end of the log, and returns its end at the last moment that all
 // copies have had the time to report.
-func (u *upkeeper) reported(end uint64) uint64 {
+func (u *upkeeper) reportedEnd(end uint64) uint64 {
 	now := time.Now()
 	u.ends = append(u.ends, logEnd{now, end})
 	for len(u.ends) > 1 && now.Sub(u.ends[1].at) >= reportLag {
@@ -195,11 +198,11 @@ func (u *upkeeper) reported(end uint64) uint64 {
 
 // copies returns the copies of the members that should have one, and the position up to
 // which all of them are flushed.
-func (u *upkeeper) copies(live []string) (least uint64, copies map[string]copyValue) {
+func (u *upkeeper) copies(live []string) (least uint64, copies map[string]replicaStatus) {
 	s := u.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	least, copies = s.flushed, make(map[string]copyValue, len(s.view.copies))
+	least, copies = s.flushed, make(map[string]replicaStatus, len(s.view.copies))
 	for name, c := range s.view.copies {
 		if !s.view.holds(name) {
 			continue
@@ -217,20 +220,20 @@ func (u *upkeeper) copies(live []string) (least uint64, copies map[string]copyVa
 	return least, copies
 }
 
-// dropGone removes the status of copies of members that have been absent for GoneAfter, and
+// removeAbsent removes the status of copies of members that have been absent for GoneAfter, and
 // of members that should have no copy.
-func (u *upkeeper) dropGone(ctx context.Context, live []string) error {
+func (u *upkeeper) removeAbsent(ctx context.Context, live []string) error {
 	s := u.s
 	s.mu.Lock()
-	said, places := maps.Clone(s.view.copies), slices.Clone(s.view.places)
+	published, holders := maps.Clone(s.view.copies), slices.Clone(s.view.holders)
 	s.mu.Unlock()
-	for name := range said {
-		leftover := places != nil && !slices.Contains(places, name)
-		gone := !slices.Contains(live, name) && name != s.o.Member && u.seen.gone(name, s.o.GoneAfter)
+	for name := range published {
+		leftover := holders != nil && !slices.Contains(holders, name)
+		gone := !slices.Contains(live, name) && name != s.o.Member && u.presence.absentFor(name, s.o.GoneAfter)
 		if !leftover && !gone {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, callPatience)
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		_, err := s.o.Etcd.Delete(ctx, s.keys.copies+name)
 		cancel()
 		if err != nil {
@@ -240,29 +243,29 @@ func (u *upkeeper) dropGone(ctx context.Context, live []string) error {
 			s.log.Warn("log is no longer kept for a member that is gone; its copy starts from a checkpoint when "+
 				"it returns",
 				slog.String("member", name),
-				slog.Duration("gone", time.Since(u.seen.away[name]).Round(time.Second)))
+				slog.Duration("gone", time.Since(u.presence.absentSince[name]).Round(time.Second)))
 		}
 	}
 	return nil
 }
 
-// prefer hands the shard to its preferred member after that member has had a copy that has
+// handToPreferred hands the shard to its preferred member after that member has had a copy that has
 // caught up for Options.Settle.
-func (u *upkeeper) prefer(copies map[string]copyValue, end uint64) {
+func (u *upkeeper) handToPreferred(copies map[string]replicaStatus, end uint64) {
 	s := u.s
 	name := s.preferred()
 	c, ok := copies[name]
-	if name == s.o.Member || name == "" || !ok || !c.Follows || c.Applied+caughtUp < end {
-		u.caught = time.Time{}
+	if name == s.o.Member || name == "" || !ok || !c.InSync || c.Applied+maxCaughtUpLag < end {
+		u.caughtUpSince = time.Time{}
 		return
 	}
-	if u.caught.IsZero() {
-		u.caught = time.Now()
+	if u.caughtUpSince.IsZero() {
+		u.caughtUpSince = time.Now()
 	}
-	if time.Since(u.caught) < s.o.Settle {
+	if time.Since(u.caughtUpSince) < s.o.Settle {
 		return
 	}
-	u.caught = time.Time{}
-	s.yield(s.o.Settle)
-	s.askToGiveUp()
+	u.caughtUpSince = time.Time{}
+	s.postponeCampaign(s.o.Settle)
+	s.requestHandOver()
 }

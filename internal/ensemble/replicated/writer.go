@@ -20,25 +20,25 @@ const (
 	// ackTimeout is how long an append may be unacknowledged before the writer reads the log
 	// to learn the outcome.
 	ackTimeout = time.Second
-	// resolvePatience bounds the attempts to learn the outcome of an append.
-	resolvePatience = 10 * time.Second
+	// resolveTimeout bounds the attempts to learn the outcome of an append.
+	resolveTimeout = 10 * time.Second
 	// leaderElected is the prefix of the subject on which a stream's new leader announces
 	// itself.
 	leaderElected = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED."
-	// maxPart bounds the part of a batch, compressed or not, in one message.
-	maxPart = 4 << 20
+	// maxPartBytes bounds the part of a batch, compressed or not, in one message.
+	maxPartBytes = 4 << 20
 )
 
 // writer appends an owner's batches to the log. It implements pebble.Log.
 type writer struct {
-	st    *stream
-	conn  *nats.Conn
-	epoch uint64
-	owner string
-	live  func() bool
-	part  int // most bytes of a batch in one message
-	inbox string
-	subs  []*nats.Subscription
+	st      *stream
+	conn    *nats.Conn
+	epoch   uint64
+	owner   string
+	live    func() bool
+	maxPart int // most bytes of a batch in one message
+	inbox   string
+	subs    []*nats.Subscription
 
 	bound int64        // bytes of the log at which messages are rejected
 	bytes atomic.Int64 // approximate size of the log
@@ -46,12 +46,12 @@ type writer struct {
 	appended atomic.Int64 // bytes, compressed, since the writer was created
 
 	mu        sync.Mutex
-	end       mark     // of the last entry, except for its sequence
-	known     uint64   // last message of the log whose content is known
-	next      uint64   // sequence of the next message to send
-	queue     []*entry // entries not known to be in the log, in order
-	resolving bool     // only resolve may send
-	err       error    // why the writer has ended
+	end       logPosition // of the last entry, except for its sequence
+	known     uint64      // last message of the log whose content is known
+	next      uint64      // sequence of the next message to send
+	queue     []*entry    // entries not known to be in the log, in order
+	resolving bool        // only resolve may send
+	err       error       // why the writer has ended
 
 	wakeup  chan struct{} // signal: the queue is not empty
 	elected chan struct{} // signal: the log has a new leader; the old one may have dropped messages
@@ -65,31 +65,31 @@ var _ pebble.Log = (*writer)(nil)
 // attempt to send it. The sequence and sent are protected by writer.mu.
 type entry struct {
 	record
-	after  mark // the log after this entry; its sequence is set when done is closed
-	sent   bool
-	answer chan answer
-	done   chan struct{} // closed when the entry is in the log
+	after logPosition // the log after this entry; its sequence is set when done is closed
+	sent  bool
+	acks  chan ackResult
+	done  chan struct{} // closed when the entry is in the log
 }
 
-type answer struct {
+type ackResult struct {
 	seq uint64
 	err error
 }
 
 // newWriter creates a writer that continues the log after a position.
-func newWriter(st *stream, at mark, owner string, live func() bool, bound int64) (*writer, error) {
+func newWriter(st *stream, at logPosition, owner string, live func() bool, bound int64) (*writer, error) {
 	conn := st.js.Conn()
 	w := &writer{
 		st: st, conn: conn, epoch: at.epoch + 1, owner: owner, live: live, end: at, bound: bound,
-		known: at.position, next: at.position + 1,
-		part:   min(maxPart, int(conn.MaxPayload())-4096),
-		inbox:  conn.NewInbox(),
-		wakeup: make(chan struct{}, 1), elected: make(chan struct{}, 1),
+		known: at.seq, next: at.seq + 1,
+		maxPart: min(maxPartBytes, int(conn.MaxPayload())-4096),
+		inbox:   conn.NewInbox(),
+		wakeup:  make(chan struct{}, 1), elected: make(chan struct{}, 1),
 		lost: make(chan struct{}), ended: make(chan struct{}),
 	}
 	w.end.log = st.id
 	for subject, handler := range map[string]nats.MsgHandler{
-		w.inbox + ".*":          w.answered,
+		w.inbox + ".*":          w.handleAck,
 		leaderElected + st.name: func(*nats.Msg) { wake(w.elected) },
 	} {
 		sub, err := conn.Subscribe(subject, handler)
@@ -104,38 +104,38 @@ func newWriter(st *stream, at mark, owner string, live func() bool, bound int64)
 }
 
 // begin appends the epoch record. From then on no older owner can append.
-func (w *writer) begin() (mark, error) {
+func (w *writer) begin() (logPosition, error) {
 	w.mu.Lock()
 	e := w.enqueueLocked(record{log: w.st.id.String(), part: 1, parts: 1})
 	w.mu.Unlock()
-	return (&place{w, e}).wait()
+	return (&pendingAppend{w, e}).wait()
 }
 
 // Append implements pebble.Log.
-func (w *writer) Append(batch []byte) pebble.Place {
+func (w *writer) Append(batch []byte) pebble.LogAppend {
 	data, packing := pack(batch)
 	w.bytes.Add(int64(len(data)))
 	w.appended.Add(int64(len(data)))
-	parts := max(1, (len(data)+w.part-1)/w.part)
+	parts := max(1, (len(data)+w.maxPart-1)/w.maxPart)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var last *entry
 	for i := range parts {
-		part := data[i*w.part : min((i+1)*w.part, len(data))]
+		part := data[i*w.maxPart : min((i+1)*w.maxPart, len(data))]
 		last = w.enqueueLocked(record{part: i + 1, parts: parts, packing: packing, data: part})
 	}
-	return &place{w, last}
+	return &pendingAppend{w, last}
 }
 
 // enqueueLocked appends a record to the queue and sends it.
 func (w *writer) enqueueLocked(r record) *entry {
 	r.epoch, r.owner = w.epoch, w.owner
-	if !r.begins() {
+	if !r.isEpoch() {
 		r.index = w.end.index + 1
 	}
 	r.sum = r.sumAfter(w.end.sum)
 	w.end.epoch, w.end.index, w.end.sum = r.epoch, r.index, r.sum
-	e := &entry{record: r, after: w.end, answer: make(chan answer, 1), done: make(chan struct{})}
+	e := &entry{record: r, after: w.end, acks: make(chan ackResult, 1), done: make(chan struct{})}
 	if w.err != nil {
 		return e
 	}
@@ -160,42 +160,42 @@ func (w *writer) sendLocked(e *entry) {
 	e.sent, e.seq = true, w.next
 	w.next++
 	if err := w.conn.PublishMsg(e.message(w.st.subject, w.inbox+"."+strconv.FormatUint(e.index, 10))); err != nil {
-		e.tell(answer{err: err})
+		e.deliverAck(ackResult{err: err})
 	}
 }
 
-// tell delivers an acknowledgement; the latest one counts.
-func (e *entry) tell(a answer) {
+// deliverAck delivers an acknowledgement; the latest one counts.
+func (e *entry) deliverAck(a ackResult) {
 	for {
 		select {
-		case e.answer <- a:
+		case e.acks <- a:
 			return
 		default:
 		}
 		select {
-		case <-e.answer:
+		case <-e.acks:
 		default:
 		}
 	}
 }
 
-// answered handles an acknowledgement of the log.
-func (w *writer) answered(msg *nats.Msg) {
+// handleAck handles an acknowledgement of the log.
+func (w *writer) handleAck(msg *nats.Msg) {
 	index, err := strconv.ParseUint(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:], 10, 64)
 	if err != nil {
 		return
 	}
-	a := parseAnswer(msg)
+	a := parseAck(msg)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) > 0 && index >= w.queue[0].index && index-w.queue[0].index < uint64(len(w.queue)) {
-		w.queue[index-w.queue[0].index].tell(a)
+		w.queue[index-w.queue[0].index].deliverAck(a)
 	}
 }
 
-func parseAnswer(msg *nats.Msg) answer {
+func parseAck(msg *nats.Msg) ackResult {
 	if status := msg.Header.Get("Status"); status != "" {
-		return answer{err: fmt.Errorf("log returned status %s", status)}
+		return ackResult{err: fmt.Errorf("log returned status %s", status)}
 	}
 	var ack struct {
 		Error *struct {
@@ -205,12 +205,12 @@ func parseAnswer(msg *nats.Msg) answer {
 		Seq uint64 `json:"seq"`
 	}
 	if err := json.Unmarshal(msg.Data, &ack); err != nil {
-		return answer{err: fmt.Errorf("decoding an acknowledgement of the log: %w", err)}
+		return ackResult{err: fmt.Errorf("decoding an acknowledgement of the log: %w", err)}
 	}
 	if ack.Error != nil {
-		return answer{err: fmt.Errorf("log refused the append: %s (%d)", ack.Error.Description, ack.Error.Code)}
+		return ackResult{err: fmt.Errorf("log refused the append: %s (%d)", ack.Error.Description, ack.Error.Code)}
 	}
-	return answer{seq: ack.Seq}
+	return ackResult{seq: ack.Seq}
 }
 
 // run removes the entries that are in the log from the queue, in order.
@@ -231,7 +231,7 @@ func (w *writer) run() {
 		}
 		timer.Reset(ackTimeout)
 		select {
-		case a := <-e.answer:
+		case a := <-e.acks:
 			if a.err == nil && a.seq == w.known+1 { // no other message can be in between
 				w.finish(e, a.seq)
 				continue
@@ -265,7 +265,7 @@ func (w *writer) finish(e *entry, seq uint64) {
 	if w.err != nil {
 		return
 	}
-	w.known, e.after.position = seq, seq
+	w.known, e.after.seq = seq, seq
 	w.queue[0] = nil
 	w.queue = w.queue[1:]
 	close(e.done)
@@ -297,14 +297,14 @@ func (w *writer) close(err error) {
 	<-w.ended
 }
 
-// place implements pebble.Place.
-type place struct {
+// pendingAppend implements pebble.LogAppend.
+type pendingAppend struct {
 	w *writer
 	e *entry
 }
 
-// Wait implements pebble.Place.
-func (p *place) Wait() ([]byte, error) {
+// Wait implements pebble.LogAppend.
+func (p *pendingAppend) Wait() ([]byte, error) {
 	after, err := p.wait()
 	if err != nil {
 		return nil, err
@@ -312,7 +312,7 @@ func (p *place) Wait() ([]byte, error) {
 	return after.encode(), nil
 }
 
-func (p *place) wait() (mark, error) {
+func (p *pendingAppend) wait() (logPosition, error) {
 	select {
 	case <-p.e.done:
 		return p.e.after, nil
@@ -325,7 +325,7 @@ func (p *place) wait() (mark, error) {
 	}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	return mark{}, p.w.err
+	return logPosition{}, p.w.err
 }
 
 // Live implements pebble.Log.

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// TestWriterEndsWhileAnAnswerArrives: an owner gives up its shard at the moment an
+// TestWriterEndsWhileAnAcknowledgementArrives: an owner gives up its shard at the moment an
 // acknowledgement arrives. The waiter gets the error for an unknown outcome, and the writer
 // does not panic.
-func TestWriterEndsWhileAnAnswerArrives(t *testing.T) {
+func TestWriterEndsWhileAnAcknowledgementArrives(t *testing.T) {
 	t.Parallel()
-	e := &entry{answer: make(chan answer, 1), done: make(chan struct{})}
+	e := &entry{acks: make(chan ackResult, 1), done: make(chan struct{})}
 	w := &writer{queue: []*entry{e}, lost: make(chan struct{})}
 	if w.head() != e {
 		t.Fatal("head of the queue: got another entry, want the first")
@@ -18,7 +18,7 @@ func TestWriterEndsWhileAnAnswerArrives(t *testing.T) {
 	ended := errors.New("given up")
 	w.lose(ended)
 	w.finish(e, 1)
-	if _, err := (&place{w, e}).wait(); !errors.Is(err, ended) {
+	if _, err := (&pendingAppend{w, e}).wait(); !errors.Is(err, ended) {
 		t.Errorf("waiting for the entry: got %v, want %v", err, ended)
 	}
 }

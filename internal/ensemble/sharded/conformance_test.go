@@ -21,19 +21,19 @@ import (
 
 const shards = 3
 
-// without lists tests that hold in one shard only; see TestDeadLettersOfAnotherShard.
-var without = []string{"after its last delivery a message moves to the dead letter topic"}
+// skipped lists tests that hold in one shard only; see TestDeadLettersOfAnotherShard.
+var skipped = []string{"after its last delivery a message moves to the dead letter topic"}
 
-func TestRoutingKeepsEveryPromise(t *testing.T) {
+func TestConformanceOfOwnedShards(t *testing.T) {
 	t.Parallel()
-	enginetest.Run(t, enginetest.Options{Without: without}, func(testing.TB) enginetest.Store {
+	enginetest.Run(t, enginetest.Options{Skip: skipped}, func(testing.TB) enginetest.Store {
 		return &store{fs: vfs.NewCrashableMem()}
 	})
 }
 
-func TestCallsAtAnotherMemberKeepEveryPromise(t *testing.T) {
+func TestConformanceOfRemoteShards(t *testing.T) {
 	t.Parallel()
-	opts := enginetest.Options{Without: append([]string{"a cancelled caller loses nothing"}, without...)}
+	opts := enginetest.Options{Skip: append([]string{"a cancelled caller loses nothing"}, skipped...)}
 	enginetest.Run(t, opts, func(testing.TB) enginetest.Store {
 		return &store{fs: vfs.NewCrashableMem(), elsewhere: true}
 	})
@@ -103,11 +103,11 @@ func (s *store) Open(t testing.TB) engine.Engine {
 	return opened
 }
 
-// AppendRun calls the owner's engine; every other method uses the remote member.
-func (s *stack) AppendRun(ctx context.Context, id engine.TopicID, partition int32, run engine.Run,
-	sides func(uint64) []engine.Side,
-) (engine.Ticket, error) {
-	return s.parts[id%shards].AppendRun(ctx, id, partition, run, sides)
+// AppendBatch calls the owner's engine; every other method uses the remote member.
+func (s *stack) AppendBatch(ctx context.Context, id engine.TopicID, partition int32, run engine.MessageBatch,
+	sides func(uint64) []engine.Attribute,
+) (engine.PendingAppend, error) {
+	return s.parts[id%shards].AppendBatch(ctx, id, partition, run, sides)
 }
 
 // Close also closes the connections.

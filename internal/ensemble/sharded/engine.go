@@ -38,16 +38,16 @@ type Options struct {
 	Remote  *remote.Client // nil when there are no other members
 	// Journals opens the journals that all members share.
 	Journals func(ctx context.Context, name string) (engine.Journal, error)
-	// Wait is how long a call waits for a shard to have an owner; 0 means 5 s.
-	Wait time.Duration
+	// OwnerTimeout is how long a call waits for a shard to have an owner; 0 means 5 s.
+	OwnerTimeout time.Duration
 }
 
 const (
-	defaultWait = 5 * time.Second
-	// leavingWait replaces Options.OwnerTimeout during shutdown. Other members take over in less
+	defaultOwnerTimeout = 5 * time.Second
+	// shutdownOwnerTimeout replaces Options.OwnerTimeout during shutdown. Other members take over in less
 	// time, unless all members shut down.
-	leavingWait = time.Second
-	lookAgain   = 20 * time.Millisecond
+	shutdownOwnerTimeout = time.Second
+	retryInterval        = 20 * time.Millisecond
 )
 
 // Engine is an engine.Engine over shards.
@@ -70,15 +70,15 @@ var _ engine.Engine = (*Engine)(nil)
 
 // New creates the engine of a cluster. It owns the shards and closes them.
 func New(opts Options) *Engine {
-	if opts.Wait == 0 {
-		opts.Wait = defaultWait
+	if opts.OwnerTimeout == 0 {
+		opts.OwnerTimeout = defaultOwnerTimeout
 	}
 	e := &Engine{opts: opts, shards: opts.Shards, leaving: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e
 }
 
-// Leave announces the shutdown of the member: calls wait at most leavingWait for an owner.
+// Leave announces the shutdown of the member: calls wait at most shutdownOwnerTimeout for an owner.
 func (e *Engine) Leave() { e.leave.Do(func() { close(e.leaving) }) }
 
 // ShardOf returns the number of the shard that contains a topic.
@@ -102,16 +102,16 @@ func (e *Engine) Owned(shard int) (engine.Engine, engine.Owner, error) {
 	return owned, e.shards[shard].Owner(), err
 }
 
-// place is the target of a call: the methods that owned engines and remote shards share.
-type place interface {
+// target is the target of a call: the methods that owned engines and remote shards share.
+type target interface {
 	engine.Topics
 	engine.Log
-	engine.Runs
+	engine.Batches
 	engine.Subscriptions
 }
 
-// placeOf returns the current target for calls to a shard.
-func (e *Engine) placeOf(shard int) (place, error) {
+// targetOf returns the current target for calls to a shard.
+func (e *Engine) targetOf(shard int) (target, error) {
 	owned, err := e.shards[shard].Engine()
 	if err == nil {
 		return owned, nil
@@ -126,49 +126,49 @@ func (e *Engine) placeOf(shard int) (place, error) {
 	return e.opts.Remote.Shard(e.opts.Cluster, shard, owner), nil
 }
 
-// repeats is a retry policy for failed calls. A call of which nothing has happened is always
+// retryPolicy is a retry policy for failed calls. A call of which nothing has happened is always
 // retried.
-type repeats int
+type retryPolicy int
 
 const (
-	// never is for calls that change something: after an unknown outcome the caller decides.
-	never repeats = iota
-	// whenMoved is for Receive. Leases end with the ownership, so after a change of owner
+	// retryNever is for calls that change something: after an unknown outcome the caller decides.
+	retryNever retryPolicy = iota
+	// retryWhenMoved is for Receive. Leases end with the ownership, so after a change of owner
 	// no consumer has the messages. While the owner stays, each retry would count as a
 	// delivery, and a message could become a dead letter that no consumer has received.
-	whenMoved
-	// always is for calls that change nothing.
-	always
+	retryWhenMoved
+	// retryAlways is for calls that change nothing.
+	retryAlways
 )
 
 // call calls do with the owner of a shard. It waits while there is none, and retries after a
 // change of owner if the policy r allows it.
-func (e *Engine) call(ctx context.Context, shard int, r repeats, do func(place) error) error {
-	var late <-chan time.Time
+func (e *Engine) call(ctx context.Context, shard int, r retryPolicy, do func(target) error) error {
+	var timeout <-chan time.Time
 	leaving := e.leaving
 	for {
-		at, err := e.placeOf(shard)
+		at, err := e.targetOf(shard)
 		switch {
 		case err == nil:
-			if err = do(at); err == nil || !e.again(err, r) {
-				return e.moved(err)
+			if err = do(at); err == nil || !e.mayRetry(err, r) {
+				return e.closedError(err)
 			}
 		case !errors.Is(err, engine.ErrNoOwner):
 			return err
 		}
-		if late == nil {
-			timer := time.NewTimer(e.opts.Wait)
+		if timeout == nil {
+			timer := time.NewTimer(e.opts.OwnerTimeout)
 			defer timer.Stop()
-			late = timer.C
+			timeout = timer.C
 		}
 		select {
-		case <-time.After(lookAgain):
+		case <-time.After(retryInterval):
 		case <-leaving:
 			leaving = nil
-			timer := time.NewTimer(min(leavingWait, e.opts.Wait))
+			timer := time.NewTimer(min(shutdownOwnerTimeout, e.opts.OwnerTimeout))
 			defer timer.Stop()
-			late = timer.C
-		case <-late:
+			timeout = timer.C
+		case <-timeout:
 			return fmt.Errorf("shard %d: %w", shard, err)
 		case <-ctx.Done():
 			return ctx.Err()
@@ -178,10 +178,10 @@ func (e *Engine) call(ctx context.Context, shard int, r repeats, do func(place) 
 	}
 }
 
-// moved translates the error of an interrupted call. While the cluster is open, a closed
+// closedError translates the error of an interrupted call. While the cluster is open, a closed
 // engine means that another member owns the shard. While the cluster closes, a broken
 // connection means that the cluster is closed.
-func (e *Engine) moved(err error) error {
+func (e *Engine) closedError(err error) error {
 	switch closed := e.ctx.Err() != nil; {
 	case !closed && errors.Is(err, engine.ErrClosed):
 		return fmt.Errorf("%w (%w)", engine.ErrNotOwner, err)
@@ -191,20 +191,20 @@ func (e *Engine) moved(err error) error {
 	return err
 }
 
-// again reports whether a failed call may be retried.
-func (e *Engine) again(err error, r repeats) bool {
+// mayRetry reports whether a failed call may be retried.
+func (e *Engine) mayRetry(err error, r retryPolicy) bool {
 	if _, refused := remote.Refused(err); refused || errors.Is(err, engine.ErrNotBegun) {
 		return true
 	}
 	switch {
-	case r == never:
+	case r == retryNever:
 		return false
 	case errors.Is(err, engine.ErrNotOwner):
 		return true
 	case errors.Is(err, engine.ErrClosed): // an engine is closed when its member loses the ownership
 		return e.ctx.Err() == nil
 	}
-	return r == always && errors.Is(err, remote.ErrUnreachable)
+	return r == retryAlways && errors.Is(err, remote.ErrUnreachable)
 }
 
 // Health returns nil while the shards on this member are usable.
@@ -231,15 +231,15 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 		return fmt.Errorf("creating the checkpoint directory: %w", err)
 	}
 	for i, s := range e.shards {
-		if err := s.Checkpoint(ctx, filepath.Join(dir, Folder(i))); err != nil {
+		if err := s.Checkpoint(ctx, filepath.Join(dir, ShardDir(i))); err != nil {
 			return fmt.Errorf("copying shard %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// Folder returns the name of the directory of a shard's store.
-func Folder(shard int) string { return fmt.Sprintf("shard-%03d", shard) }
+// ShardDir returns the name of the directory of a shard's store.
+func ShardDir(shard int) string { return fmt.Sprintf("shard-%03d", shard) }
 
 // Close closes the shards.
 func (e *Engine) Close() error {

@@ -9,13 +9,13 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// groupJournals is the prefix of the names of consumer groups' journals; a number follows.
-const groupJournals = "groups-"
+// groupJournalPrefix is the prefix of the names of consumer groups' journals; a number follows.
+const groupJournalPrefix = "groups-"
 
 // JournalShard returns the shard in which a journal is stored, given the number of shards.
 // ok is false for a journal of all members.
 func JournalShard(name string, shards int) (shard int, ok bool) {
-	number, ok := strings.CutPrefix(name, groupJournals)
+	number, ok := strings.CutPrefix(name, groupJournalPrefix)
 	if !ok {
 		return 0, false
 	}

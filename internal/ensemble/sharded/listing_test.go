@@ -10,14 +10,14 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// closing is an engine that closes while it lists topics: like the store, it returns the
+// closingEngine is an engine that closes while it lists topics: like the store, it returns the
 // topics listed so far together with the error.
-type closing struct {
+type closingEngine struct {
 	engine.Engine
 	calls int
 }
 
-func (c *closing) ListTopics(ctx context.Context, after engine.TopicID, limit int) ([]engine.TopicID, error) {
+func (c *closingEngine) ListTopics(ctx context.Context, after engine.TopicID, limit int) ([]engine.TopicID, error) {
 	ids, err := c.Engine.ListTopics(ctx, after, limit)
 	if c.calls++; c.calls == 1 && err == nil {
 		return ids[:1], engine.ErrClosed
@@ -32,12 +32,12 @@ func TestListAcrossOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parts := open(t, false)
 		for id := range engine.TopicID(3) {
-			if err := parts.CreateTopic(t.Context(), id+1, keep); err != nil {
+			if err := parts.CreateTopic(t.Context(), id+1, retainAll); err != nil {
 				t.Fatal(err)
 			}
 		}
 		e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{
-			&with{engine: &closing{Engine: parts}},
+			&shardWith{engine: &closingEngine{Engine: parts}},
 		}})
 		got, err := e.ListTopics(t.Context(), 0, 3)
 		if err != nil || !slices.Equal(got, []engine.TopicID{1, 2, 3}) {

@@ -17,7 +17,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-var keep = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
+var retainAll = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
 
 // open opens shards in memory, owned by this member or by another one.
 func open(t *testing.T, elsewhere bool) *stack {
@@ -47,7 +47,7 @@ func TestDeadLettersOfAnotherShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, false)
 		for id := range engine.TopicID(2) {
-			if err := e.CreateTopic(t.Context(), id+1, keep); err != nil {
+			if err := e.CreateTopic(t.Context(), id+1, retainAll); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -72,13 +72,13 @@ func TestDeadLettersOfAnotherShard(t *testing.T) {
 	})
 }
 
-// TestMessagesForACallerWhoIsGone cancels a Receive at another member while messages are in
+// TestMessagesForADisconnectedCaller cancels a Receive at another member while messages are in
 // transit: they are available again before their leases expire.
-func TestMessagesForACallerWhoIsGone(t *testing.T) {
+func TestMessagesForADisconnectedCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, true)
-		if err := e.CreateTopic(t.Context(), 1, keep); err != nil {
+		if err := e.CreateTopic(t.Context(), 1, retainAll); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.CreateSubscription(t.Context(), 1, "s", engine.SubscriptionConfig{Lease: time.Hour},
@@ -117,15 +117,15 @@ func TestMessagesForACallerWhoIsGone(t *testing.T) {
 	})
 }
 
-// moving is a shard whose owner changes.
-type moving struct {
+// movingShard is a shard whose owner changes.
+type movingShard struct {
 	shard
 	at atomic.Pointer[engine.Owner]
 }
 
-func (m *moving) Owner() engine.Owner { return *m.at.Load() }
+func (m *movingShard) Owner() engine.Owner { return *m.at.Load() }
 
-func (m *moving) Engine() (engine.Engine, error) {
+func (m *movingShard) Engine() (engine.Engine, error) {
 	if m.at.Load().Member != "a" {
 		return nil, engine.ErrNotOwner
 	}
@@ -136,11 +136,11 @@ func TestCallsWaitForAnOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		parts := open(t, false)
-		m := &moving{shard: shard{owner: &owner{engines: parts.parts}, number: 0}}
+		m := &movingShard{shard: shard{owner: &owner{engines: parts.parts}, number: 0}}
 		m.at.Store(&engine.Owner{})
 		e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{m}})
 		began := time.Now()
-		err := e.CreateTopic(t.Context(), 3, keep)
+		err := e.CreateTopic(t.Context(), 3, retainAll)
 		if waited := time.Since(began); !errors.Is(err, engine.ErrNoOwner) || waited < 5*time.Second ||
 			waited > 6*time.Second {
 			t.Errorf("without an owner: got error %v after %s, want %v after 5s", err, waited, engine.ErrNoOwner)
@@ -148,13 +148,13 @@ func TestCallsWaitForAnOwner(t *testing.T) {
 		ending := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{m}})
 		time.AfterFunc(time.Second, ending.Leave)
 		began = time.Now()
-		err = ending.CreateTopic(t.Context(), 3, keep)
+		err = ending.CreateTopic(t.Context(), 3, retainAll)
 		if waited := time.Since(began); !errors.Is(err, engine.ErrNoOwner) || waited < 2*time.Second ||
 			waited > 3*time.Second {
 			t.Errorf("during shutdown: got error %v after %s, want %v after 2s", err, waited, engine.ErrNoOwner)
 		}
 		time.AfterFunc(2*time.Second, func() { m.at.Store(&engine.Owner{Member: "a", Epoch: 2}) })
-		if err := e.CreateTopic(t.Context(), 3, keep); err != nil {
+		if err := e.CreateTopic(t.Context(), 3, retainAll); err != nil {
 			t.Errorf("with an owner after two seconds: got error %v, want none", err)
 		}
 		if err := e.Close(); err != nil {
@@ -163,9 +163,9 @@ func TestCallsWaitForAnOwner(t *testing.T) {
 	})
 }
 
-// leaving is an engine whose first call fails with err, like a call that is running while
+// leavingEngine is an engine whose first call fails with err, like a call that is running while
 // the owner changes.
-type leaving struct {
+type leavingEngine struct {
 	engine.Engine
 	err   error
 	again error // returned by reads after the first
@@ -173,7 +173,7 @@ type leaving struct {
 	calls int
 }
 
-func (l *leaving) fail() error {
+func (l *leavingEngine) fail() error {
 	if l.calls++; l.calls > 1 {
 		return nil
 	}
@@ -181,7 +181,7 @@ func (l *leaving) fail() error {
 	return l.err
 }
 
-func (l *leaving) Append(ctx context.Context, id engine.TopicID, partition int32,
+func (l *leavingEngine) Append(ctx context.Context, id engine.TopicID, partition int32,
 	msgs []engine.Message,
 ) ([]engine.Appended, error) {
 	if err := l.fail(); err != nil {
@@ -190,7 +190,7 @@ func (l *leaving) Append(ctx context.Context, id engine.TopicID, partition int32
 	return l.Engine.Append(ctx, id, partition, msgs)
 }
 
-func (l *leaving) Receive(ctx context.Context, id engine.TopicID, name string,
+func (l *leavingEngine) Receive(ctx context.Context, id engine.TopicID, name string,
 	req engine.ReceiveRequest,
 ) ([]engine.Delivery, error) {
 	if err := l.fail(); err != nil {
@@ -199,16 +199,16 @@ func (l *leaving) Receive(ctx context.Context, id engine.TopicID, name string,
 	return l.Engine.Receive(ctx, id, name, req)
 }
 
-func (l *leaving) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64,
-	visit func(*engine.Stored) (bool, error),
+func (l *leavingEngine) ReadBatches(ctx context.Context, id engine.TopicID, partition int32, from uint64,
+	visit func(*engine.StoredValue) (bool, error),
 ) (engine.Extent, error) {
 	if l.calls++; l.calls > 1 {
 		if l.again != nil {
 			return engine.Extent{}, l.again
 		}
-		return l.Engine.ReadRuns(ctx, id, partition, from, visit)
+		return l.Engine.ReadBatches(ctx, id, partition, from, visit)
 	}
-	extent, err := l.Engine.ReadRuns(ctx, id, partition, from, func(s *engine.Stored) (bool, error) {
+	extent, err := l.Engine.ReadBatches(ctx, id, partition, from, func(s *engine.StoredValue) (bool, error) {
 		_, err := visit(s)
 		return false, err
 	})
@@ -219,7 +219,7 @@ func (l *leaving) ReadRuns(ctx context.Context, id engine.TopicID, partition int
 func openSubscribed(t *testing.T) *stack {
 	t.Helper()
 	e := open(t, false)
-	if err := e.CreateTopic(t.Context(), 2, keep); err != nil {
+	if err := e.CreateTopic(t.Context(), 2, retainAll); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.CreateSubscription(t.Context(), 2, "s", engine.SubscriptionConfig{}, engine.Position{}); err != nil {
@@ -228,13 +228,13 @@ func openSubscribed(t *testing.T) *stack {
 	return e
 }
 
-// with is a shard with a given engine.
-type with struct {
+// shardWith is a shard with a given engine.
+type shardWith struct {
 	shard
 	engine engine.Engine
 }
 
-func (w *with) Engine() (engine.Engine, error) { return w.engine, nil }
+func (w *shardWith) Engine() (engine.Engine, error) { return w.engine, nil }
 
 // TestCallsAtAnOwnerThatLeaves: a call that had no effect, or is idempotent, is retried at
 // the next owner; for other calls the caller gets the error.
@@ -271,7 +271,7 @@ func TestCallsAtAnOwnerThatLeaves(t *testing.T) {
 				parts := openSubscribed(t)
 				put(t, parts, 2, "x")
 				e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{
-					&with{engine: &leaving{Engine: parts, err: c.err}},
+					&shardWith{engine: &leavingEngine{Engine: parts, err: c.err}},
 				}})
 				if err := c.call(t.Context(), e); !errors.Is(err, c.want) {
 					t.Errorf("got error %v, want %v", err, c.want)
@@ -291,7 +291,7 @@ func TestWaitingAcrossOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parts := openSubscribed(t)
 		e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{
-			&with{engine: &leaving{Engine: parts, err: engine.ErrNotOwner, after: 7 * time.Second}},
+			&shardWith{engine: &leavingEngine{Engine: parts, err: engine.ErrNotOwner, after: 7 * time.Second}},
 		}})
 		began := time.Now()
 		got, err := e.Receive(t.Context(), 2, "s", engine.ReceiveRequest{Max: 1, Wait: 10 * time.Second})
@@ -306,7 +306,7 @@ func TestWaitingAcrossOwners(t *testing.T) {
 }
 
 // TestReadingAcrossOwners: an interrupted read continues at the next owner and visits no
-// entry twice. A read that visit ended is not continued. If the next owner fails, ReadRuns
+// entry twice. A read that visit ended is not continued. If the next owner fails, ReadBatches
 // returns the extent of the entries visited.
 func TestReadingAcrossOwners(t *testing.T) {
 	t.Parallel()
@@ -317,10 +317,10 @@ func TestReadingAcrossOwners(t *testing.T) {
 		}
 		read := func(ends, again error) (shown []uint64, extent engine.Extent, err error) {
 			e := sharded.New(sharded.Options{Cluster: "c", Member: "a", Shards: []sharded.Shard{
-				&with{engine: &leaving{Engine: parts, err: engine.ErrClosed, again: again}},
+				&shardWith{engine: &leavingEngine{Engine: parts, err: engine.ErrClosed, again: again}},
 			}})
 			defer e.Close()
-			extent, err = e.ReadRuns(t.Context(), 2, 0, 0, func(s *engine.Stored) (bool, error) {
+			extent, err = e.ReadBatches(t.Context(), 2, 0, 0, func(s *engine.StoredValue) (bool, error) {
 				shown = append(shown, s.First)
 				return true, ends
 			})

@@ -10,22 +10,22 @@ import (
 
 // CreateTopic implements engine.Topics.
 func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.CreateTopic(ctx, id, config) })
+	return e.call(ctx, e.ShardOf(id), retryNever, func(at target) error { return at.CreateTopic(ctx, id, config) })
 }
 
 // ConfigureTopic implements engine.Topics.
 func (e *Engine) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.ConfigureTopic(ctx, id, config) })
+	return e.call(ctx, e.ShardOf(id), retryNever, func(at target) error { return at.ConfigureTopic(ctx, id, config) })
 }
 
 // DeleteTopic implements engine.Topics.
 func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
-	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.DeleteTopic(ctx, id) })
+	return e.call(ctx, e.ShardOf(id), retryNever, func(at target) error { return at.DeleteTopic(ctx, id) })
 }
 
 // DescribeTopic implements engine.Topics.
 func (e *Engine) DescribeTopic(ctx context.Context, id engine.TopicID) (stats engine.TopicStats, err error) {
-	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
+	err = e.call(ctx, e.ShardOf(id), retryAlways, func(at target) (err error) {
 		stats, err = at.DescribeTopic(ctx, id)
 		return err
 	})
@@ -37,7 +37,7 @@ func (e *Engine) ListTopics(ctx context.Context, after engine.TopicID, limit int
 	var all []engine.TopicID
 	for shard := range e.shards {
 		var ids []engine.TopicID // of the last attempt; a failed attempt may have returned some of them
-		err := e.call(ctx, shard, always, func(at place) (err error) {
+		err := e.call(ctx, shard, retryAlways, func(at target) (err error) {
 			ids, err = at.ListTopics(ctx, after, limit)
 			return err
 		})
@@ -54,7 +54,7 @@ func (e *Engine) ListTopics(ctx context.Context, after engine.TopicID, limit int
 func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
 	msgs []engine.Message,
 ) (appended []engine.Appended, err error) {
-	err = e.call(ctx, e.ShardOf(id), never, func(at place) (err error) {
+	err = e.call(ctx, e.ShardOf(id), retryNever, func(at target) (err error) {
 		appended, err = at.Append(ctx, id, partition, msgs)
 		return err
 	})
@@ -65,7 +65,7 @@ func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
 func (e *Engine) Read(ctx context.Context, id engine.TopicID,
 	req engine.ReadRequest,
 ) (records []engine.Record, err error) {
-	err = e.call(ctx, e.ShardOf(id), always, func(at place) (err error) {
+	err = e.call(ctx, e.ShardOf(id), retryAlways, func(at target) (err error) {
 		records, err = at.Read(ctx, id, req)
 		return err
 	})
@@ -76,26 +76,27 @@ func (e *Engine) Read(ctx context.Context, id engine.TopicID,
 func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name string,
 	config engine.SubscriptionConfig, at engine.Position,
 ) error {
-	return e.call(ctx, e.ShardOf(id), never,
-		func(to place) error { return to.CreateSubscription(ctx, id, name, config, at) })
+	return e.call(ctx, e.ShardOf(id), retryNever,
+		func(to target) error { return to.CreateSubscription(ctx, id, name, config, at) })
 }
 
 // ConfigureSubscription implements engine.Subscriptions.
 func (e *Engine) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string,
 	config engine.SubscriptionConfig,
 ) error {
-	return e.call(ctx, e.ShardOf(id), never,
-		func(at place) error { return at.ConfigureSubscription(ctx, id, name, config) })
+	return e.call(ctx, e.ShardOf(id), retryNever,
+		func(at target) error { return at.ConfigureSubscription(ctx, id, name, config) })
 }
 
 // DeleteSubscription implements engine.Subscriptions.
 func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name string) error {
-	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.DeleteSubscription(ctx, id, name) })
+	return e.call(ctx, e.ShardOf(id), retryNever, func(at target) error { return at.DeleteSubscription(ctx, id, name) })
 }
 
 // ResetSubscription implements engine.Subscriptions.
 func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name string, at engine.Position) error {
-	return e.call(ctx, e.ShardOf(id), never, func(to place) error { return to.ResetSubscription(ctx, id, name, at) })
+	return e.call(ctx, e.ShardOf(id), retryNever,
+		func(to target) error { return to.ResetSubscription(ctx, id, name, at) })
 }
 
 // Receive implements engine.Subscriptions.
@@ -103,7 +104,7 @@ func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string,
 	req engine.ReceiveRequest,
 ) (deliveries []engine.Delivery, err error) {
 	until := time.Now().Add(req.Wait)
-	err = e.call(ctx, e.ShardOf(id), whenMoved, func(at place) (err error) {
+	err = e.call(ctx, e.ShardOf(id), retryWhenMoved, func(at target) (err error) {
 		deliveries, err = at.Receive(ctx, id, name, req)
 		req.Wait = max(0, time.Until(until)) // for the next owner
 		return err
@@ -113,5 +114,6 @@ func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string,
 
 // Settle implements engine.Subscriptions.
 func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, settlements []engine.Settlement) error {
-	return e.call(ctx, e.ShardOf(id), never, func(at place) error { return at.Settle(ctx, id, name, settlements) })
+	return e.call(ctx, e.ShardOf(id), retryNever,
+		func(at target) error { return at.Settle(ctx, id, name, settlements) })
 }

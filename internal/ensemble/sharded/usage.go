@@ -8,8 +8,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// owned calls visit for the engines of the shards that this member owns.
-func (e *Engine) owned(visit func(engine.Engine)) {
+// visitOwned calls visit for the engines of the shards that this member owns.
+func (e *Engine) visitOwned(visit func(engine.Engine)) {
 	for _, s := range e.shards {
 		if owned, err := s.Engine(); err == nil {
 			visit(owned)
@@ -19,7 +19,7 @@ func (e *Engine) owned(visit func(engine.Engine)) {
 
 // Usage implements engine.Statistics for the shards that this member owns.
 func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) (err error) {
-	e.owned(func(owned engine.Engine) {
+	e.visitOwned(func(owned engine.Engine) {
 		if err == nil {
 			err = owned.Usage(ctx, visit)
 		}
@@ -29,7 +29,7 @@ func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) (err error
 
 // DamagedMessages implements engine.Statistics for the shards that this member owns.
 func (e *Engine) DamagedMessages() (found, skipped int64) {
-	e.owned(func(owned engine.Engine) {
+	e.visitOwned(func(owned engine.Engine) {
 		f, s := owned.DamagedMessages()
 		found, skipped = found+f, skipped+s
 	})
@@ -40,7 +40,7 @@ func (e *Engine) DamagedMessages() (found, skipped int64) {
 // one file system.
 func (e *Engine) Disk() engine.Disk {
 	sum := engine.Disk{Available: -1}
-	e.owned(func(owned engine.Engine) {
+	e.visitOwned(func(owned engine.Engine) {
 		d := owned.Disk()
 		if d.Used >= 0 {
 			sum.Used += d.Used
@@ -56,12 +56,12 @@ func (e *Engine) Disk() engine.Disk {
 // OnDeadLetter implements engine.Statistics.
 func (e *Engine) OnDeadLetter(count func(engine.TopicID)) {
 	e.deadLetter.Store(&count)
-	e.owned(func(owned engine.Engine) { owned.OnDeadLetter(count) })
+	e.visitOwned(func(owned engine.Engine) { owned.OnDeadLetter(count) })
 }
 
-// Gained registers the cluster's OnDeadLetter callback with the engine of a shard that this
+// ShardAcquired registers the cluster's OnDeadLetter callback with the engine of a shard that this
 // member has begun to own.
-func (e *Engine) Gained(owned engine.Engine) {
+func (e *Engine) ShardAcquired(owned engine.Engine) {
 	if count := e.deadLetter.Load(); count != nil {
 		owned.OnDeadLetter(*count)
 	}
@@ -69,13 +69,13 @@ func (e *Engine) Gained(owned engine.Engine) {
 
 // clusterTotals caches the totals of shards that other members own. mu protects all fields.
 type clusterTotals struct {
-	mu      sync.Mutex
-	asked   time.Time
-	asking  bool
-	byShard map[int]engine.Totals
+	mu        sync.Mutex
+	fetchedAt time.Time
+	fetching  bool
+	byShard   map[int]engine.Totals
 }
 
-const totalsAge = 2 * time.Second
+const totalsMaxAge = 2 * time.Second
 
 // Totals implements engine.Statistics for the whole cluster.
 func (e *Engine) Totals() engine.Totals {
@@ -100,15 +100,15 @@ func (e *Engine) Totals() engine.Totals {
 		t := c.byShard[shard]
 		sum.Stored, sum.Subscriptions = sum.Stored+t.Stored, sum.Subscriptions+t.Subscriptions
 	}
-	if !c.asking && time.Since(c.asked) > totalsAge && e.opts.Remote != nil && e.ctx.Err() == nil {
-		c.asking = true
-		e.work.Go(func() { e.askTotals(elsewhere) })
+	if !c.fetching && time.Since(c.fetchedAt) > totalsMaxAge && e.opts.Remote != nil && e.ctx.Err() == nil {
+		c.fetching = true
+		e.work.Go(func() { e.fetchTotals(elsewhere) })
 	}
 	return sum
 }
 
-// askTotals fetches the totals of shards from their owners.
-func (e *Engine) askTotals(shards []int) {
+// fetchTotals fetches the totals of shards from their owners.
+func (e *Engine) fetchTotals(shards []int) {
 	found := make(map[int]engine.Totals, len(shards))
 	for _, shard := range shards {
 		owner := e.shards[shard].Owner()
@@ -128,5 +128,5 @@ func (e *Engine) askTotals(shards []int) {
 	for shard, t := range found {
 		c.byShard[shard] = t
 	}
-	c.asked, c.asking = time.Now(), false
+	c.fetchedAt, c.fetching = time.Now(), false
 }

@@ -179,6 +179,6 @@ func (d *Denial) Error() string {
 // Unwrap makes the error an ErrDenied, of kind Denied.
 func (d *Denial) Unwrap() error { return ErrDenied }
 
-func deny(p *identity.Principal, perm Permission, scope *Scope, reason string) error {
+func newDenial(p *identity.Principal, perm Permission, scope *Scope, reason string) error {
 	return &Denial{Principal: p.Name, Permission: perm, Scope: *scope, Reason: reason}
 }

@@ -12,41 +12,41 @@ var ErrNoPrincipal = errs.New(errs.Unauthenticated, "call is not authenticated")
 
 // Authorize decides whether a principal has a permission on a scope. The error of a denial
 // is a *Denial, which matches ErrDenied.
-func (p *Policy) Authorize(ctx context.Context, who *identity.Principal, perm Permission,
+func (p *Policy) Authorize(ctx context.Context, principal *identity.Principal, perm Permission,
 	scope Scope,
 ) (Decision, error) {
-	if who == nil {
+	if principal == nil {
 		return Decision{}, ErrNoPrincipal
 	}
-	if decision, done := administrator(who, &scope); done {
+	if decision, done := administrator(principal, &scope); done {
 		if !decision.Allowed {
-			return decision, deny(who, perm, &scope, outside(who, &scope))
+			return decision, newDenial(principal, perm, &scope, outsideReason(principal, &scope))
 		}
 		return decision, nil
 	}
-	if ownAccount(who, perm, &scope) {
+	if ownAccount(principal, perm, &scope) {
 		return Decision{Allowed: true, By: BySelf}, nil
 	}
-	grants := p.grants(subjectOf(who))
+	grants := p.grants(subjectOf(principal))
 	i, known := permissionIndex[perm]
 	if known {
 		if g, reason := firstAllowing(ctx, grants, i, &scope); g != nil {
 			return g.decision(), nil
 		} else if reason != "" {
-			return Decision{}, deny(who, perm, &scope, reason)
+			return Decision{}, newDenial(principal, perm, &scope, reason)
 		}
 	}
 	reason := ""
 	if len(grants) == 0 {
-		reason = noBinding
+		reason = reasonNoBinding
 	}
-	return Decision{}, deny(who, perm, &scope, reason)
+	return Decision{}, newDenial(principal, perm, &scope, reason)
 }
 
 // Reasons why not all conditions were evaluated.
 const (
-	reasonCost  = "the conditions of its role bindings cost too much to evaluate; use fewer or simpler conditions"
-	reasonEnded = "the request ended before the conditions of its role bindings were evaluated"
+	reasonCost     = "the conditions of its role bindings cost too much to evaluate; use fewer or simpler conditions"
+	reasonCanceled = "the request ended before the conditions of its role bindings were evaluated"
 )
 
 // firstAllowing returns a grant that allows the scope. It checks grants without conditions
@@ -72,8 +72,8 @@ func firstAllowing(ctx context.Context, grants []*grant, permission int,
 		switch {
 		case g.condition == nil || !g.set.has(permission):
 		case ctx.Err() != nil:
-			return nil, reasonEnded
-		case !spending.open():
+			return nil, reasonCanceled
+		case !spending.available():
 			return nil, reasonCost
 		case g.allows(scope, spending):
 			return g, ""
@@ -82,59 +82,60 @@ func firstAllowing(ctx context.Context, grants []*grant, permission int,
 	return nil, ""
 }
 
-// noBinding is the reason for a principal without any role binding. It mentions
+// reasonNoBinding is the reason for a principal without any role binding. It mentions
 // ServiceAccountBinding, because users mistake it for a role binding.
-const noBinding = "no RoleBinding gives it any permission; an administrator of the organization has to create one " +
+const reasonNoBinding = "no RoleBinding gives it any permission; an administrator of the organization has to create one " +
 	"(a ServiceAccountBinding sets where an account may run and grants no permissions)"
 
 // administrator decides the cases that do not depend on role bindings: administrators,
 // other organizations, and credentials that are limited to an instance. done is false if
 // role bindings decide.
-func administrator(who *identity.Principal, scope *Scope) (decision Decision, done bool) {
+func administrator(principal *identity.Principal, scope *Scope) (decision Decision, done bool) {
 	switch {
-	case who.Instance != "" && who.Instance != scope.Instance:
+	case principal.Instance != "" && principal.Instance != scope.Instance:
 		return Decision{}, true
-	case who.System:
+	case principal.System:
 		return Decision{Allowed: true, By: BySystem}, true
-	case scope.Organization == "" || who.Organization != scope.Organization:
+	case scope.Organization == "" || principal.Organization != scope.Organization:
 		return Decision{}, true
-	case who.Admin:
+	case principal.Admin:
 		return Decision{Allowed: true, By: ByAdmin}, true
 	}
 	return Decision{}, false
 }
 
-// outside returns the reason of a denial by administrator, which no role can change.
-func outside(who *identity.Principal, scope *Scope) string {
+// outsideReason returns the reason of a denial by administrator, which no role can change.
+func outsideReason(principal *identity.Principal, scope *Scope) string {
 	switch {
-	case who.Instance != "" && who.Instance != scope.Instance:
-		return "the credential is limited to instance " + who.Instance
+	case principal.Instance != "" && principal.Instance != scope.Instance:
+		return "the credential is limited to instance " + principal.Instance
 	case scope.Organization == "":
 		return "only a system administrator may act on all organizations"
 	}
-	return "the principal belongs to organization " + who.Organization
+	return "the principal belongs to organization " + principal.Organization
 }
 
 // ownAccount reports whether the call reads the principal's own service account or an API
 // key of it.
-func ownAccount(who *identity.Principal, perm Permission, scope *Scope) bool {
-	if who.ServiceAccount == "" {
+func ownAccount(principal *identity.Principal, perm Permission, scope *Scope) bool {
+	if principal.ServiceAccount == "" {
 		return false
 	}
 	switch perm {
 	case "cloud.serviceaccounts.describe":
-		return scope.ServiceAccount == who.ServiceAccount && scope.APIKey == ""
+		return scope.ServiceAccount == principal.ServiceAccount && scope.APIKey == ""
 	case "cloud.apikeys.describe":
-		return scope.APIKey != "" && (scope.APIKey == who.KeyName || scope.ServiceAccount == who.ServiceAccount)
+		return scope.APIKey != "" &&
+			(scope.APIKey == principal.KeyName || scope.ServiceAccount == principal.ServiceAccount)
 	}
 	return false
 }
 
-func subjectOf(who *identity.Principal) subjectKey {
-	if who.ServiceAccount != "" {
-		return subjectKey{who.Organization, SubjectServiceAccount, who.ServiceAccount}
+func subjectOf(principal *identity.Principal) subjectKey {
+	if principal.ServiceAccount != "" {
+		return subjectKey{principal.Organization, SubjectServiceAccount, principal.ServiceAccount}
 	}
-	return subjectKey{who.Organization, SubjectUser, who.User}
+	return subjectKey{principal.Organization, SubjectUser, principal.User}
 }
 
 func (g *grant) decision() Decision {
@@ -145,20 +146,20 @@ func (g *grant) decision() Decision {
 // resources that the caller may not see, and those whose conditions exceed the budget. A
 // Filter is a snapshot for one call.
 type Filter struct {
-	who    *identity.Principal
-	all    Decision // allowed if the principal may see everything within the scope
-	grants []*grant // grants that may allow resources within the scope
+	principal *identity.Principal
+	all       Decision // allowed if the principal may see everything within the scope
+	grants    []*grant // grants that may allow resources within the scope
 
-	spending *budget // for the conditions of all checks
+	budget *budget // for the conditions of all checks
 }
 
 // Filter returns a filter for one permission within scope.
-func (p *Policy) Filter(who *identity.Principal, perm Permission, scope Scope) Filter {
-	f := Filter{who: who, spending: &budget{units: listCost}}
-	if who == nil {
+func (p *Policy) Filter(principal *identity.Principal, perm Permission, scope Scope) Filter {
+	f := Filter{principal: principal, budget: &budget{units: listCost}}
+	if principal == nil {
 		return f
 	}
-	if decision, done := administrator(who, &scope); done {
+	if decision, done := administrator(principal, &scope); done {
 		f.all = decision
 		return f
 	}
@@ -166,10 +167,10 @@ func (p *Policy) Filter(who *identity.Principal, perm Permission, scope Scope) F
 	if !known {
 		return f
 	}
-	for _, g := range p.grants(subjectOf(who)) {
+	for _, g := range p.grants(subjectOf(principal)) {
 		switch {
 		case !g.set.has(i):
-		case g.allows(&scope, f.spending):
+		case g.allows(&scope, f.budget):
 			f.all = g.decision()
 			return f
 		case g.mayAllowWithin(&scope):
@@ -192,11 +193,11 @@ func (f *Filter) Allows(scope Scope) bool {
 	if f.all.Allowed {
 		return true
 	}
-	if len(f.grants) == 0 || scope.Organization != f.who.Organization {
+	if len(f.grants) == 0 || scope.Organization != f.principal.Organization {
 		return false
 	}
 	for _, g := range f.grants {
-		if g.allows(&scope, f.spending) {
+		if g.allows(&scope, f.budget) {
 			return true
 		}
 	}

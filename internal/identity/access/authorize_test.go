@@ -11,9 +11,11 @@ import (
 	"freshet/internal/identity/access"
 )
 
-func allowed(t *testing.T, p *access.Policy, who *identity.Principal, perm access.Permission, scope access.Scope) bool {
+func allowed(t *testing.T, p *access.Policy, principal *identity.Principal, perm access.Permission,
+	scope access.Scope,
+) bool {
 	t.Helper()
-	decision, err := p.Authorize(context.Background(), who, perm, scope)
+	decision, err := p.Authorize(context.Background(), principal, perm, scope)
 	if decision.Allowed != (err == nil) {
 		t.Fatalf("decision %+v with error %v, want an error exactly when it is not allowed", decision, err)
 	}
@@ -149,11 +151,11 @@ func TestDenialNamesPermissionAndScope(t *testing.T) {
 	}
 	boundTo := account("ci")
 	boundTo.Instance = "dev"
-	for who, want := range map[*identity.Principal]string{
+	for principal, want := range map[*identity.Principal]string{
 		boundTo: "limited to instance dev",
 		{Name: "x", Organization: "other", ServiceAccount: "x"}: "belongs to organization other",
 	} {
-		_, err := policy.Authorize(context.Background(), who, "messaging.topics.produce", everything)
+		_, err := policy.Authorize(context.Background(), principal, "messaging.topics.produce", everything)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want %q", err, want)
 		}

@@ -32,10 +32,10 @@ func BenchmarkAuthorize(b *testing.B) {
 		"cel":           account("cel"),
 		"admin":         {Name: "x", Organization: "acme", ServiceAccount: "x", Admin: true},
 	}
-	for name, who := range cases {
+	for name, principal := range cases {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				_, _ = policy.Authorize(ctx, who, "messaging.topics.produce", everything)
+				_, _ = policy.Authorize(ctx, principal, "messaging.topics.produce", everything)
 			}
 		})
 	}

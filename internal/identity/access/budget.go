@@ -31,8 +31,8 @@ type budget struct {
 	until time.Time // end of the window
 }
 
-// open reports whether the budget of the current window is not used up.
-func (b *budget) open() bool {
+// available reports whether the budget of the current window is not used up.
+func (b *budget) available() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := time.Now(); now.After(b.until) {

@@ -21,13 +21,13 @@ type ClusterGrants interface {
 	GrantsOf(organization, account string) ([]ClusterGrant, error)
 }
 
-// AskClusters sets the source of cluster grants. It must be called before the policy is
+// SetClusterGrants sets the source of cluster grants. It must be called before the policy is
 // used. Without it clusters grant nothing.
-func (p *Policy) AskClusters(clusters ClusterGrants) { p.clusters = clusters }
+func (p *Policy) SetClusterGrants(clusters ClusterGrants) { p.clusters = clusters }
 
 // mayHoldClusterGrants returns nil if a principal has all permissions that clusters grant
 // to an account, by its own roles or cluster grants.
-func (p *Policy) mayHoldClusterGrants(who *identity.Principal, organization, account string) error {
+func (p *Policy) mayHoldClusterGrants(principal *identity.Principal, organization, account string) error {
 	if p.clusters == nil {
 		return nil
 	}
@@ -36,9 +36,9 @@ func (p *Policy) mayHoldClusterGrants(who *identity.Principal, organization, acc
 		return err
 	}
 	var own []ClusterGrant
-	if name := who.ServiceAccount; who.Organization == organization {
+	if name := principal.ServiceAccount; principal.Organization == organization {
 		if name == "" {
-			name = identity.UserRole(who.User)
+			name = identity.UserRole(principal.User)
 		}
 		if own, err = p.clusters.GrantsOf(organization, name); err != nil {
 			return err
@@ -46,17 +46,17 @@ func (p *Policy) mayHoldClusterGrants(who *identity.Principal, organization, acc
 	}
 	for _, g := range granted {
 		for _, perm := range g.Permissions {
-			if _, err := p.Authorize(context.Background(), who, perm, g.Scope); err != nil &&
-				!coveredByCluster(who, own, perm, &g.Scope) {
-				return deny(who, perm, &g.Scope, escalation+" (the cluster grants it to the account)")
+			if _, err := p.Authorize(context.Background(), principal, perm, g.Scope); err != nil &&
+				!coveredByCluster(principal, own, perm, &g.Scope) {
+				return newDenial(principal, perm, &g.Scope, escalation+" (the cluster grants it to the account)")
 			}
 		}
 	}
 	return nil
 }
 
-func coveredByCluster(who *identity.Principal, own []ClusterGrant, perm Permission, scope *Scope) bool {
-	if who.Instance != "" && who.Instance != scope.Instance {
+func coveredByCluster(principal *identity.Principal, own []ClusterGrant, perm Permission, scope *Scope) bool {
+	if principal.Instance != "" && principal.Instance != scope.Instance {
 		return false
 	}
 	return slices.ContainsFunc(own, func(g ClusterGrant) bool {

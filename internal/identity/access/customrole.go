@@ -40,36 +40,36 @@ func Reserved(name string) bool {
 
 type roleKey struct{ organization, name string }
 
-// ownRoles contains the roles of organizations, and the bindings that refer to such roles,
+// organizationRoles contains the roles of organizations, and the bindings that refer to such roles,
 // also if the role does not exist. Policy.mu protects it.
-type ownRoles struct {
-	roles  *revision.Map[roleKey, *Role]
-	counts map[string]int                      // roles per organization
-	given  map[roleKey]map[bindingKey]struct{} // bindings by role
+type organizationRoles struct {
+	roles    *revision.Map[roleKey, *Role]
+	counts   map[string]int                      // roles per organization
+	bindings map[roleKey]map[bindingKey]struct{} // bindings by role
 }
 
-func newOwnRoles() ownRoles {
-	return ownRoles{
-		roles:  revision.NewMap[roleKey, *Role](tombstonesKept),
-		counts: make(map[string]int),
-		given:  make(map[roleKey]map[bindingKey]struct{}),
+func newOrganizationRoles() organizationRoles {
+	return organizationRoles{
+		roles:    revision.NewMap[roleKey, *Role](tombstonesKept),
+		counts:   make(map[string]int),
+		bindings: make(map[roleKey]map[bindingKey]struct{}),
 	}
 }
 
-// moved updates the bindings by role when a binding changes from old to next. old is nil
+// bindingChanged updates the bindings by role when a binding changes from old to next. old is nil
 // for a new binding, next is nil for a deleted one.
-func (o *ownRoles) moved(binding bindingKey, old, next *compiled) {
-	if old != nil && old.form != nil {
-		delete(o.given[old.ref], binding)
-		if len(o.given[old.ref]) == 0 {
-			delete(o.given, old.ref)
+func (o *organizationRoles) bindingChanged(binding bindingKey, old, next *compiledBinding) {
+	if old != nil && old.withoutRole != nil {
+		delete(o.bindings[old.roleRef], binding)
+		if len(o.bindings[old.roleRef]) == 0 {
+			delete(o.bindings, old.roleRef)
 		}
 	}
-	if next != nil && next.form != nil {
-		if o.given[next.ref] == nil {
-			o.given[next.ref] = make(map[bindingKey]struct{})
+	if next != nil && next.withoutRole != nil {
+		if o.bindings[next.roleRef] == nil {
+			o.bindings[next.roleRef] = make(map[bindingKey]struct{})
 		}
-		o.given[next.ref][binding] = struct{}{}
+		o.bindings[next.roleRef][binding] = struct{}{}
 	}
 }
 
@@ -79,15 +79,15 @@ func (p *Policy) SetRole(r CustomRole) {
 	role, key := r.compile(), roleKey{r.Organization, r.Name}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	old, known := p.own.roles.Get(key)
-	if !p.own.roles.Put(key, r.Revision, role) {
+	old, known := p.roles.roles.Get(key)
+	if !p.roles.roles.Put(key, r.Revision, role) {
 		return
 	}
 	if !known {
-		p.own.counts[r.Organization]++
+		p.roles.counts[r.Organization]++
 	}
 	if !known || *old != *role {
-		p.regiveLocked(key)
+		p.updateBindingsLocked(key)
 	}
 }
 
@@ -97,52 +97,52 @@ func (p *Policy) DeleteRole(organization, name string, revision int64) {
 	key := roleKey{organization, name}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, known := p.own.roles.Get(key)
-	if !p.own.roles.Delete(key, revision) || !known {
+	_, known := p.roles.roles.Get(key)
+	if !p.roles.roles.Delete(key, revision) || !known {
 		return
 	}
-	if p.own.counts[organization]--; p.own.counts[organization] == 0 {
-		delete(p.own.counts, organization)
+	if p.roles.counts[organization]--; p.roles.counts[organization] == 0 {
+		delete(p.roles.counts, organization)
 	}
-	p.regiveLocked(key)
+	p.updateBindingsLocked(key)
 }
 
-// regiveLocked updates the grants of all bindings that refer to a role.
-func (p *Policy) regiveLocked(key roleKey) {
-	for binding := range p.own.given[key] {
+// updateBindingsLocked updates the grants of all bindings that refer to a role.
+func (p *Policy) updateBindingsLocked(key roleKey) {
+	for binding := range p.roles.bindings[key] {
 		known, ok := p.bindings.Get(binding)
 		if !ok {
 			continue
 		}
 		next := *known
-		_ = p.fillLocked(&next) // an error means that the role does not exist; the binding then grants nothing
+		_ = p.setGrantLocked(&next) // an error means that the role does not exist; the binding then grants nothing
 		p.replaceLocked(known, &next)
 		*known = next
 	}
 }
 
-// fillLocked sets the grant of a binding that refers to a role of the organization. It
+// setGrantLocked sets the grant of a binding that refers to a role of the organization. It
 // returns an error if the role does not exist.
-func (p *Policy) fillLocked(c *compiled) error {
+func (p *Policy) setGrantLocked(c *compiledBinding) error {
 	c.grant, c.subjects = nil, nil
-	role, ok := p.own.roles.Get(c.ref)
+	role, ok := p.roles.roles.Get(c.roleRef)
 	if !ok {
-		return noRole(c.ref)
+		return errRoleMissing(c.roleRef)
 	}
-	c.grant, c.subjects = c.form.with(role), c.whose
+	c.grant, c.subjects = c.withoutRole.with(role), c.allSubjects
 	return nil
 }
 
-func (p *Policy) ownRole(key roleKey) (*Role, error) {
+func (p *Policy) organizationRole(key roleKey) (*Role, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if role, ok := p.own.roles.Get(key); ok {
+	if role, ok := p.roles.roles.Get(key); ok {
 		return role, nil
 	}
-	return nil, noRole(key)
+	return nil, errRoleMissing(key)
 }
 
-func noRole(key roleKey) error {
+func errRoleMissing(key roleKey) error {
 	return &FieldError{"spec.roleRef.name", fmt.Sprintf("organization %s has no Role %q; predefined roles are of "+
 		"kind ClusterRole", key.organization, key.name)}
 }
@@ -153,7 +153,7 @@ func (p *Policy) CheckRole(b *Binding) error {
 	if err != nil || role != nil {
 		return err
 	}
-	_, err = p.ownRole(roleKey{b.Organization, b.Role})
+	_, err = p.organizationRole(roleKey{b.Organization, b.Role})
 	return err
 }
 
@@ -161,5 +161,5 @@ func (p *Policy) CheckRole(b *Binding) error {
 func (p *Policy) CountRoles(organization string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.own.counts[organization]
+	return p.roles.counts[organization]
 }

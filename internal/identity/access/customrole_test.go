@@ -20,14 +20,14 @@ func custom(name string, revision int64, permissions ...access.Permission) acces
 	}
 }
 
-// gives returns a binding to a role of the organization.
-func gives(name, role, account string, where *access.Restriction) access.Binding {
+// roleBindingTo returns a binding to a role of the organization.
+func roleBindingTo(name, role, account string, where *access.Restriction) access.Binding {
 	b := binding(account, role, where)
 	b.Name, b.RoleKind = name, "Role"
 	return b
 }
 
-func TestCustomRolesAreInForceAtOnce(t *testing.T) {
+func TestCustomRolesAreInForceImmediately(t *testing.T) {
 	t.Parallel()
 	p := access.NewPolicy()
 	may := func(permission access.Permission) bool { return allowed(t, p, account("ci"), permission, everything) }
@@ -39,7 +39,7 @@ func TestCustomRolesAreInForceAtOnce(t *testing.T) {
 		}
 	}
 	var missing *access.FieldError
-	if err := p.SetBinding(gives("b", "shop", "ci", nil)); !errors.As(err, &missing) ||
+	if err := p.SetBinding(roleBindingTo("b", "shop", "ci", nil)); !errors.As(err, &missing) ||
 		missing.Field != "spec.roleRef.name" {
 		t.Errorf("binding to a missing role: %v, want a FieldError of spec.roleRef.name", err)
 	}
@@ -50,7 +50,7 @@ func TestCustomRolesAreInForceAtOnce(t *testing.T) {
 	expect("after the role changed", false, true)
 	p.SetRole(custom("shop", 6, produce))
 	expect("after a late report of the role", false, true)
-	must(t, p.SetBinding(gives("b", "shop", "ci", nil)))
+	must(t, p.SetBinding(roleBindingTo("b", "shop", "ci", nil)))
 	expect("after the binding was reported again", false, true)
 	p.DeleteRole(everything.Organization, "shop", 8)
 	expect("after the role was deleted", false, false)
@@ -75,8 +75,8 @@ func TestBindingThatChangesItsRole(t *testing.T) {
 	p := access.NewPolicy()
 	p.SetRole(custom("one", 1, produce))
 	p.SetRole(custom("two", 1, consume))
-	must(t, p.SetBinding(gives("b", "one", "ci", nil)))
-	must(t, p.SetBinding(gives("b", "two", "ci", nil)))
+	must(t, p.SetBinding(roleBindingTo("b", "one", "ci", nil)))
+	must(t, p.SetBinding(roleBindingTo("b", "two", "ci", nil)))
 	p.SetRole(custom("one", 2, produce, "messaging.topics.delete"))
 	if allowed(t, p, account("ci"), produce, everything) || !allowed(t, p, account("ci"), consume, everything) {
 		t.Error("binding still gives its previous role")
@@ -88,7 +88,7 @@ func TestBindingThatChangesItsRole(t *testing.T) {
 	}
 }
 
-func TestNobodyDefinesWhatTheyDoNotHave(t *testing.T) {
+func TestMayDefineOnlyOwnPermissions(t *testing.T) {
 	t.Parallel()
 	p := access.NewPolicy()
 	must(t, p.SetBinding(binding("whole", "topic-producer", nil)))
@@ -136,12 +136,12 @@ func TestNobodyDefinesWhatTheyDoNotHave(t *testing.T) {
 		"missing role":                   {"whole", "absent", nil, false},
 		"predefined role with kind Role": {"whole", "org-admin", nil, false},
 	} {
-		if err := p.MayGrant(account(tc.who), gives("b", tc.role, "victim", tc.where)); (err == nil) != tc.want {
+		if err := p.MayGrant(account(tc.who), roleBindingTo("b", tc.role, "victim", tc.where)); (err == nil) != tc.want {
 			t.Errorf("MayGrant, %s: %v, want allowed %v", name, err, tc.want)
 		}
 	}
 	// A subject of the role has its permissions, and can grant them.
-	must(t, p.SetBinding(gives("b", "r", "heir", nil)))
+	must(t, p.SetBinding(roleBindingTo("b", "r", "heir", nil)))
 	must(t, p.MayDefine(account("heir"), custom("r2", 1, produce)))
 	must(t, p.MayActAs(account("heir"), everything.Organization, "whole2", false))
 	if p.MayActAs(account("none"), everything.Organization, "heir", false) == nil {

@@ -47,7 +47,7 @@ func compileExpression(text string) (*expression, error) {
 	if ast.OutputType() != cel.BoolType {
 		return nil, errors.New("must evaluate to true or false, but its type is " + ast.OutputType().String())
 	}
-	estimate, err := env.EstimateCost(ast, nameSizes{})
+	estimate, err := env.EstimateCost(ast, nameSizeEstimator{})
 	if err != nil {
 		return nil, fmt.Errorf("cannot be compiled: %w", err)
 	}
@@ -69,7 +69,7 @@ func compileExpression(text string) (*expression, error) {
 // allow a call about all tenants. The condition does not match if the evaluation fails,
 // exceeds its cost limit, or the budget is used up.
 func (e *expression) matches(scope *Scope, spending *budget) bool {
-	if !spending.open() {
+	if !spending.available() {
 		return false
 	}
 	unknown := make([]*interpreter.AttributePattern, 0, fieldCount)
@@ -92,12 +92,12 @@ func (e *expression) matches(scope *Scope, spending *budget) bool {
 	return err == nil && out == types.True
 }
 
-// nameSizes estimates the size of variables: no name is longer than a value of a
+// nameSizeEstimator estimates the size of variables: no name is longer than a value of a
 // restriction.
-type nameSizes struct{}
+type nameSizeEstimator struct{}
 
 // EstimateSize implements checker.CostEstimator.
-func (nameSizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
+func (nameSizeEstimator) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 	if node.Type().Kind() == types.StringKind {
 		return &checker.SizeEstimate{Max: maxRestrictionValue}
 	}
@@ -105,7 +105,7 @@ func (nameSizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 }
 
 // EstimateCallCost implements checker.CostEstimator.
-func (nameSizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+func (nameSizeEstimator) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
 	return nil
 }
 

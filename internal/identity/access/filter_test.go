@@ -7,7 +7,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-func TestFilterHidesWhatMayNotBeSeen(t *testing.T) {
+func TestFilterHidesForbiddenResources(t *testing.T) {
 	t.Parallel()
 	const list = access.Permission("messaging.topics.list")
 	policy := access.NewPolicy()

@@ -9,8 +9,8 @@ import (
 // escalation is the reason of denials that prevent privilege escalation.
 const escalation = "a principal can grant only permissions that it has"
 
-// NotToGrant adds the reason escalation to a denial without a reason.
-func NotToGrant(denial error) error {
+// AsEscalation adds the reason escalation to a denial without a reason.
+func AsEscalation(denial error) error {
 	var denied *Denial
 	if !errors.As(denial, &denied) || denied.Reason != "" {
 		return denial
@@ -24,44 +24,44 @@ func NotToGrant(denial error) error {
 // To prevent privilege escalation, the principal must have every permission of the role on
 // all resources of the binding. CEL conditions cannot be compared, so a binding with a
 // condition counts as a binding for the whole organization.
-func (p *Policy) MayGrant(who *identity.Principal, b Binding) error {
+func (p *Policy) MayGrant(principal *identity.Principal, b Binding) error {
 	g, err := b.compile()
 	if err != nil {
 		return err
 	}
 	if g.role == nil {
-		role, err := p.ownRole(roleKey{b.Organization, b.Role})
+		role, err := p.organizationRole(roleKey{b.Organization, b.Role})
 		if err != nil {
 			return err
 		}
 		g = g.with(role)
 	}
-	return p.mayGrant(who, b.Organization, g)
+	return p.mayGrant(principal, b.Organization, g)
 }
 
 // MayDefine returns nil if a principal may create this role or update a role to it. The
 // principal must have every permission of the role in the whole organization, because
 // bindings can give the role on any resource.
-func (p *Policy) MayDefine(who *identity.Principal, r CustomRole) error {
+func (p *Policy) MayDefine(principal *identity.Principal, r CustomRole) error {
 	role := r.compile()
-	return p.mayGrant(who, r.Organization, &grant{role: role, set: role.set, any: true})
+	return p.mayGrant(principal, r.Organization, &grant{role: role, set: role.set, any: true})
 }
 
-func (p *Policy) mayGrant(who *identity.Principal, organization string, wanted *grant) error {
-	if who == nil {
+func (p *Policy) mayGrant(principal *identity.Principal, organization string, wanted *grant) error {
+	if principal == nil {
 		return ErrNoPrincipal
 	}
 	scope := Scope{Organization: organization}
-	if decision, done := administrator(who, &scope); done {
+	if decision, done := administrator(principal, &scope); done {
 		if decision.Allowed {
 			return nil
 		}
-		return deny(who, "cloud.rolebindings.create", &scope, outside(who, &scope))
+		return newDenial(principal, "cloud.rolebindings.create", &scope, outsideReason(principal, &scope))
 	}
-	have := p.grants(subjectOf(who))
+	have := p.grants(subjectOf(principal))
 	for i, perm := range permissions {
 		if wanted.set.has(i) && !covered(have, i, wanted) {
-			return deny(who, perm, &scope, escalation+" (role "+wanted.role.Name+")")
+			return newDenial(principal, perm, &scope, escalation+" (role "+wanted.role.Name+")")
 		}
 	}
 	return nil
@@ -75,14 +75,14 @@ func covered(have []*grant, permission int, wanted *grant) bool {
 		alternatives = [][]pattern{nil} // the whole organization
 	}
 	for _, alternative := range alternatives {
-		if !coveredByOne(have, permission, alternative) {
+		if !coveredByGrant(have, permission, alternative) {
 			return false
 		}
 	}
 	return true
 }
 
-func coveredByOne(have []*grant, permission int, wanted []pattern) bool {
+func coveredByGrant(have []*grant, permission int, wanted []pattern) bool {
 	for _, g := range have {
 		if !g.set.has(permission) {
 			continue
@@ -101,8 +101,8 @@ func coveredByOne(have []*grant, permission int, wanted []pattern) bool {
 
 // MayCreateAdmin returns nil if a principal may create an administrator of the
 // organization. The principal must have all permissions in the organization.
-func (p *Policy) MayCreateAdmin(who *identity.Principal, organization string) error {
-	return p.mayGrant(who, organization,
+func (p *Policy) MayCreateAdmin(principal *identity.Principal, organization string) error {
+	return p.mayGrant(principal, organization,
 		&grant{role: roleIndex["org-admin"], set: roleIndex["org-admin"].set, any: true})
 }
 
@@ -110,50 +110,50 @@ func (p *Policy) MayCreateAdmin(who *identity.Principal, organization string) er
 // key for it, or read its client secret. Credentials give the principal all permissions of
 // the account, so it must already have all of them: those of the account's roles and those
 // that clusters grant to it. admin reports whether the account is an administrator.
-func (p *Policy) MayActAs(who *identity.Principal, organization, account string, admin bool) error {
-	if who == nil {
+func (p *Policy) MayActAs(principal *identity.Principal, organization, account string, admin bool) error {
+	if principal == nil {
 		return ErrNoPrincipal
 	}
-	if who.Organization == organization && who.ServiceAccount == account && who.Instance == "" {
+	if principal.Organization == organization && principal.ServiceAccount == account && principal.Instance == "" {
 		return nil
 	}
 	if admin {
-		return p.MayCreateAdmin(who, organization)
+		return p.MayCreateAdmin(principal, organization)
 	}
 	for _, g := range p.grants(subjectKey{organization, SubjectServiceAccount, account}) {
-		if err := p.mayGrant(who, organization, g); err != nil {
+		if err := p.mayGrant(principal, organization, g); err != nil {
 			return err
 		}
 	}
 	scope := Scope{Organization: organization, ServiceAccount: account}
-	if decision, done := administrator(who, &scope); done {
+	if decision, done := administrator(principal, &scope); done {
 		if !decision.Allowed {
-			return deny(who, "cloud.apikeys.create", &scope, outside(who, &scope))
+			return newDenial(principal, "cloud.apikeys.create", &scope, outsideReason(principal, &scope))
 		}
 		return nil
 	}
-	return p.mayHoldClusterGrants(who, organization, account)
+	return p.mayHoldClusterGrants(principal, organization, account)
 }
 
 // MayActAsUser returns nil if a principal may control the sign-in of a user: create the
 // User object, change its e-mail address, or send an invitation to set its password. With
 // these the principal could sign in as the user, so it must have every permission of the
 // user.
-func (p *Policy) MayActAsUser(who *identity.Principal, organization, user string) error {
-	if who == nil {
+func (p *Policy) MayActAsUser(principal *identity.Principal, organization, user string) error {
+	if principal == nil {
 		return ErrNoPrincipal
 	}
 	scope := Scope{Organization: organization}
-	if decision, done := administrator(who, &scope); done {
+	if decision, done := administrator(principal, &scope); done {
 		if !decision.Allowed {
-			return deny(who, "cloud.users.update", &scope, outside(who, &scope))
+			return newDenial(principal, "cloud.users.update", &scope, outsideReason(principal, &scope))
 		}
 		return nil
 	}
 	for _, g := range p.grants(subjectKey{organization, SubjectUser, user}) {
-		if err := p.mayGrant(who, organization, g); err != nil {
+		if err := p.mayGrant(principal, organization, g); err != nil {
 			return err
 		}
 	}
-	return p.mayHoldClusterGrants(who, organization, identity.UserRole(user))
+	return p.mayHoldClusterGrants(principal, organization, identity.UserRole(user))
 }

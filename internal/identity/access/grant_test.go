@@ -110,8 +110,8 @@ func TestMayGrantOnlyOwnPermissions(t *testing.T) {
 	}
 	outside := binding("x", "schema-reader", nil)
 	outside.Organization = "other"
-	for name, who := range map[string]*identity.Principal{"administrator": admin, "org-admin": account("boss")} {
-		if policy.MayGrant(who, outside) == nil {
+	for name, principal := range map[string]*identity.Principal{"administrator": admin, "org-admin": account("boss")} {
+		if policy.MayGrant(principal, outside) == nil {
 			t.Errorf("%s may grant in another organization", name)
 		}
 	}
@@ -125,9 +125,9 @@ func TestMayGrantOnlyOwnPermissions(t *testing.T) {
 	}
 }
 
-// TestGrantingNeverWidens checks the property of MayGrant: a principal that may grant a role
+// TestGrantingNeverEscalates checks the property of MayGrant: a principal that may grant a role
 // has each of its permissions on all resources of the binding.
-func TestGrantingNeverWidens(t *testing.T) {
+func TestGrantingNeverEscalates(t *testing.T) {
 	t.Parallel()
 	policy := grantPolicy(t)
 	restrictions := []*access.Restriction{
@@ -181,7 +181,7 @@ func TestGrantingNeverWidens(t *testing.T) {
 	}
 }
 
-func TestActingAsAnAccountIsGranting(t *testing.T) {
+func TestMayActAs(t *testing.T) {
 	t.Parallel()
 	policy := grantPolicy(t)
 	admin := &identity.Principal{Name: "admin", Organization: "acme", ServiceAccount: "admin", Admin: true}
@@ -273,7 +273,7 @@ func TestMayActAsUser(t *testing.T) {
 	ofUser := binding("u", "org-readonly", nil)
 	ofUser.Subjects = []access.Subject{{Kind: access.SubjectUser, Name: "reader"}}
 	must(t, policy.SetBinding(ofUser))
-	policy.AskClusters(userGrants{})
+	policy.SetClusterGrants(userGrants{})
 	for name, tc := range map[string]struct {
 		who  *identity.Principal
 		user string

@@ -18,15 +18,15 @@ const (
 	ReadMetrics Permission = "cloud.metrics.describe"
 )
 
-// group is the permissions of one resource: one for each verb.
-type group struct {
+// resourcePermissions is the permissions of one resource: one for each verb.
+type resourcePermissions struct {
 	service  string
 	resource string
 	verbs    string
 }
 
 // catalogue contains every permission.
-var catalogue = []group{
+var catalogue = []resourcePermissions{
 	// The resource API: one entry per kind. manage allows writing the status.
 	{"cloud", "serviceaccounts", "create describe list update delete manage"},
 	{"cloud", "serviceaccountbindings", "create describe list update delete manage"},
@@ -62,12 +62,12 @@ func (s *permissionSet) drop(i int)     { s[i/64] &^= 1 << (i % 64) }
 func (s *permissionSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
 // permissions is the catalogue as a list, permissionIndex maps a permission to its index.
-var permissions, permissionIndex = spellOut(catalogue)
+var permissions, permissionIndex = expandCatalogue(catalogue)
 
-func spellOut(groups []group) ([]Permission, map[Permission]int) {
+func expandCatalogue(resources []resourcePermissions) ([]Permission, map[Permission]int) {
 	var list []Permission
 	index := make(map[Permission]int)
-	for _, g := range groups {
+	for _, g := range resources {
 		for verb := range strings.FieldsSeq(g.verbs) {
 			p := Permission(g.service + "." + g.resource + "." + verb)
 			index[p] = len(list)
@@ -124,9 +124,9 @@ func ForVerb(resource, subresource, verb string) (Permission, bool) {
 	return Permission("cloud." + resource + "." + v), true
 }
 
-// match returns the permissions that match a pattern of the role table, in which * matches
+// matchPermissions returns the permissions that match a pattern of the role table, in which * matches
 // one part.
-func match(pattern string) permissionSet {
+func matchPermissions(pattern string) permissionSet {
 	var set permissionSet
 	want := strings.Split(pattern, ".")
 	matched := false

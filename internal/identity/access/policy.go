@@ -26,9 +26,9 @@ type Policy struct {
 	revision atomic.Uint64 // see Revision
 
 	mu       sync.Mutex // protects the fields below and writes to shards
-	bindings *revision.Map[bindingKey, *compiled]
+	bindings *revision.Map[bindingKey, *compiledBinding]
 	counts   map[string]int // bindings per organization
-	own      ownRoles
+	roles    organizationRoles
 }
 
 // tombstonesKept bounds the number of tombstones of bindings, and of roles. Late reports
@@ -44,26 +44,26 @@ type subjectKey struct {
 	name         string
 }
 
-// compiled is a binding in the policy: its grant and its subjects. The grant is nil if the
+// compiledBinding is a binding in the policy: its grant and its subjects. The grant is nil if the
 // binding is not valid or its role does not exist.
-type compiled struct {
+type compiledBinding struct {
 	grant    *grant
 	subjects []subjectKey
 
 	// For a binding to a role of its organization: the role, and grant and subjects
 	// without it.
-	ref   roleKey
-	form  *grant
-	whose []subjectKey
+	roleRef     roleKey
+	withoutRole *grant
+	allSubjects []subjectKey
 }
 
 // NewPolicy returns a policy without bindings: it allows only administrators.
 func NewPolicy() *Policy {
 	p := &Policy{
 		seed:     maphash.MakeSeed(),
-		bindings: revision.NewMap[bindingKey, *compiled](tombstonesKept),
+		bindings: revision.NewMap[bindingKey, *compiledBinding](tombstonesKept),
 		counts:   make(map[string]int),
-		own:      newOwnRoles(),
+		roles:    newOrganizationRoles(),
 	}
 	for i := range p.shards {
 		p.shards[i].Store(&map[subjectKey][]*grant{})
@@ -75,20 +75,20 @@ func NewPolicy() *Policy {
 // valid or its role does not exist. Such a binding replaces its predecessor, but grants
 // nothing until the role is created.
 func (p *Policy) SetBinding(b Binding) error {
-	if p.confirm(&b) {
+	if p.confirmUnchanged(&b) {
 		return nil
 	}
 	b.Subjects = slices.Clone(b.Subjects)
 	b.ResourceNames = slices.Clone(b.ResourceNames)
 	g, err := b.compile()
-	next := &compiled{}
+	next := &compiledBinding{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case err != nil:
 	case g.role == nil:
-		next.ref, next.form, next.whose = roleKey{b.Organization, b.Role}, g, b.subjectKeys()
-		err = p.fillLocked(next)
+		next.roleRef, next.withoutRole, next.allSubjects = roleKey{b.Organization, b.Role}, g, b.subjectKeys()
+		err = p.setGrantLocked(next)
 	default:
 		next.grant, next.subjects = g, b.subjectKeys()
 	}
@@ -97,7 +97,7 @@ func (p *Policy) SetBinding(b Binding) error {
 	if !p.bindings.Put(key, b.Revision, next) {
 		return err
 	}
-	p.own.moved(key, old, next)
+	p.roles.bindingChanged(key, old, next)
 	p.replaceLocked(old, next)
 	if !known {
 		p.counts[b.Organization]++
@@ -105,9 +105,9 @@ func (p *Policy) SetBinding(b Binding) error {
 	return err
 }
 
-// confirm reports whether the binding is unchanged, and stores its revision then. Most
+// confirmUnchanged reports whether the binding is unchanged, and stores its revision then. Most
 // reports are repeats, and compiling a condition is the most expensive step.
-func (p *Policy) confirm(b *Binding) bool {
+func (p *Policy) confirmUnchanged(b *Binding) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := bindingKey{b.Organization, b.Name}
@@ -129,8 +129,8 @@ func (p *Policy) DeleteBinding(organization, name string, revision int64) {
 	if !p.bindings.Delete(key, revision) {
 		return // a newer binding has the same name
 	}
-	p.own.moved(key, old, nil)
-	p.replaceLocked(old, &compiled{})
+	p.roles.bindingChanged(key, old, nil)
+	p.replaceLocked(old, &compiledBinding{})
 	if known {
 		if p.counts[organization]--; p.counts[organization] == 0 {
 			delete(p.counts, organization)
@@ -154,9 +154,9 @@ func (b *Binding) subjectKeys() []subjectKey {
 // replaceLocked replaces the grants of the binding old with those of next. For a subject
 // of both, the change is atomic: it always has one of the grants. old is nil for a new
 // binding.
-func (p *Policy) replaceLocked(old, next *compiled) {
+func (p *Policy) replaceLocked(old, next *compiledBinding) {
 	edits := make(map[*atomic.Pointer[map[subjectKey][]*grant]][]subjectKey)
-	touch := func(c *compiled) {
+	touch := func(c *compiledBinding) {
 		if c == nil {
 			return
 		}

@@ -70,8 +70,8 @@ const (
 	partitionSuffix     = "-partition-"
 )
 
-// errNoSuchExpression is the error for a value that is not a valid pattern.
-var errNoSuchExpression = errors.New("is not a name, prefix* or allPartition('topic')")
+// errInvalidPattern is the error for a value that is not a valid pattern.
+var errInvalidPattern = errors.New("is not a name, prefix* or allPartition('topic')")
 
 func compileRestriction(r *Restriction) ([]pattern, error) {
 	var out []pattern
@@ -96,7 +96,7 @@ func parsePattern(field int, value string) (pattern, error) {
 	if name, ok := strings.CutPrefix(value, "allPartition("); ok {
 		name, ok = unquote(strings.TrimSuffix(name, ")"))
 		if !ok || !strings.HasSuffix(value, ")") {
-			return pattern{}, errNoSuchExpression
+			return pattern{}, errInvalidPattern
 		}
 		if field != fieldTopic {
 			return pattern{}, errors.New("cannot be an allPartition expression, because only a topic has partitions")
@@ -104,16 +104,16 @@ func parsePattern(field int, value string) (pattern, error) {
 		return pattern{field, patternPartitions, name}, nil
 	}
 	if strings.ContainsAny(value, "()'\"\n\r\t") {
-		return pattern{}, errNoSuchExpression
+		return pattern{}, errInvalidPattern
 	}
 	if prefix, ok := strings.CutSuffix(value, "*"); ok {
 		if strings.Contains(prefix, "*") {
-			return pattern{}, errNoSuchExpression
+			return pattern{}, errInvalidPattern
 		}
 		return pattern{field, patternPrefix, prefix}, nil
 	}
 	if strings.Contains(value, "*") {
-		return pattern{}, errNoSuchExpression
+		return pattern{}, errInvalidPattern
 	}
 	return pattern{field, patternExact, value}, nil
 }

@@ -16,21 +16,21 @@ type Rule struct {
 
 // Rules returns the permissions of a principal within a scope, so that a console can
 // disable the other actions. It skips rules that cannot apply within the scope.
-func (p *Policy) Rules(who *identity.Principal, scope Scope) []Rule {
-	if who == nil {
+func (p *Policy) Rules(principal *identity.Principal, scope Scope) []Rule {
+	if principal == nil {
 		return nil
 	}
-	if who.Instance != "" && scope.Instance == "" {
-		scope.Instance = who.Instance
+	if principal.Instance != "" && scope.Instance == "" {
+		scope.Instance = principal.Instance
 	}
-	if decision, done := administrator(who, &scope); done {
+	if decision, done := administrator(principal, &scope); done {
 		if !decision.Allowed {
 			return nil
 		}
-		return []Rule{{By: decision.By, Permissions: Permissions(), Restrictions: bound(who)}}
+		return []Rule{{By: decision.By, Permissions: Permissions(), Restrictions: credentialRestriction(principal)}}
 	}
 	var rules []Rule
-	for _, g := range p.grants(subjectOf(who)) {
+	for _, g := range p.grants(subjectOf(principal)) {
 		if !g.mayAllowWithin(&scope) {
 			continue
 		}
@@ -44,26 +44,26 @@ func (p *Policy) Rules(who *identity.Principal, scope Scope) []Rule {
 		case len(g.source.ResourceNames) > 0:
 			rule.Restrictions = append(rule.Restrictions, g.source.ResourceNames...)
 		default:
-			rule.Restrictions = bound(who)
+			rule.Restrictions = credentialRestriction(principal)
 		}
 		rules = append(rules, rule)
 	}
-	if who.ServiceAccount != "" && who.Instance == "" {
+	if principal.ServiceAccount != "" && principal.Instance == "" {
 		rules = append(rules, Rule{
 			By:           BySelf,
 			Permissions:  []Permission{"cloud.serviceaccounts.describe", "cloud.apikeys.describe"},
-			Restrictions: []Restriction{{ServiceAccount: who.ServiceAccount}},
+			Restrictions: []Restriction{{ServiceAccount: principal.ServiceAccount}},
 		})
 	}
 	return rules
 }
 
-// bound returns the restriction of a credential that is limited to an instance.
-func bound(who *identity.Principal) []Restriction {
-	if who.Instance == "" {
+// credentialRestriction returns the restriction of a credential that is limited to an instance.
+func credentialRestriction(principal *identity.Principal) []Restriction {
+	if principal.Instance == "" {
 		return nil
 	}
-	return []Restriction{{Instance: who.Instance}}
+	return []Restriction{{Instance: principal.Instance}}
 }
 
 // SubjectRule is a rule with its subject.
@@ -72,10 +72,10 @@ type SubjectRule struct {
 	Rule
 }
 
-// RulesBeneath returns the rules that role bindings grant within a scope, with their
+// RulesWithin returns the rules that role bindings grant within a scope, with their
 // subjects, up to a limit. complete is false if there are more. Only callers that may read
 // role bindings may see the result.
-func (p *Policy) RulesBeneath(scope Scope, limit int) (rules []SubjectRule, complete bool) {
+func (p *Policy) RulesWithin(scope Scope, limit int) (rules []SubjectRule, complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, c := range p.bindings.All() {

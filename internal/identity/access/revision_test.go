@@ -6,9 +6,9 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// TestRevisionMovesWithEveryChange checks that every change that may affect a cached
+// TestRevisionChangesWithEveryChange checks that every change that may affect a cached
 // decision changes the revision.
-func TestRevisionMovesWithEveryChange(t *testing.T) {
+func TestRevisionChangesWithEveryChange(t *testing.T) {
 	t.Parallel()
 	p := access.NewPolicy()
 	binding := access.Binding{

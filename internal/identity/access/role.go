@@ -176,7 +176,7 @@ func buildRoles() ([]*Role, map[string]*Role) {
 		role := &Role{Name: row.name, Level: row.level, Description: row.description}
 		for pattern := range strings.FieldsSeq(row.permissions) {
 			pattern, without := strings.CutPrefix(pattern, "-")
-			set := match(pattern)
+			set := matchPermissions(pattern)
 			for i := range permissions {
 				switch {
 				case !set.has(i):

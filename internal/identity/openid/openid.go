@@ -43,30 +43,30 @@ type Options struct {
 type Provider struct {
 	opts Options
 
-	mu    sync.Mutex // protects the field below; held during discovery
-	known *known
+	mu         sync.Mutex // protects the field below; held during discovery
+	discovered *endpoints
 }
 
-type known struct {
+type endpoints struct {
 	oauth    oauth2.Config
 	verifier *oidc.IDTokenVerifier
 }
 
 // Errors of a sign-in.
 var (
-	ErrUnavailable = errs.New(errs.Unavailable, "OpenID provider does not respond; try again later")
-	ErrNotProven   = errs.New(errs.Unauthenticated, "OpenID provider did not confirm your identity; start again")
-	ErrNoEmail     = errs.New(errs.Denied,
+	ErrUnavailable     = errs.New(errs.Unavailable, "OpenID provider does not respond; try again later")
+	ErrNotConfirmed    = errs.New(errs.Unauthenticated, "OpenID provider did not confirm your identity; start again")
+	ErrNoVerifiedEmail = errs.New(errs.Denied,
 		"OpenID provider did not return a verified e-mail address that this server accepts")
 )
 
-// patience is the timeout of requests to the provider.
-const patience = 10 * time.Second
+// requestTimeout is the timeout of requests to the provider.
+const requestTimeout = 10 * time.Second
 
 // New returns a provider. It sends no request.
 func New(opts Options) *Provider {
 	if opts.Client == nil {
-		opts.Client = &http.Client{Timeout: patience}
+		opts.Client = &http.Client{Timeout: requestTimeout}
 	}
 	return &Provider{opts: opts}
 }
@@ -107,76 +107,76 @@ func (p *Provider) Begin(ctx context.Context) (string, Login, error) {
 // has verified.
 func (p *Provider) Finish(ctx context.Context, login Login, state, code string) (email string, err error) {
 	if login.State == "" || subtle.ConstantTimeCompare([]byte(login.State), []byte(state)) != 1 || code == "" {
-		return "", ErrNotProven
+		return "", ErrNotConfirmed
 	}
 	k, err := p.discover(ctx)
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.opts.Client), patience)
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.opts.Client), requestTimeout)
 	defer cancel()
 	token, err := k.oauth.Exchange(ctx, code, oauth2.VerifierOption(login.Verifier))
 	if err != nil {
 		var refused *oauth2.RetrieveError
 		if errors.As(err, &refused) && refused.Response != nil &&
 			refused.Response.StatusCode < http.StatusInternalServerError {
-			return "", ErrNotProven
+			return "", ErrNotConfirmed
 		}
 		return "", errs.Newf(errs.Unavailable, "%w: %v", ErrUnavailable, err)
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
-		return "", ErrNotProven
+		return "", ErrNotConfirmed
 	}
 	proof, err := k.verifier.Verify(ctx, raw)
 	if err != nil {
-		return "", fmt.Errorf("%w (%w)", ErrNotProven, err)
+		return "", fmt.Errorf("%w (%w)", ErrNotConfirmed, err)
 	}
 	if subtle.ConstantTimeCompare([]byte(proof.Nonce), []byte(login.Nonce)) != 1 {
-		return "", ErrNotProven
+		return "", ErrNotConfirmed
 	}
 	var claims struct {
-		Email    string   `json:"email"`
-		Verified verified `json:"email_verified"`
+		Email    string    `json:"email"`
+		Verified looseBool `json:"email_verified"`
 	}
 	if err := proof.Claims(&claims); err != nil {
-		return "", fmt.Errorf("%w (%w)", ErrNotProven, err)
+		return "", fmt.Errorf("%w (%w)", ErrNotConfirmed, err)
 	}
 	if claims.Email == "" || !bool(claims.Verified) || !p.Trusts(claims.Email) {
-		return "", ErrNoEmail
+		return "", ErrNoVerifiedEmail
 	}
 	return claims.Email, nil
 }
 
-// verified is a JSON boolean that may also be a string, because some providers send one.
-type verified bool
+// looseBool is a JSON boolean that may also be a string, because some providers send one.
+type looseBool bool
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (v *verified) UnmarshalJSON(data []byte) error {
+func (v *looseBool) UnmarshalJSON(data []byte) error {
 	text := string(data)
 	*v = text == "true" || text == `"true"`
 	return nil
 }
 
 // discover returns the provider's endpoints and keys. It requests them once.
-func (p *Provider) discover(ctx context.Context) (*known, error) {
+func (p *Provider) discover(ctx context.Context) (*endpoints, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known != nil {
-		return p.known, nil
+	if p.discovered != nil {
+		return p.discovered, nil
 	}
 	// The provider uses the context later for fetching keys, so it must not be canceled
 	// with this request. The HTTP client has a timeout.
-	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.opts.Client), p.opts.Issuer)
+	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.opts.Client), p.opts.Issuer)
 	if err != nil {
 		return nil, errs.Newf(errs.Unavailable, "%w: %v", ErrUnavailable, err)
 	}
-	p.known = &known{
+	p.discovered = &endpoints{
 		oauth: oauth2.Config{
-			ClientID: p.opts.ClientID, ClientSecret: p.opts.ClientSecret.Reveal(), Endpoint: found.Endpoint(),
+			ClientID: p.opts.ClientID, ClientSecret: p.opts.ClientSecret.Reveal(), Endpoint: provider.Endpoint(),
 			RedirectURL: p.opts.RedirectURL, Scopes: []string{oidc.ScopeOpenID, "email"},
 		},
-		verifier: found.Verifier(&oidc.Config{ClientID: p.opts.ClientID}),
+		verifier: provider.Verifier(&oidc.Config{ClientID: p.opts.ClientID}),
 	}
-	return p.known, nil
+	return p.discovered, nil
 }

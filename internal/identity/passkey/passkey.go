@@ -22,23 +22,23 @@ import (
 	"freshet/internal/identity/signin"
 )
 
-// patience is the timeout of a WebAuthn ceremony in the browser.
-const patience = 10 * time.Minute
+// ceremonyTimeout is the timeout of a WebAuthn ceremony in the browser.
+const ceremonyTimeout = 10 * time.Minute
 
-// errAnswer is the error for a malformed or wrong response of a browser. A refusal adds the
+// errInvalidResponse is the error for a malformed or wrong response of a browser. A refusal adds the
 // cause for the log.
-var errAnswer = errs.New(errs.Invalid, "browser did not send a valid passkey for this page; try again")
+var errInvalidResponse = errs.New(errs.Invalid, "browser did not send a valid passkey for this page; try again")
 
-// Party is the WebAuthn relying party at one origin of the server. Passkeys are created for
+// RelyingParty is the WebAuthn relying party at one origin of the server. Passkeys are created for
 // its host name, and used only at its origin.
-type Party struct {
+type RelyingParty struct {
 	web  *webauthn.WebAuthn
 	host string
 }
 
 // New returns the relying party of an origin. It returns nil for origins at which browsers
 // do not support passkeys: IP addresses, and names other than localhost without TLS.
-func New(origin string) (*Party, error) {
+func New(origin string) (*RelyingParty, error) {
 	u, err := url.Parse(origin)
 	if err != nil {
 		return nil, fmt.Errorf("parsing the origin %q: %w", origin, err)
@@ -58,45 +58,45 @@ func New(origin string) (*Party, error) {
 			UserVerification:   required,
 		},
 		Timeouts: webauthn.TimeoutsConfig{
-			Login:        webauthn.TimeoutConfig{Enforce: true, Timeout: patience, TimeoutUVD: patience},
-			Registration: webauthn.TimeoutConfig{Enforce: true, Timeout: patience, TimeoutUVD: patience},
+			Login:        webauthn.TimeoutConfig{Enforce: true, Timeout: ceremonyTimeout, TimeoutUVD: ceremonyTimeout},
+			Registration: webauthn.TimeoutConfig{Enforce: true, Timeout: ceremonyTimeout, TimeoutUVD: ceremonyTimeout},
 		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configuring passkeys for %s: %w", origin, err)
 	}
-	return &Party{web: web, host: host}, nil
+	return &RelyingParty{web: web, host: host}, nil
 }
 
 // Host returns the host name for which passkeys are created.
-func (p *Party) Host() string { return p.host }
+func (p *RelyingParty) Host() string { return p.host }
 
-// Question is a WebAuthn request to a browser, with the state to verify the response.
-type Question struct {
+// Request is a WebAuthn request to a browser, with the state to verify the response.
+type Request struct {
 	Options []byte               `json:"-"` // JSON for the browser
-	Asked   webauthn.SessionData `json:"asked"`
+	Session webauthn.SessionData `json:"asked"`
 }
 
 // Challenge returns the random challenge of the request.
-func (q *Question) Challenge() string { return q.Asked.Challenge }
+func (q *Request) Challenge() string { return q.Session.Challenge }
 
-// Ends returns when the request expires.
-func (q *Question) Ends() time.Time { return q.Asked.Expires }
+// ExpiresAt returns when the request expires.
+func (q *Request) ExpiresAt() time.Time { return q.Session.Expires }
 
-// owner implements webauthn.User for a user.
-type owner struct {
+// webauthnUser implements webauthn.User for a user.
+type webauthnUser struct {
 	of      signin.Subject
 	display string
 	keys    []signin.Passkey
 	host    string
 }
 
-func (o *owner) WebAuthnID() []byte          { return []byte(o.of.UID) }
-func (o *owner) WebAuthnName() string        { return o.of.Email }
-func (o *owner) WebAuthnDisplayName() string { return o.display }
+func (o *webauthnUser) WebAuthnID() []byte          { return []byte(o.of.UID) }
+func (o *webauthnUser) WebAuthnName() string        { return o.of.Email }
+func (o *webauthnUser) WebAuthnDisplayName() string { return o.display }
 
 // WebAuthnCredentials returns the passkeys of the user for this host.
-func (o *owner) WebAuthnCredentials() []webauthn.Credential {
+func (o *webauthnUser) WebAuthnCredentials() []webauthn.Credential {
 	var list []webauthn.Credential
 	for _, k := range o.keys {
 		if k.Host == o.host {
@@ -112,27 +112,27 @@ func (o *owner) WebAuthnCredentials() []webauthn.Credential {
 	return list
 }
 
-// AskNew creates the request for a new passkey of a user. It excludes devices that already
+// BeginRegistration creates the request for a new passkey of a user. It excludes devices that already
 // have one of the passkeys in has.
-func (p *Party) AskNew(of signin.Subject, display string, has []signin.Passkey) (*Question, error) {
-	who := &owner{of, display, has, p.host}
-	creation, asked, err := p.web.BeginRegistration(who,
-		webauthn.WithExclusions(webauthn.Credentials(who.WebAuthnCredentials()).CredentialDescriptors()))
+func (p *RelyingParty) BeginRegistration(of signin.Subject, display string, has []signin.Passkey) (*Request, error) {
+	user := &webauthnUser{of, display, has, p.host}
+	creation, session, err := p.web.BeginRegistration(user,
+		webauthn.WithExclusions(webauthn.Credentials(user.WebAuthnCredentials()).CredentialDescriptors()))
 	if err != nil {
 		return nil, fmt.Errorf("creating a passkey registration request: %w", err)
 	}
-	return question(creation.Response, asked)
+	return newRequest(creation.Response, session)
 }
 
-// New verifies the response to AskNew for the same user, and returns the new passkey.
-func (p *Party) New(q *Question, of signin.Subject, answer string) (signin.Passkey, error) {
-	parsed, err := protocol.ParseCredentialCreationResponseBytes([]byte(answer))
+// FinishRegistration verifies the response to BeginRegistration for the same user, and returns the new passkey.
+func (p *RelyingParty) FinishRegistration(q *Request, of signin.Subject, response string) (signin.Passkey, error) {
+	parsed, err := protocol.ParseCredentialCreationResponseBytes([]byte(response))
 	if err != nil {
-		return signin.Passkey{}, refused(errAnswer, err)
+		return signin.Passkey{}, newResponseError(errInvalidResponse, err)
 	}
-	made, err := p.web.CreateCredential(&owner{of: of, host: p.host}, q.Asked, parsed)
+	made, err := p.web.CreateCredential(&webauthnUser{of: of, host: p.host}, q.Session, parsed)
 	if err != nil {
-		return signin.Passkey{}, refused(errAnswer, err)
+		return signin.Passkey{}, newResponseError(errInvalidResponse, err)
 	}
 	return signin.Passkey{
 		ID: made.ID, Public: made.PublicKey, Host: p.host, Count: made.Authenticator.SignCount,
@@ -140,75 +140,76 @@ func (p *Party) New(q *Question, of signin.Subject, answer string) (signin.Passk
 	}, nil
 }
 
-// Ask creates the request for any passkey that the browser has for this host. It reveals no
+// BeginSignIn creates the request for any passkey that the browser has for this host. It reveals no
 // user or passkey.
-func (p *Party) Ask() (*Question, error) {
-	assertion, asked, err := p.web.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
+func (p *RelyingParty) BeginSignIn() (*Request, error) {
+	assertion, session, err := p.web.BeginDiscoverableLogin(
+		webauthn.WithUserVerification(protocol.VerificationRequired))
 	if err != nil {
 		return nil, fmt.Errorf("creating a passkey sign-in request: %w", err)
 	}
-	return question(assertion.Response, asked)
+	return newRequest(assertion.Response, session)
 }
 
-// Used is a verified use of a passkey.
-type Used struct {
-	Of    signin.Subject
-	ID    []byte
-	Count uint32 // signature counter of the device
+// Assertion is a verified use of a passkey.
+type Assertion struct {
+	Subject signin.Subject
+	ID      []byte
+	Count   uint32 // signature counter of the device
 }
 
-// Check verifies the response to a sign-in request. find returns the user with the uid in
+// FinishSignIn verifies the response to a sign-in request. find returns the user with the uid in
 // the response and the user's passkeys. The error is signin.ErrWrongPasskey if the passkey
 // does not match. An error of find is returned unchanged.
-func (p *Party) Check(q *Question, answer string,
+func (p *RelyingParty) FinishSignIn(q *Request, response string,
 	find func(uid string) (signin.Subject, []signin.Passkey, error),
-) (Used, error) {
-	parsed, err := protocol.ParseCredentialRequestResponseBytes([]byte(answer))
+) (Assertion, error) {
+	parsed, err := protocol.ParseCredentialRequestResponseBytes([]byte(response))
 	if err != nil {
-		return Used{}, refused(errAnswer, err)
+		return Assertion{}, newResponseError(errInvalidResponse, err)
 	}
-	var used Used
-	var trouble error
+	var used Assertion
+	var findErr error
 	_, _, err = p.web.ValidatePasskeyLogin(func(_, handle []byte) (webauthn.User, error) {
 		of, keys, err := find(string(handle))
 		if err != nil {
-			trouble = err
+			findErr = err
 			return nil, err
 		}
-		used.Of = of
-		return &owner{of: of, keys: keys, host: p.host}, nil
-	}, q.Asked, parsed)
+		used.Subject = of
+		return &webauthnUser{of: of, keys: keys, host: p.host}, nil
+	}, q.Session, parsed)
 	switch {
-	case trouble != nil:
-		return Used{}, trouble
+	case findErr != nil:
+		return Assertion{}, findErr
 	case err != nil:
-		return Used{Of: used.Of}, refused(signin.ErrWrongPasskey, err)
+		return Assertion{Subject: used.Subject}, newResponseError(signin.ErrWrongPasskey, err)
 	}
 	used.ID, used.Count = parsed.RawID, parsed.Response.AuthenticatorData.Counter
 	return used, nil
 }
 
-func question(options any, asked *webauthn.SessionData) (*Question, error) {
+func newRequest(options any, session *webauthn.SessionData) (*Request, error) {
 	text, err := json.Marshal(options)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the WebAuthn options: %w", err)
 	}
-	return &Question{Options: text, Asked: *asked}, nil
+	return &Request{Options: text, Session: *session}, nil
 }
 
-// refusal is an error with a text for the user and a cause for the log.
-type refusal struct {
-	says error
-	why  error
+// responseError is an error with a text for the user and a cause for the log.
+type responseError struct {
+	public error
+	cause  error
 }
 
-func (r *refusal) Error() string   { return r.says.Error() }
-func (r *refusal) Unwrap() []error { return []error{r.says, r.why} }
+func (r *responseError) Error() string   { return r.public.Error() }
+func (r *responseError) Unwrap() []error { return []error{r.public, r.cause} }
 
-func refused(says, why error) error {
+func newResponseError(says, why error) error {
 	var detail *protocol.Error
 	if errors.As(why, &detail) {
 		why = fmt.Errorf("%s: %s", detail.Details, detail.DevInfo)
 	}
-	return &refusal{says, why}
+	return &responseError{says, why}
 }

@@ -11,7 +11,7 @@ import (
 	"freshet/internal/identity/signin"
 )
 
-func TestWhereBrowsersHavePasskeys(t *testing.T) {
+func TestOriginsWithPasskeys(t *testing.T) {
 	t.Parallel()
 	for origin, want := range map[string]string{
 		"https://stream.example.com": "stream.example.com", "https://Stream.Example.com:8443": "stream.example.com",
@@ -31,9 +31,9 @@ func TestWhereBrowsersHavePasskeys(t *testing.T) {
 	}
 }
 
-// TestQuestions checks that only a passkey of the request's host can respond to it, and that a
+// TestRequests checks that only a passkey of the request's host can respond to it, and that a
 // request reveals no user.
-func TestQuestions(t *testing.T) {
+func TestRequests(t *testing.T) {
 	t.Parallel()
 	of := signin.Subject{Organization: "acme", User: "ann", UID: "uid-ann", Email: "ann@example.com"}
 	here, err := passkey.New("https://one.example.com")
@@ -45,20 +45,20 @@ func TestQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	device := passkeytest.New(t, "https://one.example.com", "one.example.com")
-	asked, err := here.AskNew(of, "Ann", nil)
+	session, err := here.BeginRegistration(of, "Ann", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := here.New(asked, of, device.Make(string(asked.Options)))
+	key, err := here.FinishRegistration(session, of, device.CreateResponse(string(session.Options)))
 	if err != nil || key.Host != "one.example.com" || key.Synced {
 		t.Fatalf("new passkey: got %+v, %v, want one for one.example.com", key, err)
 	}
-	again, err := here.AskNew(of, "Ann", []signin.Passkey{key})
+	again, err := here.BeginRegistration(of, "Ann", []signin.Passkey{key})
 	if err != nil || !strings.Contains(string(again.Options), "excludeCredentials") {
 		t.Errorf("request does not exclude the existing passkey: %s %v", again.Options, err)
 	}
-	if _, err := here.New(again, signin.Subject{UID: "uid-eve"},
-		device.Make(string(again.Options))); errs.KindOf(err) != errs.Invalid {
+	if _, err := here.FinishRegistration(again, signin.Subject{UID: "uid-eve"},
+		device.CreateResponse(string(again.Options))); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("response for another user: got %v, want an error of kind Invalid", err)
 	}
 	find := func(uid string) (signin.Subject, []signin.Passkey, error) {
@@ -67,7 +67,7 @@ func TestQuestions(t *testing.T) {
 		}
 		return of, []signin.Passkey{key}, nil
 	}
-	question, err := here.Ask()
+	question, err := here.BeginSignIn()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,16 +75,16 @@ func TestQuestions(t *testing.T) {
 		!strings.Contains(text, `"userVerification":"required"`) {
 		t.Errorf("request %s lists passkeys, or does not require user verification", text)
 	}
-	used, err := here.Check(question, device.Use(string(question.Options)), find)
-	if err != nil || used.Of != of || used.Count <= key.Count {
+	used, err := here.FinishSignIn(question, device.SignInResponse(string(question.Options)), find)
+	if err != nil || used.Subject != of || used.Count <= key.Count {
 		t.Errorf("valid response: got %+v, %v, want %+v with a higher count", used, err, of)
 	}
-	elsewhere, err := there.Ask()
+	elsewhere, err := there.BeginSignIn()
 	if err != nil {
 		t.Fatal(err)
 	}
 	device.Origin, device.Host = "https://two.example.com", "two.example.com"
-	if _, err := there.Check(elsewhere, device.Use(string(elsewhere.Options)), find); !errors.Is(err,
+	if _, err := there.FinishSignIn(elsewhere, device.SignInResponse(string(elsewhere.Options)), find); !errors.Is(err,
 		signin.ErrWrongPasskey) {
 		t.Errorf("passkey of another host: got %v, want %v", err, signin.ErrWrongPasskey)
 	}

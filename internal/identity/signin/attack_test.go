@@ -57,7 +57,7 @@ func TestAttackCodeReplay(t *testing.T) {
 		if use(token, signin.ClientConsole, redirect, verifier) == nil {
 			successes++
 		}
-		want(t, w.Verifier, bearer, identity.ErrSessionEnded) // one of the two clients stole the code
+		checkToken(t, w.Verifier, bearer, identity.ErrSessionEnded) // one of the two clients stole the code
 	}
 	for range 10 {
 		_, token := code(t, w, ann)
@@ -110,12 +110,12 @@ func TestAttackRefreshReuse(t *testing.T) {
 		bearer := access(t, w, next)
 		attempts++
 		_, err = w.People.Refresh(t.Context(), stolen, signin.ClientCLI)
-		var reused *signin.Reused
+		var reused *signin.ReusedTokenError
 		if !errors.As(err, &reused) || reused.Subject != of {
 			successes++
 			t.Errorf("stolen token: got %v, want a Reused error of %v", err, of)
 		}
-		want(t, w.Verifier, bearer, identity.ErrSessionEnded)
+		checkToken(t, w.Verifier, bearer, identity.ErrSessionEnded)
 		if _, err := w.People.Refresh(t.Context(), next.Refresh.Reveal(), signin.ClientCLI); err == nil {
 			t.Error("next token is still valid, want the session ended")
 		}
@@ -217,9 +217,9 @@ func TestAttackLinkReplay(t *testing.T) {
 	tally.Attack(t, "use a one-time link that is not good", attempts, successes)
 }
 
-// TestAttackGuessWhoThereIs checks that existing and missing users cannot be distinguished:
+// TestAttackUserEnumeration checks that existing and missing users cannot be distinguished:
 // neither by the error nor by the number of computed hashes, which dominates the time.
-func TestAttackGuessWhoThereIs(t *testing.T) {
+func TestAttackUserEnumeration(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
 	ann := w.User("acme", "ann", "ann@example.com")
@@ -230,15 +230,18 @@ func TestAttackGuessWhoThereIs(t *testing.T) {
 		Barred: true,
 	})
 	attempts, successes := 0, 0
-	for _, who := range []string{"ann", "ann@example.com", "bob", "eve", "nobody", "nobody@example.com", "", "uid"} {
+	for _, principal := range []string{
+		"ann", "ann@example.com", "bob", "eve", "nobody",
+		"nobody@example.com", "", "uid",
+	} {
 		for _, organization := range []string{"acme", "other", ""} {
 			before := w.People.Hashed()
-			_, err := w.People.Authenticate(t.Context(), organization, who, "a wrong password")
+			_, err := w.People.Authenticate(t.Context(), organization, principal, "a wrong password")
 			attempts++
 			if !errors.Is(err, signin.ErrWrongPassword) || err.Error() != signin.ErrWrongPassword.Error() ||
 				w.People.Hashed()-before != 1 {
 				successes++
-				t.Errorf("%s/%s: got %v after %d hashes, want %v after 1", organization, who, err,
+				t.Errorf("%s/%s: got %v after %d hashes, want %v after 1", organization, principal, err,
 					w.People.Hashed()-before, signin.ErrWrongPassword)
 			}
 		}

@@ -30,7 +30,7 @@ func (s *Service) NewCode(ctx context.Context, in *Session, r CodeRequest) (iden
 		Nonce: r.Nonce,
 		Begun: in.Begun, Ends: time.Now().UTC().Add(codeLifetime),
 	}
-	return token, s.write(ctx, codes+hashOf(token.Reveal()), record, 0)
+	return token, s.putRecord(ctx, codesPrefix+hashOf(token.Reveal()), record, 0)
 }
 
 // UseCode exchanges an authorization code for a grant. A code that is used twice was
@@ -39,7 +39,7 @@ func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier
 	if token == "" || len(token) > maxToken {
 		return nil, ErrInvalidGrant
 	}
-	key := codes + hashOf(token)
+	key := codesPrefix + hashOf(token)
 	record, revision, ok, err := read[code](ctx, s.opts.Store, key)
 	if err != nil {
 		return nil, err
@@ -48,20 +48,21 @@ func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier
 	case !ok || !time.Now().Before(record.Ends):
 		return nil, ErrInvalidGrant
 	case record.Grant != "":
-		return nil, errors.Join(ErrInvalidGrant, s.drop(ctx, key), s.drop(ctx, grants+record.Grant))
-	case record.Client != client || record.Redirect != redirect || !proves(verifier, record.Challenge):
+		return nil, errors.Join(ErrInvalidGrant, s.deleteRecord(ctx, key),
+			s.deleteRecord(ctx, grantsPrefix+record.Grant))
+	case record.Client != client || record.Redirect != redirect || !matchesChallenge(verifier, record.Challenge):
 		// The caller is not the client that requested the code, so the code is deleted.
-		return nil, errors.Join(ErrInvalidGrant, s.drop(ctx, key))
+		return nil, errors.Join(ErrInvalidGrant, s.deleteRecord(ctx, key))
 	}
-	in, _, there, err := read[session](ctx, s.opts.Store, sessions+record.Session)
+	in, _, exists, err := read[session](ctx, s.opts.Store, sessionsPrefix+record.Session)
 	if err != nil {
 		return nil, err
 	}
-	if !there || !time.Now().Before(in.Ends) {
+	if !exists || !time.Now().Before(in.Ends) {
 		return nil, ErrInvalidGrant
 	}
 	record.Grant = newID()
-	err = s.write(ctx, key, record, revision)
+	err = s.putRecord(ctx, key, record, revision)
 	if errors.Is(err, ErrChanged) {
 		return s.UseCode(ctx, token, client, redirect, verifier) // another request used the code
 	}
@@ -72,28 +73,28 @@ func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier
 	if err != nil {
 		return nil, err
 	}
-	if err := s.stillUsedOnce(ctx, key, g); err != nil {
+	if err := s.checkUsedOnce(ctx, key, g); err != nil {
 		return nil, err
 	}
 	g.Nonce = record.Nonce
 	return g, nil
 }
 
-// stillUsedOnce ends a grant whose code was used again while the grant was being created.
+// checkUsedOnce ends a grant whose code was used again while the grant was being created.
 // The second use deleted the code.
-func (s *Service) stillUsedOnce(ctx context.Context, key string, g *Grant) error {
-	record, _, there, err := read[code](ctx, s.opts.Store, key)
+func (s *Service) checkUsedOnce(ctx context.Context, key string, g *Grant) error {
+	record, _, exists, err := read[code](ctx, s.opts.Store, key)
 	if err != nil {
 		return err
 	}
-	if !there || record.Grant != g.ID {
-		return errors.Join(ErrInvalidGrant, s.drop(ctx, grants+g.ID))
+	if !exists || record.Grant != g.ID {
+		return errors.Join(ErrInvalidGrant, s.deleteRecord(ctx, grantsPrefix+g.ID))
 	}
 	return nil
 }
 
-// proves reports whether a verifier matches a challenge (RFC 7636 §4.6).
-func proves(verifier, challenge string) bool {
+// matchesChallenge reports whether a verifier matches a challenge (RFC 7636 §4.6).
+func matchesChallenge(verifier, challenge string) bool {
 	if !IsVerifier(verifier) {
 		return false
 	}

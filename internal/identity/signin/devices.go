@@ -19,29 +19,29 @@ const (
 
 // Errors for a device that polls.
 var (
-	ErrPending  = errs.New(errs.Precondition, "sign-in of the device is not confirmed yet")
-	ErrSlowDown = errs.New(errs.Precondition, "device polls too often")
-	ErrRefused  = errs.New(errs.Denied, "sign-in of the device was rejected")
-	ErrTimeUp   = errs.New(errs.Unauthenticated, "sign-in of the device was not confirmed in time; start again")
+	ErrPending        = errs.New(errs.Precondition, "sign-in of the device is not confirmed yet")
+	ErrSlowDown       = errs.New(errs.Precondition, "device polls too often")
+	ErrDeviceRejected = errs.New(errs.Denied, "sign-in of the device was rejected")
+	ErrDeviceExpired  = errs.New(errs.Unauthenticated, "sign-in of the device was not confirmed in time; start again")
 )
 
 // ErrNoDevice is the error for a user code that no waiting device has.
 var ErrNoDevice = errs.New(errs.NotFound, "no device waits for this code: it is mistyped, was used, or has expired")
 
-// wordLetters form no words and cannot be confused with other characters (RFC 8628 §6.1).
+// userCodeLetters form no words and cannot be confused with other characters (RFC 8628 §6.1).
 const (
-	wordLetters = "BCDFGHJKLMNPQRSTVWXZ"
-	wordLength  = 8
+	userCodeLetters = "BCDFGHJKLMNPQRSTVWXZ"
+	userCodeLength  = 8
 )
 
 // Device is a device that waits for the confirmation of its sign-in.
 type Device struct {
-	Code    identity.Secret // the device code, with which it polls
-	Word    string          // the user code that a person types: XXXX-XXXX
-	Client  string
-	Address string
-	Begun   time.Time
-	Ends    time.Time
+	Code     identity.Secret // the device code, with which it polls
+	UserCode string          // the user code that a person types: XXXX-XXXX
+	Client   string
+	Address  string
+	Begun    time.Time
+	Ends     time.Time
 }
 
 // BeginDevice starts the sign-in of a device.
@@ -49,10 +49,10 @@ func (s *Service) BeginDevice(ctx context.Context, client, address string) (*Dev
 	now := time.Now().UTC()
 	token := identity.GenerateSecret()
 	record := device{Client: client, Address: address, Begun: now, Ends: now.Add(DeviceLifetime).Truncate(time.Second)}
-	key := devices + hashOf(token.Reveal())
+	key := devicesPrefix + hashOf(token.Reveal())
 	for {
-		record.Word = newWord()
-		err := s.write(ctx, words+record.Word, word{Device: key, Ends: record.Ends}, 0)
+		record.UserCode = newUserCode()
+		err := s.putRecord(ctx, userCodesPrefix+record.UserCode, userCode{Device: key, Ends: record.Ends}, 0)
 		if err == nil {
 			break
 		}
@@ -60,33 +60,35 @@ func (s *Service) BeginDevice(ctx context.Context, client, address string) (*Dev
 			return nil, err
 		}
 	}
-	if err := s.write(ctx, key, record, 0); err != nil {
+	if err := s.putRecord(ctx, key, record, 0); err != nil {
 		return nil, err
 	}
 	return &Device{
-		Code: token, Word: dashed(record.Word), Client: client, Address: address, Begun: now,
+		Code: token, UserCode: dashed(record.UserCode), Client: client, Address: address, Begun: now,
 		Ends: record.Ends,
 	}, nil
 }
 
 // DeviceOf returns the waiting device of a user code.
 func (s *Service) DeviceOf(ctx context.Context, typed string) (*Device, error) {
-	_, record, _, err := s.waiting(ctx, typed)
+	_, record, _, err := s.waitingDevice(ctx, typed)
 	if err != nil {
 		return nil, err
 	}
 	return &Device{
-		Word: dashed(record.Word), Client: record.Client, Address: record.Address, Begun: record.Begun,
+		UserCode: dashed(record.UserCode), Client: record.Client, Address: record.Address, Begun: record.Begun,
 		Ends: record.Ends,
 	}, nil
 }
 
-func (s *Service) waiting(ctx context.Context, typed string) (key string, record device, revision int64, err error) {
-	letters, ok := wordOf(typed)
+func (s *Service) waitingDevice(ctx context.Context,
+	typed string,
+) (key string, record device, revision int64, err error) {
+	letters, ok := normalizeUserCode(typed)
 	if !ok {
 		return "", device{}, 0, ErrNoDevice
 	}
-	w, _, ok, err := read[word](ctx, s.opts.Store, words+letters)
+	w, _, ok, err := read[userCode](ctx, s.opts.Store, userCodesPrefix+letters)
 	if err != nil {
 		return "", device{}, 0, err
 	}
@@ -105,24 +107,24 @@ func (s *Service) waiting(ctx context.Context, typed string) (key string, record
 
 // DecideDevice confirms (theirs) or rejects the sign-in of a device as the user of a
 // session. It can be called once per device.
-func (s *Service) DecideDevice(ctx context.Context, typed string, in *Session, theirs bool) error {
-	key, record, revision, err := s.waiting(ctx, typed)
+func (s *Service) DecideDevice(ctx context.Context, typed string, in *Session, confirm bool) error {
+	key, record, revision, err := s.waitingDevice(ctx, typed)
 	if err != nil {
 		return err
 	}
-	if theirs {
+	if confirm {
 		record.Subject = in.Subject
 	} else {
 		record.Denied = true
 	}
-	err = s.write(ctx, key, record, revision)
+	err = s.putRecord(ctx, key, record, revision)
 	if errors.Is(err, ErrChanged) {
 		return ErrNoDevice
 	}
 	if err != nil {
 		return err
 	}
-	return s.drop(ctx, words+record.Word)
+	return s.deleteRecord(ctx, userCodesPrefix+record.UserCode)
 }
 
 // PollDevice returns the grant of a device after the confirmation, once. Before that it
@@ -131,7 +133,7 @@ func (s *Service) PollDevice(ctx context.Context, token, client string) (*Grant,
 	if token == "" || len(token) > maxToken {
 		return nil, ErrInvalidGrant
 	}
-	key := devices + hashOf(token)
+	key := devicesPrefix + hashOf(token)
 	record, revision, ok, err := read[device](ctx, s.opts.Store, key)
 	if err != nil {
 		return nil, err
@@ -140,9 +142,9 @@ func (s *Service) PollDevice(ctx context.Context, token, client string) (*Grant,
 	case !ok || record.Client != client || record.Grant != "":
 		return nil, ErrInvalidGrant
 	case !time.Now().Before(record.Ends):
-		return nil, ErrTimeUp
+		return nil, ErrDeviceExpired
 	case record.Denied:
-		return nil, ErrRefused
+		return nil, ErrDeviceRejected
 	case record.Subject.UID == "":
 		if s.polls.tooSoon(key, time.Now()) {
 			return nil, ErrSlowDown
@@ -150,7 +152,7 @@ func (s *Service) PollDevice(ctx context.Context, token, client string) (*Grant,
 		return nil, ErrPending
 	}
 	record.Grant = newID()
-	err = s.write(ctx, key, record, revision)
+	err = s.putRecord(ctx, key, record, revision)
 	if errors.Is(err, ErrChanged) {
 		return nil, ErrInvalidGrant // another request got the grant
 	}
@@ -160,53 +162,53 @@ func (s *Service) PollDevice(ctx context.Context, token, client string) (*Grant,
 	return s.newGrant(ctx, record.Grant, client, record.Subject, nil, "", time.Now().UTC())
 }
 
-// newWord returns a random user code without the dash.
-func newWord() string {
+// newUserCode returns a random user code without the dash.
+func newUserCode() string {
 	var b strings.Builder
-	for b.Len() < wordLength {
-		for _, r := range random(wordLength) {
+	for b.Len() < userCodeLength {
+		for _, r := range random(userCodeLength) {
 			// Larger values would make some letters more likely (modulo bias).
-			if limit := 256 / len(wordLetters) * len(wordLetters); int(r) < limit && b.Len() < wordLength {
-				b.WriteByte(wordLetters[int(r)%len(wordLetters)])
+			if limit := 256 / len(userCodeLetters) * len(userCodeLetters); int(r) < limit && b.Len() < userCodeLength {
+				b.WriteByte(userCodeLetters[int(r)%len(userCodeLetters)])
 			}
 		}
 	}
 	return b.String()
 }
 
-func dashed(word string) string { return word[:wordLength/2] + "-" + word[wordLength/2:] }
+func dashed(word string) string { return word[:userCodeLength/2] + "-" + word[userCodeLength/2:] }
 
-// wordOf normalizes a typed user code: upper case, without separators.
-func wordOf(typed string) (string, bool) {
-	if len(typed) > 4*wordLength {
+// normalizeUserCode normalizes a typed user code: upper case, without separators.
+func normalizeUserCode(typed string) (string, bool) {
+	if len(typed) > 4*userCodeLength {
 		return "", false
 	}
 	var b strings.Builder
 	for _, r := range strings.ToUpper(typed) {
 		switch {
-		case strings.ContainsRune(wordLetters, r):
+		case strings.ContainsRune(userCodeLetters, r):
 			b.WriteRune(r)
 		case r == '-' || r == ' ' || r == '_' || r == '.':
 		default:
 			return "", false
 		}
 	}
-	return b.String(), b.Len() == wordLength
+	return b.String(), b.Len() == userCodeLength
 }
 
-// pollClock contains the times of the last polls of a bounded number of devices.
-type pollClock struct {
+// pollLimiter contains the times of the last polls of a bounded number of devices.
+type pollLimiter struct {
 	mu   sync.Mutex // protects last
 	last map[string]time.Time
 }
 
 const maxPolls = 10_000
 
-func newPollClock() *pollClock { return &pollClock{last: make(map[string]time.Time)} }
+func newPollLimiter() *pollLimiter { return &pollLimiter{last: make(map[string]time.Time)} }
 
 // tooSoon reports whether a device polls more often than DeviceInterval, with a tolerance
 // of one second.
-func (c *pollClock) tooSoon(key string, now time.Time) bool {
+func (c *pollLimiter) tooSoon(key string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.last) >= maxPolls {

@@ -20,7 +20,7 @@
 //
 //	lock                     protects
 //	Service.mu               index, changed, after and leaving
-//	pollClock.mu             the times of the last polls of devices
+//	pollLimiter.mu             the times of the last polls of devices
 //	hasher.waiting, working  semaphores: how many password hashes may wait and run
 //
 // Order: hasher.waiting before hasher.working. No other two are held at the same time.

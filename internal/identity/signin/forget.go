@@ -12,7 +12,7 @@ import (
 // the process ends first, Load does so at the next start.
 func (s *Service) Forget(uid string) {
 	for _, key := range s.keysOf(uid) {
-		s.end(key)
+		s.endTokens(key)
 	}
 	s.mu.Lock()
 	s.leaving = append(s.leaving, uid)
@@ -23,17 +23,17 @@ func (s *Service) Forget(uid string) {
 	}
 }
 
-// forgetPatience is the timeout for removing the records of one user.
-const forgetPatience = 10 * time.Second
+// forgetTimeout is the timeout for removing the records of one user.
+const forgetTimeout = 10 * time.Second
 
-// forgetAll removes the records of the users for which Forget was called.
-func (s *Service) forgetAll(ctx context.Context) {
+// removeForgotten removes the records of the users for which Forget was called.
+func (s *Service) removeForgotten(ctx context.Context) {
 	s.mu.Lock()
 	leaving := s.leaving
 	s.leaving = nil
 	s.mu.Unlock()
 	for _, uid := range leaving {
-		ctx, cancel := context.WithTimeout(ctx, forgetPatience)
+		ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
 		err := s.EndAll(ctx, uid)
 		cancel()
 		if err != nil && ctx.Err() == nil {
@@ -43,13 +43,13 @@ func (s *Service) forgetAll(ctx context.Context) {
 	}
 }
 
-// forgetStrangers ends the stored sessions and grants of users that were deleted or changed
+// forgetChangedUsers ends the stored sessions and grants of users that were deleted or changed
 // while the service was not running.
-func (s *Service) forgetStrangers() {
+func (s *Service) forgetChangedUsers() {
 	s.mu.Lock()
 	var subjects []Subject
-	for key, h := range s.index.held.All() {
-		if !strings.HasPrefix(key, people) {
+	for key, h := range s.index.entries.All() {
+		if !strings.HasPrefix(key, peoplePrefix) {
 			subjects = append(subjects, h.subject)
 		}
 	}

@@ -54,7 +54,7 @@ func (s *Service) newGrant(ctx context.Context, id, client string, of Subject, i
 	if !alive {
 		return nil, ErrInvalidGrant
 	}
-	if err := s.makeRoom(ctx, of.UID, grants); err != nil {
+	if err := s.endOldest(ctx, of.UID, grantsPrefix); err != nil {
 		return nil, err
 	}
 	secret := identity.GenerateSecret()
@@ -64,7 +64,7 @@ func (s *Service) newGrant(ctx context.Context, id, client string, of Subject, i
 	} else {
 		record.Ends = deviceEnd(begun, s.opts.DeviceLifetime)
 	}
-	if err := s.write(ctx, grants+id, record, 0); err != nil {
+	if err := s.putRecord(ctx, grantsPrefix+id, record, 0); err != nil {
 		return nil, err
 	}
 	return &Grant{
@@ -100,26 +100,27 @@ func (s *Service) Refresh(ctx context.Context, token, client string) (*Grant, er
 }
 
 func (s *Service) refresh(ctx context.Context, id, secret, client string) (*Grant, error) {
-	record, revision, ok, err := read[grant](ctx, s.opts.Store, grants+id)
+	record, revision, ok, err := read[grant](ctx, s.opts.Store, grantsPrefix+id)
 	if err != nil {
 		return nil, err
 	}
 	if !ok || record.Client != client || !time.Now().Before(record.Ends) {
 		return nil, ErrInvalidGrant
 	}
-	again := record.Before != "" && same(record.Before, secret) && time.Since(record.Renewed) < s.opts.RefreshGrace
-	if !again && !same(record.Hash, secret) {
-		return nil, s.reused(ctx, id, record.Subject)
+	again := record.Before != "" && matchesHash(record.Before, secret) &&
+		time.Since(record.Renewed) < s.opts.RefreshGrace
+	if !again && !matchesHash(record.Hash, secret) {
+		return nil, s.endReused(ctx, id, record.Subject)
 	}
 	display, alive := s.Alive(record.Subject)
 	if !alive {
-		return nil, errors.Join(ErrInvalidGrant, s.drop(ctx, grants+id))
+		return nil, errors.Join(ErrInvalidGrant, s.deleteRecord(ctx, grantsPrefix+id))
 	}
 	if record.Session != "" {
-		if _, _, there, err := read[session](ctx, s.opts.Store, sessions+record.Session); err != nil {
+		if _, _, exists, err := read[session](ctx, s.opts.Store, sessionsPrefix+record.Session); err != nil {
 			return nil, err
-		} else if !there {
-			return nil, errors.Join(ErrInvalidGrant, s.drop(ctx, grants+id))
+		} else if !exists {
+			return nil, errors.Join(ErrInvalidGrant, s.deleteRecord(ctx, grantsPrefix+id))
 		}
 	}
 	if !again {
@@ -128,7 +129,7 @@ func (s *Service) refresh(ctx context.Context, id, secret, client string) (*Gran
 		}
 		record.Salt, record.Renewed = identity.GenerateSecret().Reveal(), time.Now().UTC()
 		record.Before, record.Hash = record.Hash, hashOf(successor(secret, record.Salt))
-		if err := s.write(ctx, grants+id, record, revision); err != nil {
+		if err := s.putRecord(ctx, grantsPrefix+id, record, revision); err != nil {
 			return nil, err
 		}
 	}
@@ -146,21 +147,21 @@ func successor(secret, salt string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Reused is the error for a refresh token that was used before, with its subject for the
+// ReusedTokenError is the error for a refresh token that was used before, with its subject for the
 // audit log.
-type Reused struct{ Subject Subject }
+type ReusedTokenError struct{ Subject Subject }
 
 // Error returns the text of ErrInvalidGrant, so that the client cannot distinguish it.
-func (*Reused) Error() string { return ErrInvalidGrant.Error() }
+func (*ReusedTokenError) Error() string { return ErrInvalidGrant.Error() }
 
 // Unwrap makes the error an ErrInvalidGrant.
-func (*Reused) Unwrap() error { return ErrInvalidGrant }
+func (*ReusedTokenError) Unwrap() error { return ErrInvalidGrant }
 
-func (s *Service) reused(ctx context.Context, id string, of Subject) error {
-	if err := s.drop(ctx, grants+id); err != nil {
+func (s *Service) endReused(ctx context.Context, id string, of Subject) error {
+	if err := s.deleteRecord(ctx, grantsPrefix+id); err != nil {
 		return err
 	}
-	return &Reused{of}
+	return &ReusedTokenError{of}
 }
 
 // Revoke ends the grant of a refresh token. For the grant of a browser it ends the whole
@@ -170,8 +171,8 @@ func (s *Service) Revoke(ctx context.Context, token, client string) (Subject, er
 	if !ok || len(token) > maxToken || !isID(id) {
 		return Subject{}, nil
 	}
-	record, _, ok, err := read[grant](ctx, s.opts.Store, grants+id)
-	if err != nil || !ok || record.Client != client || !same(record.Hash, secret) {
+	record, _, ok, err := read[grant](ctx, s.opts.Store, grantsPrefix+id)
+	if err != nil || !ok || record.Client != client || !matchesHash(record.Hash, secret) {
 		return Subject{}, err
 	}
 	return record.Subject, s.EndGrant(ctx, id)
@@ -179,14 +180,14 @@ func (s *Service) Revoke(ctx context.Context, token, client string) (Subject, er
 
 // EndGrant ends a grant, and for the grant of a browser also the session.
 func (s *Service) EndGrant(ctx context.Context, id string) error {
-	record, _, ok, err := read[grant](ctx, s.opts.Store, grants+id)
+	record, _, ok, err := read[grant](ctx, s.opts.Store, grantsPrefix+id)
 	if err != nil {
 		return err
 	}
 	if ok && record.Session != "" {
 		return s.EndSession(ctx, record.Session)
 	}
-	return s.drop(ctx, grants+id)
+	return s.deleteRecord(ctx, grantsPrefix+id)
 }
 
 // scopes returns the scopes in the tokens of a subject. They are information for clients;

@@ -36,13 +36,13 @@ type Passkey struct {
 // Errors of passkeys. Those for signing in do not reveal which users and passkeys exist.
 var (
 	ErrWrongPasskey  = errs.New(errs.Unauthenticated, "passkey is unknown, or belongs to another user")
-	ErrPasskeyCopied = errs.New(errs.Unauthenticated, "signature counter of the passkey did not increase, so the "+
+	ErrPasskeyCloned = errs.New(errs.Unauthenticated, "signature counter of the passkey did not increase, so the "+
 		"passkey may have been cloned; sign in another way and remove it")
 	ErrChallengeUsed = errs.New(errs.Unauthenticated,
 		"response of the passkey was used before, or took too long; try again")
-	ErrPasskeyKnown = errs.New(errs.Conflict, "passkey already exists")
-	ErrPasskeyGone  = errs.New(errs.NotFound, "passkey does not exist any more")
-	ErrLastWay      = errs.New(errs.Conflict,
+	ErrPasskeyExists  = errs.New(errs.Conflict, "passkey already exists")
+	ErrPasskeyMissing = errs.New(errs.NotFound, "passkey does not exist any more")
+	ErrLastCredential = errs.New(errs.Conflict,
 		"this is your only way to sign in; add another passkey first, or ask for an invitation to set a password")
 	ErrManyPasskeys = errs.Newf(errs.Exhausted, "you have %d passkeys, which is the maximum; remove one first",
 		maxPasskeys)
@@ -79,7 +79,7 @@ func (s *Service) AcceptPasskey(ctx context.Context, token string, key Passkey) 
 
 // accept consumes an invitation and replaces all credentials of the user with those of set.
 func (s *Service) accept(ctx context.Context, of Subject, token string, revision int64, set func(*person)) error {
-	if err := s.use(ctx, token, revision); err != nil {
+	if err := s.consumeLink(ctx, token, revision); err != nil {
 		return err
 	}
 	err := s.changePerson(ctx, of, func(p *person) error {
@@ -105,7 +105,7 @@ func (s *Service) AddPasskey(ctx context.Context, of Subject, key Passkey) error
 	return s.changePerson(ctx, of, func(p *person) error {
 		switch {
 		case p.passkey(key.ID) >= 0:
-			return ErrPasskeyKnown
+			return ErrPasskeyExists
 		case len(p.Passkeys) >= maxPasskeys:
 			return ErrManyPasskeys
 		}
@@ -121,9 +121,9 @@ func (s *Service) RemovePasskey(ctx context.Context, in *Session, id []byte) err
 		at := p.passkey(id)
 		switch {
 		case at < 0:
-			return ErrPasskeyGone
+			return ErrPasskeyMissing
 		case len(p.Passkeys) == 1 && p.Password == "" && !s.trusts(in.Subject.Email):
-			return ErrLastWay
+			return ErrLastCredential
 		}
 		p.Passkeys = slices.Delete(p.Passkeys, at, at+1)
 		return nil
@@ -136,29 +136,29 @@ func (s *Service) RemovePasskey(ctx context.Context, in *Session, id []byte) err
 
 // endOthers ends all sessions and grants of a user except for one browser session.
 func (s *Service) endOthers(ctx context.Context, in *Session) error {
-	kept := s.keysOf(sessions + in.ID)
+	kept := s.keysOf(sessionsPrefix + in.ID)
 	var problems []error
 	for _, key := range s.keysOf(in.Subject.UID) {
-		if !strings.HasPrefix(key, people) && key != sessions+in.ID && !slices.Contains(kept, key) {
-			problems = append(problems, s.drop(ctx, key))
+		if !strings.HasPrefix(key, peoplePrefix) && key != sessionsPrefix+in.ID && !slices.Contains(kept, key) {
+			problems = append(problems, s.deleteRecord(ctx, key))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// Ways are the credentials of a user.
-type Ways struct {
+// Credentials are the credentials of a user.
+type Credentials struct {
 	Password bool
 	Passkeys []Passkey
 }
 
-// WaysOf returns the credentials of a user.
-func (s *Service) WaysOf(ctx context.Context, of Subject) (Ways, error) {
-	p, _, ok, err := read[person](ctx, s.opts.Store, people+of.UID)
+// CredentialsOf returns the credentials of a user.
+func (s *Service) CredentialsOf(ctx context.Context, of Subject) (Credentials, error) {
+	p, _, ok, err := read[person](ctx, s.opts.Store, peoplePrefix+of.UID)
 	if err != nil || !ok || !identity.SameEmail(p.Subject.Email, of.Email) {
-		return Ways{}, err
+		return Credentials{}, err
 	}
-	return Ways{Password: p.Password != "", Passkeys: p.Passkeys}, nil
+	return Credentials{Password: p.Password != "", Passkeys: p.Passkeys}, nil
 }
 
 // PasskeysOf returns the user with a uid and the user's passkeys. The uid comes from the
@@ -167,7 +167,7 @@ func (s *Service) PasskeysOf(ctx context.Context, uid string) (Subject, []Passke
 	if uid == "" || len(uid) > maxToken || strings.Contains(uid, "/") {
 		return Subject{}, nil, ErrWrongPasskey
 	}
-	p, _, ok, err := read[person](ctx, s.opts.Store, people+uid)
+	p, _, ok, err := read[person](ctx, s.opts.Store, peoplePrefix+uid)
 	if err != nil {
 		return Subject{}, nil, err
 	}
@@ -177,9 +177,9 @@ func (s *Service) PasskeysOf(ctx context.Context, uid string) (Subject, []Passke
 	return p.Subject, p.Passkeys, nil
 }
 
-// Is reports whether a user has the typed organization, and name or e-mail address.
-func (s *Service) Is(of Subject, organization, who string) bool {
-	found, ok := s.find(organization, who)
+// Matches reports whether a user has the typed organization, and name or e-mail address.
+func (s *Service) Matches(of Subject, organization, name string) bool {
+	found, ok := s.find(organization, name)
 	return ok && found.UID == of.UID
 }
 
@@ -193,7 +193,7 @@ func (s *Service) UsePasskey(ctx context.Context, of Subject, id []byte, count u
 		}
 		key := &p.Passkeys[at]
 		if count <= key.Count && (count != 0 || key.Count != 0) {
-			return ErrPasskeyCopied
+			return ErrPasskeyCloned
 		}
 		key.Count, key.Used = count, time.Now().UTC()
 		return nil
@@ -206,7 +206,7 @@ func (s *Service) UseChallenge(ctx context.Context, challenge string, until time
 	if challenge == "" || !time.Now().Before(until) {
 		return ErrChallengeUsed
 	}
-	err := s.write(ctx, challenges+hashOf(challenge), ends{Ends: until.UTC()}, 0)
+	err := s.putRecord(ctx, challengesPrefix+hashOf(challenge), ends{Ends: until.UTC()}, 0)
 	if errors.Is(err, ErrChanged) {
 		return ErrChallengeUsed
 	}

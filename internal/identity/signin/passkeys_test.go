@@ -42,8 +42,8 @@ func TestPasskeysOfAPerson(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.People.RemovePasskey(t.Context(), here, []byte("first")); !errors.Is(err, signin.ErrLastWay) {
-		t.Errorf("removing the last credential: got %v, want %v", err, signin.ErrLastWay)
+	if err := w.People.RemovePasskey(t.Context(), here, []byte("first")); !errors.Is(err, signin.ErrLastCredential) {
+		t.Errorf("removing the last credential: got %v, want %v", err, signin.ErrLastCredential)
 	}
 	for n := range 9 {
 		if err := w.People.AddPasskey(t.Context(), of, key(fmt.Sprint(n))); err != nil {
@@ -53,25 +53,25 @@ func TestPasskeysOfAPerson(t *testing.T) {
 	if err := w.People.AddPasskey(t.Context(), of, key("tenth")); !errors.Is(err, signin.ErrManyPasskeys) {
 		t.Errorf("eleventh passkey: got %v, want %v", err, signin.ErrManyPasskeys)
 	}
-	if err := w.People.AddPasskey(t.Context(), of, key("3")); !errors.Is(err, signin.ErrPasskeyKnown) {
-		t.Errorf("existing passkey: got %v, want %v", err, signin.ErrPasskeyKnown)
+	if err := w.People.AddPasskey(t.Context(), of, key("3")); !errors.Is(err, signin.ErrPasskeyExists) {
+		t.Errorf("existing passkey: got %v, want %v", err, signin.ErrPasskeyExists)
 	}
 	long := key("long")
 	long.Name = strings.Repeat("n", 65)
 	if err := w.People.AddPasskey(t.Context(), of, long); !errors.Is(err, signin.ErrPasskeyInvalid) {
 		t.Errorf("long name: got %v, want %v", err, signin.ErrPasskeyInvalid)
 	}
-	there, _, err := w.People.BeginSession(t.Context(), of, signin.MethodPasskey)
+	exists, _, err := w.People.BeginSession(t.Context(), of, signin.MethodPasskey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.People.RemovePasskey(t.Context(), here, []byte("3")); err != nil {
 		t.Fatal(err)
 	}
-	if keysWith(w, "sessions/") != 1 || keysWith(w, "sessions/"+there.ID) != 0 {
+	if countRecords(w, "sessions/") != 1 || countRecords(w, "sessions/"+exists.ID) != 0 {
 		t.Error("RemovePasskey did not end the other session, or ended this one")
 	}
-	ways, err := w.People.WaysOf(t.Context(), of)
+	ways, err := w.People.CredentialsOf(t.Context(), of)
 	if err != nil || len(ways.Passkeys) != 9 || !strings.HasPrefix(ways.Passkeys[0].Name, "Passkey of ") {
 		t.Errorf("after removing one: got %d passkeys, %v, the first named %q", len(ways.Passkeys), err,
 			ways.Passkeys[0].Name)
@@ -93,7 +93,7 @@ func TestPasskeyBelongsToAnAddress(t *testing.T) {
 	if _, keys, err := w.People.PasskeysOf(t.Context(), of.UID); err != nil || len(keys) != 1 {
 		t.Fatalf("PasskeysOf = %v, %v, want one passkey", keys, err)
 	}
-	if !w.People.Is(of, "acme", "ADA@example.com") || w.People.Is(of, "globex", "ada") {
+	if !w.People.Matches(of, "acme", "ADA@example.com") || w.People.Matches(of, "globex", "ada") {
 		t.Error("Is does not compare the organization, and the name or address without regard to case")
 	}
 	w.Directory.PutUser(identity.User{Organization: "acme", Name: "ada", Email: "new@example.com", UID: of.UID})
@@ -121,9 +121,9 @@ func TestPasskeyCount(t *testing.T) {
 		want  error
 	}{
 		{"counts", 2, nil},
-		{"counts", 2, signin.ErrPasskeyCopied},
-		{"counts", 1, signin.ErrPasskeyCopied},
-		{"counts", 0, signin.ErrPasskeyCopied},
+		{"counts", 2, signin.ErrPasskeyCloned},
+		{"counts", 1, signin.ErrPasskeyCloned},
+		{"counts", 0, signin.ErrPasskeyCloned},
 		{"counts", 9, nil},
 		{"silent", 0, nil},
 		{"silent", 0, nil},

@@ -34,9 +34,9 @@ const (
 
 // Errors for a new password.
 var (
-	ErrPasswordShort = errs.Newf(errs.Invalid, "password is too short; use at least %d characters", MinPassword)
-	ErrPasswordLong  = errs.Newf(errs.Invalid, "password is too long; use at most %d characters", maxPassword)
-	ErrPasswordKnown = errs.New(errs.Invalid, "password is your e-mail address or name; use another one")
+	ErrPasswordShort     = errs.Newf(errs.Invalid, "password is too short; use at least %d characters", MinPassword)
+	ErrPasswordLong      = errs.Newf(errs.Invalid, "password is too long; use at most %d characters", maxPassword)
+	ErrPasswordGuessable = errs.New(errs.Invalid, "password is your e-mail address or name; use another one")
 )
 
 // CheckPassword validates a new password of a user.
@@ -47,7 +47,7 @@ func CheckPassword(password string, of Subject) error {
 	case n > maxPassword || !utf8.ValidString(password):
 		return ErrPasswordLong
 	case strings.EqualFold(password, of.Email), strings.EqualFold(password, of.User):
-		return ErrPasswordKnown
+		return ErrPasswordGuessable
 	}
 	return nil
 }

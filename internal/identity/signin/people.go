@@ -33,7 +33,7 @@ var (
 	ErrWrongPassword = errs.New(errs.Unauthenticated, "organization, name or password is wrong")
 	ErrLinkUsed      = errs.New(errs.Unauthenticated,
 		"link is not valid any more: it was used, replaced by a newer one, or has expired")
-	ErrNobody = errs.New(errs.NotFound, "user does not exist")
+	ErrUserMissing = errs.New(errs.NotFound, "user does not exist")
 )
 
 // subjectOf returns a user as the subject of records.
@@ -43,12 +43,12 @@ func subjectOf(u *identity.User) Subject {
 
 // find returns the user of an organization with a name, or with an e-mail address that only
 // one user of the organization has.
-func (s *Service) find(organization, who string) (Subject, bool) {
-	if user, ok := s.opts.Directory.User(organization, who); ok {
+func (s *Service) find(organization, name string) (Subject, bool) {
+	if user, ok := s.opts.Directory.User(organization, name); ok {
 		return subjectOf(user), true
 	}
 	var found []*identity.User
-	for _, user := range s.opts.Directory.UsersByEmail(who) {
+	for _, user := range s.opts.Directory.UsersByEmail(name) {
 		if user.Organization == organization && !user.Barred {
 			found = append(found, user)
 		}
@@ -62,12 +62,12 @@ func (s *Service) find(organization, who string) (Subject, bool) {
 // Authenticate returns the user with a password. For an unknown user, or one without a
 // password, it does the same work as for a wrong password, so that the response time does
 // not reveal which users exist.
-func (s *Service) Authenticate(ctx context.Context, organization, who, password string) (Subject, error) {
-	of, known := s.find(organization, who)
+func (s *Service) Authenticate(ctx context.Context, organization, name, password string) (Subject, error) {
+	of, known := s.find(organization, name)
 	stored := ""
-	key := people + of.UID
+	key := peoplePrefix + of.UID
 	if !known {
-		key = people + "none" // for the same number of calls of the store
+		key = peoplePrefix + "none" // for the same number of calls of the store
 	}
 	p, _, ok, err := read[person](ctx, s.opts.Store, key)
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *Service) Authenticate(ctx context.Context, organization, who, password 
 	return of, nil
 }
 
-// Vouched returns the users with an e-mail address that the OpenID provider has verified.
-func (s *Service) Vouched(email string) []Subject {
+// UsersByVerifiedEmail returns the users with an e-mail address that the OpenID provider has verified.
+func (s *Service) UsersByVerifiedEmail(email string) []Subject {
 	if !s.trusts(email) {
 		return nil
 	}
@@ -107,14 +107,14 @@ func (s *Service) Invite(ctx context.Context, organization, user, by string,
 ) (identity.Secret, time.Time, error) {
 	u, ok := s.opts.Directory.User(organization, user)
 	if !ok {
-		return identity.Secret{}, time.Time{}, ErrNobody
+		return identity.Secret{}, time.Time{}, ErrUserMissing
 	}
 	of := subjectOf(u)
 	now := time.Now().UTC()
 	token := identity.GenerateSecret()
 	hash := hashOf(token.Reveal())
 	l := link{Subject: of, Begun: now, Ends: now.Add(lifetime).Truncate(time.Second)}
-	if err := s.write(ctx, links+hash, l, 0); err != nil {
+	if err := s.putRecord(ctx, linksPrefix+hash, l, 0); err != nil {
 		return identity.Secret{}, time.Time{}, err
 	}
 	err := s.changePerson(ctx, of, func(p *person) error {
@@ -127,7 +127,7 @@ func (s *Service) Invite(ctx context.Context, organization, user, by string,
 // changePerson changes the record of a user by compare and swap, and retries on conflicts.
 func (s *Service) changePerson(ctx context.Context, of Subject, change func(*person) error) error {
 	for {
-		p, revision, ok, err := read[person](ctx, s.opts.Store, people+of.UID)
+		p, revision, ok, err := read[person](ctx, s.opts.Store, peoplePrefix+of.UID)
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (s *Service) changePerson(ctx context.Context, of Subject, change func(*per
 		if err := change(&p); err != nil {
 			return err
 		}
-		if err := s.write(ctx, people+of.UID, p, revision); !errors.Is(err, ErrChanged) {
+		if err := s.putRecord(ctx, peoplePrefix+of.UID, p, revision); !errors.Is(err, ErrChanged) {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (s *Service) invited(ctx context.Context, token string) (of Subject, revisi
 	if err != nil {
 		return Subject{}, 0, err
 	}
-	p, _, ok, err := read[person](ctx, s.opts.Store, people+l.Subject.UID)
+	p, _, ok, err := read[person](ctx, s.opts.Store, peoplePrefix+l.Subject.UID)
 	if err != nil {
 		return Subject{}, 0, err
 	}
@@ -169,7 +169,7 @@ func (s *Service) link(ctx context.Context, token string) (link, int64, error) {
 	if token == "" || len(token) > maxToken {
 		return link{}, 0, ErrLinkUsed
 	}
-	l, revision, ok, err := read[link](ctx, s.opts.Store, links+hashOf(token))
+	l, revision, ok, err := read[link](ctx, s.opts.Store, linksPrefix+hashOf(token))
 	if err != nil {
 		return link{}, 0, err
 	}
@@ -197,9 +197,9 @@ func (s *Service) Accept(ctx context.Context, token, password string) (Subject, 
 	return of, s.accept(ctx, of, token, revision, func(p *person) { p.Password = hash })
 }
 
-// use deletes a link. Only one of several concurrent calls succeeds.
-func (s *Service) use(ctx context.Context, token string, revision int64) error {
-	_, err := s.remove(ctx, links+hashOf(token), revision)
+// consumeLink deletes a link. Only one of several concurrent calls succeeds.
+func (s *Service) consumeLink(ctx context.Context, token string, revision int64) error {
+	_, err := s.remove(ctx, linksPrefix+hashOf(token), revision)
 	if errors.Is(err, ErrChanged) {
 		return ErrLinkUsed
 	}
@@ -224,7 +224,7 @@ func (s *Service) AdminLink(ctx context.Context, lifetime time.Duration) (identi
 		},
 		Begun: now, Ends: now.Add(lifetime).Truncate(time.Second),
 	}
-	return token, l.Ends, s.write(ctx, links+hashOf(token.Reveal()), l, 0)
+	return token, l.Ends, s.putRecord(ctx, linksPrefix+hashOf(token.Reveal()), l, 0)
 }
 
 // FollowLink consumes the link of an account and returns the account.
@@ -236,11 +236,11 @@ func (s *Service) FollowLink(ctx context.Context, token string) (Subject, error)
 	if _, alive := s.Alive(l.Subject); !alive || l.Subject.Account == "" {
 		return Subject{}, ErrLinkUsed
 	}
-	return l.Subject, s.use(ctx, token, revision)
+	return l.Subject, s.consumeLink(ctx, token, revision)
 }
 
-// LinkGood returns nil if the link of an account is still valid.
-func (s *Service) LinkGood(ctx context.Context, token string) error {
+// CheckLink returns nil if the link of an account is still valid.
+func (s *Service) CheckLink(ctx context.Context, token string) error {
 	l, _, err := s.link(ctx, token)
 	if err == nil && l.Subject.Account == "" {
 		return ErrLinkUsed

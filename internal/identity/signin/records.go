@@ -81,18 +81,18 @@ type code struct {
 
 // device is a device that waits for the confirmation of its sign-in.
 type device struct {
-	Client  string    `json:"client"`
-	Word    string    `json:"word"`
-	Address string    `json:"address"` // of the device
-	Begun   time.Time `json:"begun"`
-	Ends    time.Time `json:"ends"`
-	Subject Subject   `json:"subject,omitzero"` // the user who confirmed the sign-in
-	Denied  bool      `json:"denied,omitempty"`
-	Grant   string    `json:"grant,omitempty"` // the grant that the device got
+	Client   string    `json:"client"`
+	UserCode string    `json:"word"`
+	Address  string    `json:"address"` // of the device
+	Begun    time.Time `json:"begun"`
+	Ends     time.Time `json:"ends"`
+	Subject  Subject   `json:"subject,omitzero"` // the user who confirmed the sign-in
+	Denied   bool      `json:"denied,omitempty"`
+	Grant    string    `json:"grant,omitempty"` // the grant that the device got
 }
 
-// word maps a user code to its device.
-type word struct {
+// userCode maps a user code to its device.
+type userCode struct {
 	Device string    `json:"device"` // the key of its record
 	Ends   time.Time `json:"ends"`
 }

@@ -34,9 +34,9 @@ type Options struct {
 	// AdminOrganization and AdminAccount are the account of AdminLink.
 	AdminOrganization string
 	AdminAccount      string
-	// Ended is called with the key of every session and grant that has ended in this
+	// OnEnd is called with the key of every session and grant that has ended in this
 	// process, and returns when the other replicas have ended it; nil without replicas.
-	Ended func(key string, revision int64)
+	OnEnd func(key string, revision int64)
 	Log   *slog.Logger
 }
 
@@ -44,7 +44,7 @@ type Options struct {
 type Service struct {
 	opts   Options
 	hasher *hasher
-	polls  *pollClock
+	polls  *pollLimiter
 	wake   chan struct{} // notifies Run of leaving
 
 	mu      sync.Mutex                      // protects the fields below
@@ -57,7 +57,7 @@ type Service struct {
 // New returns the service. Call Load before using it.
 func New(opts Options) *Service {
 	return &Service{
-		opts: opts, hasher: newHasher(max(1, runtime.GOMAXPROCS(0)/2)), polls: newPollClock(),
+		opts: opts, hasher: newHasher(max(1, runtime.GOMAXPROCS(0)/2)), polls: newPollLimiter(),
 		changed: func(string, string) {}, index: newIndex(), wake: make(chan struct{}, 1),
 	}
 }
@@ -69,7 +69,7 @@ func (s *Service) OnChange(f func(organization, user string)) {
 	s.changed = f
 }
 
-func (s *Service) tellChange(of Subject) {
+func (s *Service) notifyChange(of Subject) {
 	s.mu.Lock()
 	changed := s.changed
 	s.mu.Unlock()
@@ -86,13 +86,13 @@ func (s *Service) Load(ctx context.Context) error {
 	s.mu.Lock()
 	s.after = revision
 	s.mu.Unlock()
-	s.forgetStrangers()
+	s.forgetChangedUsers()
 	return nil
 }
 
 const (
-	sweepEvery = time.Minute
-	watchAgain = time.Second
+	sweepEvery   = time.Minute
+	watchBackoff = time.Second
 )
 
 // Run watches the store for changes of other replicas and removes ended records, until the
@@ -106,7 +106,7 @@ func (s *Service) Run(ctx context.Context) {
 	for {
 		select {
 		case <-s.wake:
-			s.forgetAll(ctx)
+			s.removeForgotten(ctx)
 		case <-tick.C:
 			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
 				s.opts.Log.Warn("ended sessions cannot be removed from the store; the next sweep retries",
@@ -132,7 +132,7 @@ func (s *Service) follow(ctx context.Context) {
 			s.opts.Log.Warn("watch of sign-in records failed; retrying", slog.Any("error", err))
 		}
 		select {
-		case <-time.After(watchAgain):
+		case <-time.After(watchBackoff):
 		case <-ctx.Done():
 			return
 		}
@@ -142,9 +142,9 @@ func (s *Service) follow(ctx context.Context) {
 	}
 }
 
-// HearEnd ends a session or grant that has ended in another replica, before the watch of
+// ApplyEnd ends a session or grant that has ended in another replica, before the watch of
 // the store reports it.
-func (s *Service) HearEnd(key string, revision int64) { s.apply(key, nil, revision) }
+func (s *Service) ApplyEnd(key string, revision int64) { s.apply(key, nil, revision) }
 
 // Reload reads all records again and ends those that do not exist any more.
 func (s *Service) Reload(ctx context.Context) error {
@@ -159,7 +159,7 @@ func (s *Service) Reload(ctx context.Context) error {
 	s.mu.Lock()
 	s.after = revision
 	var gone []string
-	for key := range s.index.held.All() {
+	for key := range s.index.entries.All() {
 		if !seen[key] {
 			gone = append(gone, key)
 		}
@@ -180,7 +180,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 	var over []old
 	now := time.Now()
 	_, err := s.opts.Store.List(ctx, func(key string, value []byte, revision int64) {
-		if s.over(key, value, now) {
+		if s.removable(key, value, now) {
 			over = append(over, old{key, revision})
 		}
 	})
@@ -201,7 +201,7 @@ func (s *Service) LoadSession(ctx context.Context, id string) (identity.Session,
 	if len(id) > maxToken || strings.Contains(id, "/") {
 		return identity.Session{}, false, nil
 	}
-	g, _, ok, err := read[grant](ctx, s.opts.Store, grants+id)
+	g, _, ok, err := read[grant](ctx, s.opts.Store, grantsPrefix+id)
 	if err != nil || !ok {
 		return identity.Session{}, false, err
 	}
@@ -211,12 +211,12 @@ func (s *Service) LoadSession(ctx context.Context, id string) (identity.Session,
 // index contains the records of people, sessions and grants in memory, and which of them
 // belong to a user or a session.
 type index struct {
-	held    *revision.Map[string, held]
-	belongs map[string]map[string]struct{} // keys of records by uid, or by key of a session
+	entries *revision.Map[string, indexEntry]
+	byOwner map[string]map[string]struct{} // keys of records by uid, or by key of a session
 }
 
-// held is the part of a record that is kept in memory.
-type held struct {
+// indexEntry is the part of a record that is kept in memory.
+type indexEntry struct {
 	subject Subject
 	session string // for a grant: the key of its session
 	begun   time.Time
@@ -230,24 +230,27 @@ type held struct {
 const tombstonesKept = 1 << 16
 
 func newIndex() index {
-	return index{held: revision.NewMap[string, held](tombstonesKept), belongs: make(map[string]map[string]struct{})}
+	return index{
+		entries: revision.NewMap[string, indexEntry](tombstonesKept),
+		byOwner: make(map[string]map[string]struct{}),
+	}
 }
 
 func (x *index) link(to, key string) {
 	if to == "" {
 		return
 	}
-	set := x.belongs[to]
+	set := x.byOwner[to]
 	if set == nil {
 		set = make(map[string]struct{})
-		x.belongs[to] = set
+		x.byOwner[to] = set
 	}
 	set[key] = struct{}{}
 }
 
 func (x *index) unlink(from, key string) {
-	delete(x.belongs[from], key)
-	if len(x.belongs[from]) == 0 {
-		delete(x.belongs, from)
+	delete(x.byOwner[from], key)
+	if len(x.byOwner[from]) == 0 {
+		delete(x.byOwner, from)
 	}
 }

@@ -34,7 +34,7 @@ func (s *Service) BeginSession(ctx context.Context, of Subject, method string) (
 	if !alive {
 		return nil, identity.Secret{}, ErrNoSession
 	}
-	if err := s.makeRoom(ctx, of.UID, sessions); err != nil {
+	if err := s.endOldest(ctx, of.UID, sessionsPrefix); err != nil {
 		return nil, identity.Secret{}, err
 	}
 	id, secret := newID(), identity.GenerateSecret()
@@ -43,15 +43,15 @@ func (s *Service) BeginSession(ctx context.Context, of Subject, method string) (
 		Subject: of, Hash: hashOf(secret.Reveal()), Method: method, Begun: now,
 		Ends: now.Add(s.opts.SessionLifetime),
 	}
-	if err := s.write(ctx, sessions+id, record, 0); err != nil {
+	if err := s.putRecord(ctx, sessionsPrefix+id, record, 0); err != nil {
 		return nil, identity.Secret{}, err
 	}
 	cookie := identity.NewSecret(id + "." + secret.Reveal())
 	return &Session{ID: id, Subject: of, Display: display, Begun: now, Ends: record.Ends}, cookie, nil
 }
 
-// makeRoom ends the oldest sessions or grants of a user if there are too many.
-func (s *Service) makeRoom(ctx context.Context, uid, sort string) error {
+// endOldest ends the oldest sessions or grants of a user if there are too many.
+func (s *Service) endOldest(ctx context.Context, uid, sort string) error {
 	type old struct {
 		key   string
 		begun time.Time
@@ -60,7 +60,7 @@ func (s *Service) makeRoom(ctx context.Context, uid, sort string) error {
 	for _, key := range s.keysOf(uid) {
 		if strings.HasPrefix(key, sort) {
 			s.mu.Lock()
-			h, _ := s.index.held.Get(key)
+			h, _ := s.index.entries.Get(key)
 			s.mu.Unlock()
 			list = append(list, old{key, h.begun})
 		}
@@ -83,11 +83,11 @@ func (s *Service) SessionOf(ctx context.Context, cookie string) (*Session, error
 	if !ok || len(cookie) > maxToken || !isID(id) {
 		return nil, ErrNoSession
 	}
-	record, _, ok, err := read[session](ctx, s.opts.Store, sessions+id)
+	record, _, ok, err := read[session](ctx, s.opts.Store, sessionsPrefix+id)
 	if err != nil {
 		return nil, err
 	}
-	if !ok || !same(record.Hash, secret) || !time.Now().Before(record.Ends) {
+	if !ok || !matchesHash(record.Hash, secret) || !time.Now().Before(record.Ends) {
 		return nil, ErrNoSession
 	}
 	display, alive := s.Alive(record.Subject)
@@ -99,15 +99,15 @@ func (s *Service) SessionOf(ctx context.Context, cookie string) (*Session, error
 
 // EndSession ends a browser session and all its grants.
 func (s *Service) EndSession(ctx context.Context, id string) error {
-	return s.endTree(ctx, sessions+id)
+	return s.endTree(ctx, sessionsPrefix+id)
 }
 
 // EndAll ends all sessions and grants of a user.
 func (s *Service) EndAll(ctx context.Context, uid string) error {
 	var problems []error
 	for _, key := range s.keysOf(uid) {
-		if !strings.HasPrefix(key, people) {
-			problems = append(problems, s.drop(ctx, key))
+		if !strings.HasPrefix(key, peoplePrefix) {
+			problems = append(problems, s.deleteRecord(ctx, key))
 		}
 	}
 	return errors.Join(problems...)
@@ -118,9 +118,9 @@ func (s *Service) EndAll(ctx context.Context, uid string) error {
 func (s *Service) endTree(ctx context.Context, key string) error {
 	var problems []error
 	for _, child := range s.keysOf(key) {
-		problems = append(problems, s.drop(ctx, child))
+		problems = append(problems, s.deleteRecord(ctx, child))
 	}
-	return errors.Join(append(problems, s.drop(ctx, key))...)
+	return errors.Join(append(problems, s.deleteRecord(ctx, key))...)
 }
 
 // newID returns a random id of a session or grant. It is not a secret.
@@ -133,7 +133,7 @@ func isID(text string) bool {
 	})
 }
 
-// same compares a secret with its stored hash.
-func same(hash, secret string) bool {
+// matchesHash compares a secret with its stored hash.
+func matchesHash(hash, secret string) bool {
 	return subtle.ConstantTimeCompare([]byte(hash), []byte(hashOf(secret))) == 1
 }

@@ -15,15 +15,16 @@ import (
 	"freshet/internal/identity/signin/signintest"
 )
 
-func TestAPersonsTokenIsGoodEverywhereInTheOrganization(t *testing.T) {
+func TestUserTokenIsValidInTheWholeOrganization(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
 	ann := w.User("acme", "ann@example.com", "Ann@Example.com")
 	_, g, token := console(t, w, ann)
-	who := want(t, w.Verifier, token, nil)
-	if who == nil || who.User != "ann@example.com" || who.ServiceAccount != "" ||
-		who.Name != "user:ann%40example.com@acme.127.0.0.1:8080" || who.System || who.Admin || who.SessionID != g.ID {
-		t.Errorf("got principal %+v, want the user", who)
+	principal := checkToken(t, w.Verifier, token, nil)
+	if principal == nil || principal.User != "ann@example.com" || principal.ServiceAccount != "" ||
+		principal.Name != "user:ann%40example.com@acme.127.0.0.1:8080" || principal.System || principal.Admin ||
+		principal.SessionID != g.ID {
+		t.Errorf("got principal %+v, want the user", principal)
 	}
 	for audience, want := range map[string]error{
 		"urn:vendor:messaging:acme:prod":  nil,
@@ -46,9 +47,9 @@ func TestAPersonsTokenIsGoodEverywhereInTheOrganization(t *testing.T) {
 	}
 }
 
-// TestALostAnswerIsGivenAgain checks that a client that lost the response to a refresh can
+// TestLostRefreshResponseIsRepeated checks that a client that lost the response to a refresh can
 // repeat the refresh with the old token.
-func TestALostAnswerIsGivenAgain(t *testing.T) {
+func TestLostRefreshResponseIsRepeated(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
 	g, _ := device(t, w, w.User("acme", "ann", "ann@example.com"))
@@ -64,7 +65,7 @@ func TestALostAnswerIsGivenAgain(t *testing.T) {
 	if got, want := again.Refresh.Reveal(), lost.Refresh.Reveal(); got != want || got == g.Refresh.Reveal() {
 		t.Error("second response has another refresh token, want the same")
 	}
-	want(t, w.Verifier, access(t, w, again), nil)
+	checkToken(t, w.Verifier, access(t, w, again), nil)
 	next, err := w.People.Refresh(t.Context(), again.Refresh.Reveal(), signin.ClientCLI)
 	if err != nil || next.Refresh.Reveal() == again.Refresh.Reveal() {
 		t.Errorf("refresh with the next token: got %v, want another token", err)
@@ -77,14 +78,14 @@ func TestALostAnswerIsGivenAgain(t *testing.T) {
 	}
 }
 
-func TestTheSystemAdministratorComesByALink(t *testing.T) {
+func TestAdminLinkSignsTheSystemAdministratorIn(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
 	link, _, err := w.People.AdminLink(t.Context(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.People.LinkGood(t.Context(), link.Reveal()); err != nil {
+	if err := w.People.CheckLink(t.Context(), link.Reveal()); err != nil {
 		t.Errorf("new link: got %v, want it valid", err)
 	}
 	of, err := w.People.FollowLink(t.Context(), link.Reveal())
@@ -95,18 +96,19 @@ func TestTheSystemAdministratorComesByALink(t *testing.T) {
 		t.Errorf("second use of the link: got %v, want %v", err, signin.ErrLinkUsed)
 	}
 	_, _, token := console(t, w, of)
-	if who := want(t, w.Verifier, token, nil); who == nil || !who.System || who.ServiceAccount != "admin" {
-		t.Errorf("got principal %+v, want the system administrator", who)
+	if principal := checkToken(t, w.Verifier, token, nil); principal == nil || !principal.System ||
+		principal.ServiceAccount != "admin" {
+		t.Errorf("got principal %+v, want the system administrator", principal)
 	}
 	if _, err := w.Verifier.Authenticate(t.Context(), token, "urn:vendor:messaging:any:where"); err != nil {
 		t.Errorf("at a data plane of another organization: got %v, want it accepted", err)
 	}
 	// New credentials of the account end its sessions.
 	w.Account("default", "admin", func(a *identity.Account) { a.Admin, a.System, a.UID = true, true, of.UID })
-	want(t, w.Verifier, token, identity.ErrClientEnded)
+	checkToken(t, w.Verifier, token, identity.ErrCredentialsReplaced)
 }
 
-func TestWhatEndsASession(t *testing.T) {
+func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
 	for name, end := range map[string]struct {
@@ -137,7 +139,7 @@ func TestWhatEndsASession(t *testing.T) {
 			if _, err := w.People.Revoke(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); err != nil {
 				t.Fatal(err)
 			}
-			if keysWith(w, "sessions/"+s.ID) != 0 {
+			if countRecords(w, "sessions/"+s.ID) != 0 {
 				t.Error("browser session still exists, want it ended")
 			}
 		}, identity.ErrSessionEnded},
@@ -150,9 +152,9 @@ func TestWhatEndsASession(t *testing.T) {
 			ann := w.User("acme", strings.ReplaceAll(name, " ", "-"), "ann@example.com")
 			s, g, token := console(t, w, ann)
 			_, unused := code(t, w, ann)
-			want(t, w.Verifier, token, nil)
+			checkToken(t, w.Verifier, token, nil)
 			end.end(t, ann, s, g)
-			want(t, w.Verifier, token, end.err)
+			checkToken(t, w.Verifier, token, end.err)
 			if _, err := w.People.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); !errors.Is(err,
 				signin.ErrInvalidGrant) {
 				t.Errorf("refreshing: got %v, want %v", err, signin.ErrInvalidGrant)
@@ -183,7 +185,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	fresh.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: ann.Email})
 	restarted := w.Replica(fresh)
 	v := identity.NewVerifier(w.Issuer, fresh, identity.VerifierOptions{})
-	want(t, v, token, nil)
+	checkToken(t, v, token, nil)
 	next, err := restarted.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
 	if err != nil {
 		t.Fatalf("refreshing after a restart: %v", err)
@@ -197,7 +199,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	if err := restarted.EndGrant(t.Context(), next.ID); err != nil {
 		t.Fatal(err)
 	}
-	want(t, v, token, identity.ErrSessionEnded)
+	checkToken(t, v, token, identity.ErrSessionEnded)
 }
 
 // TestReplicasFollowEachOther checks that a replica gets the sign-ins and sign-outs of
@@ -206,10 +208,10 @@ func TestReplicasFollowEachOther(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
 	ann := w.User("acme", "ann", "ann@example.com")
-	there := identity.NewDirectory()
-	there.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: ann.Email})
-	other := w.Replica(there)
-	there.AskSessions(other)
+	exists := identity.NewDirectory()
+	exists.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: ann.Email})
+	other := w.Replica(exists)
+	exists.SetSessionLoader(other)
 	changed := make(chan string, 16)
 	other.OnChange(func(_, user string) { changed <- user })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -226,20 +228,20 @@ func TestReplicasFollowEachOther(t *testing.T) {
 			t.Fatal("other replica has not got the password")
 		}
 	}
-	v := identity.NewVerifier(w.Issuer, there, identity.VerifierOptions{})
+	v := identity.NewVerifier(w.Issuer, exists, identity.VerifierOptions{})
 	g, token := device(t, w, ann)
-	who := want(t, v, token, nil) // also if the watch has not reported it yet
+	principal := checkToken(t, v, token, nil) // also if the watch has not reported it yet
 	if err := w.People.EndGrant(t.Context(), g.ID); err != nil {
 		t.Fatal(err)
 	}
-	for who.Live() {
+	for principal.Live() {
 		select {
 		case <-deadline:
 			t.Fatal("session is still live at the other replica")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	want(t, v, token, identity.ErrSessionEnded)
+	checkToken(t, v, token, identity.ErrSessionEnded)
 }
 
 func TestInvitations(t *testing.T) {
@@ -263,7 +265,7 @@ func TestInvitations(t *testing.T) {
 	}
 	for password, want := range map[string]error{
 		"short": signin.ErrPasswordShort, strings.Repeat("long", 65): signin.ErrPasswordLong,
-		"Ann@Example.COM": signin.ErrPasswordKnown,
+		"Ann@Example.COM": signin.ErrPasswordGuessable,
 	} {
 		if _, err := w.People.Accept(t.Context(), second.Reveal(), password); !errors.Is(err, want) {
 			t.Errorf("password %.20q: got %v, want %v", password, err, want)
@@ -290,9 +292,9 @@ func TestInvitations(t *testing.T) {
 	}
 }
 
-// TestWhatHasEndedStaysEnded changes the address of a user and restores the old one: the
+// TestEndedSessionsStayEnded changes the address of a user and restores the old one: the
 // sessions stay ended, in this process and after a restart.
-func TestWhatHasEndedStaysEnded(t *testing.T) {
+func TestEndedSessionsStayEnded(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
 	ann := w.User("acme", "ann", "ann@example.com")
@@ -308,25 +310,25 @@ func TestWhatHasEndedStaysEnded(t *testing.T) {
 	w.Replica(fresh) // a restart with another address
 	as(fresh, ann.Email)
 	v := identity.NewVerifier(w.Issuer, fresh, identity.VerifierOptions{})
-	want(t, v, token, identity.ErrSessionEnded)
-	want(t, v, other, nil)
+	checkToken(t, v, token, identity.ErrSessionEnded)
+	checkToken(t, v, other, nil)
 
 	as(w.Directory, "new@example.com")
 	w.People.Forget(ann.UID)
 	as(w.Directory, ann.Email)
-	want(t, w.Verifier, token, identity.ErrSessionEnded)
+	checkToken(t, w.Verifier, token, identity.ErrSessionEnded)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); w.People.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	for deadline := time.After(20 * time.Second); keysWith(w, "grants/"+g.ID) != 0; {
+	for deadline := time.After(20 * time.Second); countRecords(w, "grants/"+g.ID) != 0; {
 		select {
 		case <-deadline:
 			t.Fatal("grant is still stored, want it removed")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	want(t, w.Verifier, other, nil)
+	checkToken(t, w.Verifier, other, nil)
 }
 
 func TestDevices(t *testing.T) {
@@ -353,20 +355,20 @@ func TestDevices(t *testing.T) {
 	d := begin()
 	poll(d, signin.ErrPending)
 	poll(d, signin.ErrSlowDown)
-	found, err := w.People.DeviceOf(t.Context(), " "+strings.ToLower(strings.ReplaceAll(d.Word, "-", ""))+" ")
-	if err != nil || found.Address != "192.0.2.7" || found.Word != d.Word {
+	found, err := w.People.DeviceOf(t.Context(), " "+strings.ToLower(strings.ReplaceAll(d.UserCode, "-", ""))+" ")
+	if err != nil || found.Address != "192.0.2.7" || found.UserCode != d.UserCode {
 		t.Fatalf("lower-case user code without a dash: got %+v, %v, want the device", found, err)
 	}
-	if err := w.People.DecideDevice(t.Context(), d.Word, s, false); err != nil {
+	if err := w.People.DecideDevice(t.Context(), d.UserCode, s, false); err != nil {
 		t.Fatal(err)
 	}
-	poll(d, signin.ErrRefused)
-	if err := w.People.DecideDevice(t.Context(), d.Word, s, true); !errors.Is(err, signin.ErrNoDevice) {
+	poll(d, signin.ErrDeviceRejected)
+	if err := w.People.DecideDevice(t.Context(), d.UserCode, s, true); !errors.Is(err, signin.ErrNoDevice) {
 		t.Errorf("second decision: got %v, want %v", err, signin.ErrNoDevice)
 	}
 
 	d = begin()
-	if err := w.People.DecideDevice(t.Context(), d.Word, s, true); err != nil {
+	if err := w.People.DecideDevice(t.Context(), d.UserCode, s, true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.People.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientConsole); !errors.Is(err,
@@ -382,10 +384,10 @@ func TestDevices(t *testing.T) {
 	if err := w.People.EndSession(t.Context(), s.ID); err != nil {
 		t.Fatal(err)
 	}
-	want(t, w.Verifier, token, nil) // a device stays signed in after the browser session
+	checkToken(t, w.Verifier, token, nil) // a device stays signed in after the browser session
 }
 
-func TestOldSessionsMakeRoom(t *testing.T) {
+func TestOldestSessionEndsAtTheLimit(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
 	ann := w.User("acme", "ann", "ann@example.com")
@@ -395,16 +397,16 @@ func TestOldSessionsMakeRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := keysWith(w, "sessions/"); n != 50 {
+	if n := countRecords(w, "sessions/"); n != 50 {
 		t.Errorf("got %d sessions, want 50", n)
 	}
-	if keysWith(w, "sessions/"+s.ID) != 0 {
+	if countRecords(w, "sessions/"+s.ID) != 0 {
 		t.Error("oldest session still exists, want it ended")
 	}
-	want(t, w.Verifier, token, identity.ErrSessionEnded)
+	checkToken(t, w.Verifier, token, identity.ErrSessionEnded)
 }
 
-func TestSweepRemovesWhatIsOver(t *testing.T) {
+func TestSweepRemovesExpiredRecords(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t, func(o *signin.Options) { o.SessionLifetime = time.Nanosecond })
 	ann, bob := w.User("acme", "ann", "ann@example.com"), w.User("acme", "bob", "bob@example.com")

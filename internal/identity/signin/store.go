@@ -33,41 +33,41 @@ var ErrChanged = errs.New(errs.Conflict, "record was changed by another request"
 
 // Prefixes of the keys, one for each kind of record.
 const (
-	people   = "people/"
-	sessions = "sessions/"
-	grants   = "grants/"
-	codes    = "codes/"
-	devices  = "devices/"
-	words    = "words/" // user codes of devices
-	links    = "links/"
-	// challenges that passkeys have signed
-	challenges = "challenges/"
+	peoplePrefix    = "people/"
+	sessionsPrefix  = "sessions/"
+	grantsPrefix    = "grants/"
+	codesPrefix     = "codes/"
+	devicesPrefix   = "devices/"
+	userCodesPrefix = "words/" // user codes of devices
+	linksPrefix     = "links/"
+	// challengesPrefix that passkeys have signed
+	challengesPrefix = "challenges/"
 )
 
 // read returns the decoded record of a key; ok is false if it does not exist.
 func read[T any](ctx context.Context, s Store, key string) (record T, revision int64, ok bool, err error) {
 	data, revision, err := s.Get(ctx, key)
 	if err != nil {
-		return record, 0, false, fmt.Errorf("reading a record of %s: %w", sort(key), err)
+		return record, 0, false, fmt.Errorf("reading a record of %s: %w", kindOf(key), err)
 	}
 	if data == nil {
 		return record, 0, false, nil
 	}
 	if err := json.Unmarshal(data, &record); err != nil {
-		return record, 0, false, fmt.Errorf("record of %s is damaged", sort(key))
+		return record, 0, false, fmt.Errorf("record of %s is damaged", kindOf(key))
 	}
 	return record, revision, true, nil
 }
 
-// write stores a record and applies it to the index.
-func (s *Service) write(ctx context.Context, key string, record any, revision int64) error {
+// putRecord stores a record and applies it to the index.
+func (s *Service) putRecord(ctx context.Context, key string, record any, revision int64) error {
 	data, err := json.Marshal(record)
 	if err != nil {
-		return fmt.Errorf("encoding a record of %s: %w", sort(key), err)
+		return fmt.Errorf("encoding a record of %s: %w", kindOf(key), err)
 	}
 	now, err := s.opts.Store.Put(ctx, key, data, revision)
 	if err != nil {
-		return fmt.Errorf("storing a record of %s: %w", sort(key), err)
+		return fmt.Errorf("storing a record of %s: %w", kindOf(key), err)
 	}
 	s.apply(key, data, now)
 	return nil
@@ -77,28 +77,28 @@ func (s *Service) write(ctx context.Context, key string, record any, revision in
 func (s *Service) remove(ctx context.Context, key string, revision int64) (now int64, err error) {
 	now, err = s.opts.Store.Delete(ctx, key, revision)
 	if err != nil {
-		return 0, fmt.Errorf("deleting a record of %s: %w", sort(key), err)
+		return 0, fmt.Errorf("deleting a record of %s: %w", kindOf(key), err)
 	}
 	s.apply(key, nil, now)
 	return now, nil
 }
 
-// drop deletes a record regardless of its revision. It ends the tokens of a grant in this
+// deleteRecord deletes a record regardless of its revision. It ends the tokens of a grant in this
 // process even if the store fails.
-func (s *Service) drop(ctx context.Context, key string) error {
-	s.end(key)
+func (s *Service) deleteRecord(ctx context.Context, key string) error {
+	s.endTokens(key)
 	for {
 		_, revision, err := s.opts.Store.Get(ctx, key)
 		if err != nil {
-			return fmt.Errorf("reading a record of %s: %w", sort(key), err)
+			return fmt.Errorf("reading a record of %s: %w", kindOf(key), err)
 		}
 		if revision == 0 { // deleted already, but other replicas may not know it yet
-			s.tellEnd(key, 0)
+			s.notifyEnd(key, 0)
 			return nil
 		}
 		now, err := s.remove(ctx, key, revision)
 		if err == nil {
-			s.tellEnd(key, now)
+			s.notifyEnd(key, now)
 		}
 		if !errors.Is(err, ErrChanged) {
 			return err
@@ -106,16 +106,16 @@ func (s *Service) drop(ctx context.Context, key string) error {
 	}
 }
 
-// tellEnd notifies the other replicas of the end of a session or grant.
-func (s *Service) tellEnd(key string, revision int64) {
-	if s.opts.Ended != nil && (strings.HasPrefix(key, sessions) || strings.HasPrefix(key, grants)) {
-		s.opts.Ended(key, revision)
+// notifyEnd notifies the other replicas of the end of a session or grant.
+func (s *Service) notifyEnd(key string, revision int64) {
+	if s.opts.OnEnd != nil && (strings.HasPrefix(key, sessionsPrefix) || strings.HasPrefix(key, grantsPrefix)) {
+		s.opts.OnEnd(key, revision)
 	}
 }
 
-// sort returns the kind of record of a key, for messages. The rest of the key may be the
+// kindOf returns the kind of record of a key, for messages. The rest of the key may be the
 // hash of a secret.
-func sort(key string) string {
+func kindOf(key string) string {
 	name, _, _ := strings.Cut(key, "/")
 	return name
 }

@@ -61,7 +61,7 @@ func device(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Grant
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.People.DecideDevice(t.Context(), d.Word, s, true); err != nil {
+	if err := w.People.DecideDevice(t.Context(), d.UserCode, s, true); err != nil {
 		t.Fatal(err)
 	}
 	g, err := w.People.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI)
@@ -80,17 +80,17 @@ func access(t *testing.T, w *signintest.World, g *signin.Grant) string {
 	return token.Reveal()
 }
 
-// want checks the error of a token at the resource API and returns its principal.
-func want(t *testing.T, v *identity.Verifier, token string, err error) *identity.Principal {
+// checkToken checks the error of a token at the resource API and returns its principal.
+func checkToken(t *testing.T, v *identity.Verifier, token string, err error) *identity.Principal {
 	t.Helper()
-	who, got := v.Authenticate(t.Context(), token, identitytest.IssuerURL)
+	principal, got := v.Authenticate(t.Context(), token, identitytest.IssuerURL)
 	if !errors.Is(got, err) {
 		t.Errorf("token: got %v, want %v", got, err)
 	}
-	return who
+	return principal
 }
 
-func keysWith(w *signintest.World, prefix string) (n int) {
+func countRecords(w *signintest.World, prefix string) (n int) {
 	for _, key := range w.Records() {
 		if strings.HasPrefix(key, prefix) {
 			n++

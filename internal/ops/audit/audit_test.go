@@ -127,7 +127,7 @@ func TestTailFiltersAndOrders(t *testing.T) {
 
 func TestRotationKeepsTheLastFilesAndTailReadsThem(t *testing.T) {
 	t.Parallel()
-	l, path := open(t, audit.Options{MaxBytes: 2000, Keep: 3})
+	l, path := open(t, audit.Options{MaxBytes: 2000, MaxRotated: 3})
 	for i := range 100 {
 		r := sample
 		r.Status = i
@@ -158,7 +158,7 @@ func TestRotationKeepsTheLastFilesAndTailReadsThem(t *testing.T) {
 	}
 }
 
-func TestLogSurvivesReopeningAndHalfALine(t *testing.T) {
+func TestLogSurvivesAnIncompleteLine(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")
 	l, _ := open(t, audit.Options{Path: path})
@@ -201,7 +201,7 @@ func TestAStuckDiskDoesNotStopRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := audit.Open(audit.Options{Path: path, Queue: 16, Patience: time.Millisecond, SyncEvery: -1})
+	l, err := audit.Open(audit.Options{Path: path, Queue: 16, QueueTimeout: time.Millisecond, SyncEvery: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestAStuckDiskDoesNotStopRequests(t *testing.T) {
 
 func TestConcurrentRecordersLoseNothing(t *testing.T) {
 	t.Parallel()
-	l, _ := open(t, audit.Options{MaxBytes: 50_000, Keep: 100, Patience: 10 * time.Second})
+	l, _ := open(t, audit.Options{MaxBytes: 50_000, MaxRotated: 100, QueueTimeout: 10 * time.Second})
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {
@@ -329,8 +329,8 @@ func TestFieldsAreBoundedAndValid(t *testing.T) {
 	}
 }
 
-// TestRecordHasNoRoomForABody checks that Record has only names, numbers and times.
-func TestRecordHasNoRoomForABody(t *testing.T) {
+// TestRecordHasNoFieldForABody checks that Record has only names, numbers and times.
+func TestRecordHasNoFieldForABody(t *testing.T) {
 	t.Parallel()
 	typ := reflect.TypeFor[audit.Record]()
 	for i := range typ.NumField() {
@@ -380,7 +380,7 @@ func BenchmarkRecord(b *testing.B) {
 }
 
 func BenchmarkTail(b *testing.B) {
-	l, _ := open(b, audit.Options{Patience: time.Minute})
+	l, _ := open(b, audit.Options{QueueTimeout: time.Minute})
 	for i := range 50_000 {
 		r := sample
 		r.Organization = fmt.Sprint("org-", i%1000)

@@ -11,33 +11,33 @@ import (
 	"sync"
 )
 
-// rotated is a file of lines that is renamed to path.1, path.2, ... when it has reached
+// rotatedFile is a file of lines that is renamed to path.1, path.2, ... when it has reached
 // its size limit. One goroutine writes; readers open the files with openAll.
-type rotated struct {
-	path     string
-	maxBytes int64
-	keep     int
-	warn     func(error) // called with failures that lose no record
+type rotatedFile struct {
+	path       string
+	maxBytes   int64
+	maxRotated int
+	warn       func(error) // called with failures that lose no record
 
-	mu      sync.Mutex // held while files are renamed, reopened, or opened for reading
-	file    *os.File
-	size    int64
-	pending bytes.Buffer
-	encoder *json.Encoder
-	torn    bool // the file may end in an incomplete line
+	mu             sync.Mutex // held while files are renamed, reopened, or opened for reading
+	file           *os.File
+	size           int64
+	pending        bytes.Buffer
+	encoder        *json.Encoder
+	incompleteLine bool // the file may end in an incomplete line
 }
 
-func openRotated(path string, maxBytes int64, keep int, warn func(error)) (*rotated, error) {
+func openRotated(path string, maxBytes int64, keep int, warn func(error)) (*rotatedFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	r := &rotated{path: path, maxBytes: maxBytes, keep: keep, warn: warn}
+	r := &rotatedFile{path: path, maxBytes: maxBytes, maxRotated: keep, warn: warn}
 	r.encoder = json.NewEncoder(&r.pending)
 	r.encoder.SetEscapeHTML(false)
 	return r, r.open()
 }
 
-func (r *rotated) open() error {
+func (r *rotatedFile) open() error {
 	file, err := os.OpenFile(r.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -46,19 +46,19 @@ func (r *rotated) open() error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	r.file, r.size, r.torn = file, info.Size(), false
+	r.file, r.size, r.incompleteLine = file, info.Size(), false
 	if r.size > 0 {
 		last := make([]byte, 1)
 		if _, err := file.ReadAt(last, r.size-1); err != nil {
 			return errors.Join(err, file.Close())
 		}
-		r.torn = last[0] != '\n'
+		r.incompleteLine = last[0] != '\n'
 	}
 	return nil
 }
 
 // append adds a record to the next write.
-func (r *rotated) append(rec Record) {
+func (r *rotatedFile) append(rec Record) {
 	if err := r.encoder.Encode(rec); err != nil {
 		panic("audit: encoding a record: " + err.Error()) // a Record has only strings, numbers and a time
 	}
@@ -66,7 +66,7 @@ func (r *rotated) append(rec Record) {
 
 // write writes the appended records to the file. It rotates the file first if it is
 // full. It clears the appended records even if it fails.
-func (r *rotated) write() error {
+func (r *rotatedFile) write() error {
 	defer r.pending.Reset()
 	if r.file == nil {
 		if err := r.open(); err != nil {
@@ -81,27 +81,27 @@ func (r *rotated) write() error {
 			return errors.New("audit log has no open file after a failed rotation")
 		}
 	}
-	if r.torn {
+	if r.incompleteLine {
 		// Ends the incomplete line of an earlier failure, so that it damages no other line.
 		if _, err := r.file.Write([]byte{'\n'}); err != nil {
 			return err
 		}
-		r.torn = false
+		r.incompleteLine = false
 		r.size++
 	}
 	n, err := r.file.Write(r.pending.Bytes())
 	r.size += int64(n)
-	r.torn = err != nil && n > 0
+	r.incompleteLine = err != nil && n > 0
 	return err
 }
 
-func (r *rotated) rotate() error {
+func (r *rotatedFile) rotate() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.file.Sync(); err != nil {
 		return err
 	}
-	for i := r.keep - 1; i >= 0; i-- {
+	for i := r.maxRotated - 1; i >= 0; i-- {
 		if err := os.Rename(r.name(i), r.name(i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -113,12 +113,12 @@ func (r *rotated) rotate() error {
 
 // reopen opens the file again after it was renamed. If that fails, the old file stays in
 // use.
-func (r *rotated) reopen() error {
+func (r *rotatedFile) reopen() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old, size, torn := r.file, r.size, r.torn
+	old, size, torn := r.file, r.size, r.incompleteLine
 	if err := r.open(); err != nil {
-		r.file, r.size, r.torn = old, size, torn
+		r.file, r.size, r.incompleteLine = old, size, torn
 		return err
 	}
 	if old == nil {
@@ -128,21 +128,21 @@ func (r *rotated) reopen() error {
 }
 
 // name returns path for 0, path.1 for 1, and so on.
-func (r *rotated) name(i int) string {
+func (r *rotatedFile) name(i int) string {
 	if i == 0 {
 		return r.path
 	}
 	return fmt.Sprintf("%s.%d", r.path, i)
 }
 
-func (r *rotated) sync() error {
+func (r *rotatedFile) sync() error {
 	if r.file == nil {
 		return nil
 	}
 	return r.file.Sync()
 }
 
-func (r *rotated) close() error {
+func (r *rotatedFile) close() error {
 	if r.file == nil {
 		return nil
 	}
@@ -151,11 +151,11 @@ func (r *rotated) close() error {
 
 // openAll opens the files for reading, the newest first. Open files stay readable when a
 // rotation renames them.
-func (r *rotated) openAll() ([]*os.File, error) {
+func (r *rotatedFile) openAll() ([]*os.File, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var files []*os.File
-	for i := range r.keep + 1 {
+	for i := range r.maxRotated + 1 {
 		file, err := os.Open(r.name(i))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

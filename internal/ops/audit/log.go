@@ -14,11 +14,11 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultMaxBytes  = 64 << 20
-	DefaultKeep      = 10
-	DefaultQueue     = 4096
-	DefaultSyncEvery = time.Second
-	DefaultPatience  = 20 * time.Millisecond
+	DefaultMaxBytes     = 64 << 20
+	DefaultMaxRotated   = 10
+	DefaultQueue        = 4096
+	DefaultSyncEvery    = time.Second
+	DefaultQueueTimeout = 20 * time.Millisecond
 )
 
 // ErrClosed is the error of calls on a closed log.
@@ -26,16 +26,16 @@ var ErrClosed = errs.New(errs.Unavailable, "audit log is closed")
 
 // Options configure a log; zero values select the defaults.
 type Options struct {
-	Path      string        // required
-	MaxBytes  int64         // size of a file at which it is rotated
-	Keep      int           // number of rotated files to keep
-	Queue     int           // maximum number of queued records
-	SyncEvery time.Duration // interval of syncs; negative for no syncs
-	Patience  time.Duration // timeout of a caller while the queue is full
-	Log       *slog.Logger  // for failures of the log itself
-	// Room reports whether the disk has space for records; nil means always. Without
+	Path         string        // required
+	MaxBytes     int64         // size of a file at which it is rotated
+	MaxRotated   int           // number of rotated files to keep
+	Queue        int           // maximum number of queued records
+	SyncEvery    time.Duration // interval of syncs; negative for no syncs
+	QueueTimeout time.Duration // timeout of a caller while the queue is full
+	Log          *slog.Logger  // for failures of the log itself
+	// HasSpace reports whether the disk has space for records; nil means always. Without
 	// space, records are counted as failed.
-	Room func() bool
+	HasSpace func() bool
 }
 
 func (o *Options) complete() error {
@@ -47,7 +47,7 @@ func (o *Options) complete() error {
 			*v = to
 		}
 	}
-	set(&o.Keep, DefaultKeep)
+	set(&o.MaxRotated, DefaultMaxRotated)
 	set(&o.Queue, DefaultQueue)
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
@@ -55,8 +55,8 @@ func (o *Options) complete() error {
 	if o.SyncEvery == 0 {
 		o.SyncEvery = DefaultSyncEvery
 	}
-	if o.Patience <= 0 {
-		o.Patience = DefaultPatience
+	if o.QueueTimeout <= 0 {
+		o.QueueTimeout = DefaultQueueTimeout
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -76,17 +76,17 @@ type Stats struct {
 
 // Log is an audit log.
 type Log struct {
-	opts    Options
-	queue   chan Record
-	flush   chan chan error
-	reopen  chan chan error
-	file    *rotated
-	reading chan struct{} // semaphore that limits concurrent readers
-	full    atomic.Bool   // set by a drop, cleared when the writer has caught up
-	written atomic.Int64
-	dropped atomic.Int64
-	failing atomic.Bool // the last write failed, and the failure was logged
-	failed  atomic.Int64
+	opts       Options
+	queue      chan Record
+	flush      chan chan error
+	reopen     chan chan error
+	file       *rotatedFile
+	readers    chan struct{} // semaphore that limits concurrent readers
+	overflowed atomic.Bool   // set by a drop, cleared when the writer has caught up
+	written    atomic.Int64
+	dropped    atomic.Int64
+	failing    atomic.Bool // the last write failed, and the failure was logged
+	failed     atomic.Int64
 
 	closing sync.Once
 	closed  chan struct{} // closed to stop the writer
@@ -104,12 +104,12 @@ func Open(opts Options) (*Log, error) {
 		queue:   make(chan Record, opts.Queue),
 		flush:   make(chan chan error),
 		reopen:  make(chan chan error),
-		reading: make(chan struct{}, 2),
+		readers: make(chan struct{}, 2),
 		closed:  make(chan struct{}),
 		done:    make(chan struct{}),
 	}
 	var err error
-	if l.file, err = openRotated(opts.Path, opts.MaxBytes, opts.Keep, l.report); err != nil {
+	if l.file, err = openRotated(opts.Path, opts.MaxBytes, opts.MaxRotated, l.report); err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
 	go l.write()
@@ -132,40 +132,40 @@ func (l *Log) Record(r Record) {
 		return
 	default:
 	}
-	if !l.full.Load() {
-		patience := time.NewTimer(l.opts.Patience)
-		defer patience.Stop()
+	if !l.overflowed.Load() {
+		timer := time.NewTimer(l.opts.QueueTimeout)
+		defer timer.Stop()
 		select {
 		case l.queue <- r:
 			return
-		case <-patience.C:
+		case <-timer.C:
 		case <-l.closed:
 		}
-		l.full.Store(true)
+		l.overflowed.Store(true)
 	}
 	l.dropped.Add(1)
 }
 
 // Flush waits until all earlier records are written and synced.
-func (l *Log) Flush(ctx context.Context) error { return l.ask(ctx, l.flush) }
+func (l *Log) Flush(ctx context.Context) error { return l.command(ctx, l.flush) }
 
 // Reopen opens the file again after it was renamed, so that new records go to a new
 // file. Earlier records are written to the old file first. If the new file cannot be
 // opened, the log keeps writing to the old one.
-func (l *Log) Reopen(ctx context.Context) error { return l.ask(ctx, l.reopen) }
+func (l *Log) Reopen(ctx context.Context) error { return l.command(ctx, l.reopen) }
 
-// ask sends a command to the writer and waits for its result.
-func (l *Log) ask(ctx context.Context, what chan<- chan error) error {
-	reply := make(chan error, 1)
+// command sends a command to the writer and waits for its result.
+func (l *Log) command(ctx context.Context, commands chan<- chan error) error {
+	result := make(chan error, 1)
 	select {
-	case what <- reply:
+	case commands <- result:
 	case <-l.done:
 		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case err := <-reply:
+	case err := <-result:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -188,25 +188,25 @@ func (l *Log) Stats() Stats {
 // with a timer that runs only if there are unsynced records.
 func (l *Log) write() {
 	defer close(l.done)
-	var due <-chan time.Time
+	var syncTimer <-chan time.Time
 	for {
 		select {
 		case r := <-l.queue:
 			l.writeQueued(&r)
-			if due == nil && l.opts.SyncEvery > 0 {
-				due = time.After(l.opts.SyncEvery)
+			if syncTimer == nil && l.opts.SyncEvery > 0 {
+				syncTimer = time.After(l.opts.SyncEvery)
 			}
-		case <-due:
-			due = nil
+		case <-syncTimer:
+			syncTimer = nil
 			l.report(l.file.sync())
-		case reply := <-l.flush:
+		case result := <-l.flush:
 			l.writeQueued(nil)
 			err := l.file.sync()
 			l.report(err)
-			reply <- err
-		case reply := <-l.reopen:
+			result <- err
+		case result := <-l.reopen:
 			l.writeQueued(nil)
-			reply <- l.file.reopen()
+			result <- l.file.reopen()
 		case <-l.closed:
 			l.writeQueued(nil)
 			l.result = l.file.close()
@@ -234,7 +234,7 @@ func (l *Log) writeQueued(first *Record) {
 		}
 		break
 	}
-	if l.full.Swap(false) {
+	if l.overflowed.Swap(false) {
 		// A record reports the gap.
 		add(Record{Surface: "audit", Verb: "drop", Resource: "auditrecords", Decision: Denied, Count: l.dropped.Load()})
 	}
@@ -252,12 +252,12 @@ func (l *Log) writeQueued(first *Record) {
 	l.written.Add(n)
 }
 
-var errNoRoom = errors.New("disk is nearly full; records are counted but not written until space is freed")
+var errDiskFull = errors.New("disk is nearly full; records are counted but not written until space is freed")
 
 func (l *Log) writeFile() error {
-	if l.opts.Room != nil && !l.opts.Room() {
+	if l.opts.HasSpace != nil && !l.opts.HasSpace() {
 		l.file.pending.Reset()
-		return errNoRoom
+		return errDiskFull
 	}
 	return l.file.write()
 }

@@ -51,9 +51,9 @@ func (r Record) clean() Record {
 		&r.Surface, &r.Principal, &r.Organization, &r.KeyID, &r.Verb, &r.Resource, &r.Permission,
 		&r.By, &r.Role, &r.Binding, &r.Source, &r.UserAgent, &r.RequestID, (*string)(&r.Decision),
 	} {
-		*field = tidy(*field, maxName)
+		*field = cleanField(*field, maxName)
 	}
-	r.Scope = tidy(r.Scope, maxScope)
+	r.Scope = cleanField(r.Scope, maxScope)
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
@@ -61,7 +61,7 @@ func (r Record) clean() Record {
 	return r
 }
 
-func tidy(s string, limit int) string {
+func cleanField(s string, limit int) string {
 	if len(s) > 4*limit {
 		s = s[:4*limit] // redact before truncating, but do not search megabytes
 	}

@@ -38,8 +38,8 @@ type Query struct {
 // includes all records before the call. It searches only the last 64 MiB of the log.
 func (l *Log) Tail(ctx context.Context, q Query) ([]Record, error) {
 	select {
-	case l.reading <- struct{}{}:
-		defer func() { <-l.reading }()
+	case l.readers <- struct{}{}:
+		defer func() { <-l.readers }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -54,31 +54,31 @@ func (l *Log) Tail(ctx context.Context, q Query) ([]Record, error) {
 	if q.Limit <= 0 {
 		q.Limit = DefaultLimit
 	}
-	s := scan{query: q, limit: min(q.Limit, MaxLimit), budget: maxScan}
+	s := backwardScan{query: q, limit: min(q.Limit, MaxLimit), budget: maxScan}
 	for _, file := range files {
-		if err := s.backwards(ctx, file); err != nil {
+		if err := s.scanFile(ctx, file); err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
 		if s.done() {
 			break
 		}
 	}
-	return s.found, nil
+	return s.records, nil
 }
 
-// scan reads files backwards.
-type scan struct {
-	query  Query
-	limit  int
-	budget int64
-	found  []Record
-	past   bool // all further records are older than Query.Since
+// backwardScan reads files backwards.
+type backwardScan struct {
+	query   Query
+	limit   int
+	budget  int64
+	records []Record
+	tooOld  bool // all further records are older than Query.Since
 }
 
-func (s *scan) done() bool { return s.past || len(s.found) >= s.limit || s.budget <= 0 }
+func (s *backwardScan) done() bool { return s.tooOld || len(s.records) >= s.limit || s.budget <= 0 }
 
-// backwards scans the lines of one file, the last first.
-func (s *scan) backwards(ctx context.Context, file *os.File) error {
+// scanFile scans the lines of one file, the last first.
+func (s *backwardScan) scanFile(ctx context.Context, file *os.File) error {
 	end, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (s *scan) backwards(ctx context.Context, file *os.File) error {
 }
 
 // lines scans complete lines, the last first.
-func (s *scan) lines(data []byte) {
+func (s *backwardScan) lines(data []byte) {
 	data = bytes.TrimRight(data, "\n")
 	for len(data) > 0 && !s.done() {
 		i := bytes.LastIndexByte(data, '\n')
@@ -123,10 +123,10 @@ func (s *scan) lines(data []byte) {
 	}
 }
 
-func (s *scan) line(line []byte) {
+func (s *backwardScan) line(line []byte) {
 	// Most lines of a busy log do not match, so this searches the text before it decodes.
-	if !mentions(line, s.query.Organization) || !mentions(line, s.query.Principal) ||
-		!mentions(line, s.query.RequestID) {
+	if !mayContain(line, s.query.Organization) || !mayContain(line, s.query.Principal) ||
+		!mayContain(line, s.query.RequestID) {
 		return
 	}
 	var r Record
@@ -135,15 +135,15 @@ func (s *scan) line(line []byte) {
 	}
 	switch {
 	case !s.query.Since.IsZero() && r.Time.Before(s.query.Since.Add(-time.Minute)):
-		s.past = true // records are only roughly ordered by time; a minute is enough tolerance
+		s.tooOld = true // records are only roughly ordered by time; a minute is enough tolerance
 	case s.query.matches(&r):
-		s.found = append(s.found, r)
+		s.records = append(s.records, r)
 	}
 }
 
-// mentions is a cheap test without false negatives: it may return true although the field
+// mayContain is a cheap test without false negatives: it may return true although the field
 // does not match. For a text with characters that JSON escapes it always returns true.
-func mentions(line []byte, text string) bool {
+func mayContain(line []byte, text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
 			return true

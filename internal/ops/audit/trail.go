@@ -13,10 +13,10 @@ import (
 
 // Limits of denials that get a record each.
 const (
-	// strangersPerSecond is the rate for all unauthenticated callers together,
+	// unauthenticatedPerSecond is the rate for all unauthenticated callers together,
 	// deniedPerSecond the rate for one principal.
-	strangersPerSecond = 50
-	deniedPerSecond    = 20
+	unauthenticatedPerSecond = 50
+	deniedPerSecond          = 20
 	// burstSeconds is the size of a bucket, in seconds of its rate.
 	burstSeconds = 10
 	// summaryEvery is the interval at which the number of suppressed denials is recorded.
@@ -31,15 +31,15 @@ const (
 // records of other callers. Denials of unauthenticated callers go to a file of their
 // own. Denials above a rate are only counted, and their number is recorded.
 type Trail struct {
-	known   *Log
-	unknown *Log
+	main   *Log
+	failed *Log
 
-	mu         sync.Mutex // protects the fields below
-	strangers  counter
-	principals map[string]*counter
-	pending    *time.Timer // timer of the next summary; nil if no denial was suppressed
-	suppressed int64
-	closed     bool
+	mu              sync.Mutex // protects the fields below
+	unauthenticated counter
+	principals      map[string]*counter
+	pending         *time.Timer // timer of the next summary; nil if no denial was suppressed
+	suppressed      int64
+	closed          bool
 }
 
 // OpenTrail opens both files: the file of opts, and one with -failed in its name.
@@ -54,12 +54,12 @@ func OpenTrail(opts Options) (*Trail, error) {
 	if err != nil {
 		return nil, errors.Join(err, known.Close())
 	}
-	return &Trail{known: known, unknown: unknown, principals: make(map[string]*counter)}, nil
+	return &Trail{main: known, failed: unknown, principals: make(map[string]*counter)}, nil
 }
 
 // counter is a token bucket that counts suppressed denials.
 type counter struct {
-	left       float64
+	tokens     float64
 	at         time.Time
 	suppressed int64
 	sample     Record // has the principal and organization of the denials
@@ -67,41 +67,41 @@ type counter struct {
 
 func (c *counter) take(perSecond float64, now time.Time) bool {
 	if c.at.IsZero() {
-		c.left = burstSeconds * perSecond
+		c.tokens = burstSeconds * perSecond
 	}
-	c.left = min(burstSeconds*perSecond, c.left+now.Sub(c.at).Seconds()*perSecond)
+	c.tokens = min(burstSeconds*perSecond, c.tokens+now.Sub(c.at).Seconds()*perSecond)
 	c.at = now
-	if c.left < 1 {
+	if c.tokens < 1 {
 		c.suppressed++
 		return false
 	}
-	c.left--
+	c.tokens--
 	return true
 }
 
 // Record writes a record, or only counts it.
 func (t *Trail) Record(r Record) {
-	stranger := r.Principal == "" || r.Status == statusUnauthenticated
-	if r.Decision == Denied && !t.admit(&r, stranger) {
+	unauthenticated := r.Principal == "" || r.Status == statusUnauthenticated
+	if r.Decision == Denied && !t.admit(&r, unauthenticated) {
 		return
 	}
-	if r.Decision == Denied && stranger {
-		t.unknown.Record(r)
+	if r.Decision == Denied && unauthenticated {
+		t.failed.Record(r)
 		return
 	}
-	t.known.Record(r)
+	t.main.Record(r)
 }
 
 // admit reports whether a denial gets a record of its own.
-func (t *Trail) admit(r *Record, stranger bool) bool {
+func (t *Trail) admit(r *Record, unauthenticated bool) bool {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of, perSecond := &t.strangers, float64(strangersPerSecond)
-	if !stranger {
-		of, perSecond = t.counterLocked(r, now), deniedPerSecond
+	bucket, perSecond := &t.unauthenticated, float64(unauthenticatedPerSecond)
+	if !unauthenticated {
+		bucket, perSecond = t.counterLocked(r, now), deniedPerSecond
 	}
-	if of.take(perSecond, now) {
+	if bucket.take(perSecond, now) {
 		return true
 	}
 	t.suppressed++
@@ -135,8 +135,8 @@ func (t *Trail) counterLocked(r *Record, now time.Time) *counter {
 func (t *Trail) summarize() {
 	t.mu.Lock()
 	t.pending = nil
-	strangers := t.strangers.suppressed
-	t.strangers.suppressed = 0
+	unauthenticated := t.unauthenticated.suppressed
+	t.unauthenticated.suppressed = 0
 	var others []Record
 	for _, c := range t.principals {
 		if c.suppressed > 0 {
@@ -147,11 +147,11 @@ func (t *Trail) summarize() {
 		}
 	}
 	t.mu.Unlock()
-	if strangers > 0 {
-		t.unknown.Record(summary(strangers))
+	if unauthenticated > 0 {
+		t.failed.Record(summary(unauthenticated))
 	}
 	for _, r := range others {
-		t.known.Record(r)
+		t.main.Record(r)
 	}
 }
 
@@ -165,11 +165,11 @@ func summary(count int64) Record {
 // Tail returns the newest matching records of both files, the newest first.
 func (t *Trail) Tail(ctx context.Context, q Query) ([]Record, error) {
 	t.summarize()
-	known, err := t.known.Tail(ctx, q)
+	known, err := t.main.Tail(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	unknown, err := t.unknown.Tail(ctx, q)
+	unknown, err := t.failed.Tail(ctx, q)
 	if err != nil || len(unknown) == 0 {
 		return known, err
 	}
@@ -180,12 +180,12 @@ func (t *Trail) Tail(ctx context.Context, q Query) ([]Record, error) {
 
 // Reopen opens both files again after they were renamed.
 func (t *Trail) Reopen(ctx context.Context) error {
-	return errors.Join(t.known.Reopen(ctx), t.unknown.Reopen(ctx))
+	return errors.Join(t.main.Reopen(ctx), t.failed.Reopen(ctx))
 }
 
 // Stats returns the counters of both files together.
 func (t *Trail) Stats() Stats {
-	a, b := t.known.Stats(), t.unknown.Stats()
+	a, b := t.main.Stats(), t.failed.Stats()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Stats{
@@ -204,5 +204,5 @@ func (t *Trail) Close() error {
 	}
 	t.mu.Unlock()
 	t.summarize()
-	return errors.Join(t.known.Close(), t.unknown.Close())
+	return errors.Join(t.main.Close(), t.failed.Close())
 }

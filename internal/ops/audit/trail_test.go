@@ -17,7 +17,7 @@ func TestAttackFloodOfDenials(t *testing.T) {
 	t.Parallel()
 	const flood = 30_000
 	path := filepath.Join(t.TempDir(), "audit.log")
-	trail, err := audit.OpenTrail(audit.Options{Path: path, MaxBytes: 200_000, Keep: 2})
+	trail, err := audit.OpenTrail(audit.Options{Path: path, MaxBytes: 200_000, MaxRotated: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

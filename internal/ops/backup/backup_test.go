@@ -181,7 +181,7 @@ func TestKeep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed, err := folder.Keep(2)
+	removed, err := folder.Prune(2)
 	if err != nil || len(removed) != 2 {
 		t.Errorf("removed: got %v, error %v, want two", removed, err)
 	}

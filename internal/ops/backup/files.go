@@ -45,13 +45,13 @@ func walk(dir string) ([]File, error) {
 	return files, err
 }
 
-// interruptible is a reader that fails when its context ends.
-type interruptible struct {
+// contextReader is a reader that fails when its context ends.
+type contextReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-func (r interruptible) Read(p []byte) (int, error) {
+func (r contextReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -61,7 +61,7 @@ func (r interruptible) Read(p []byte) (int, error) {
 // copySummed copies data and returns its checksum and size.
 func copySummed(ctx context.Context, to io.Writer, from io.Reader) (sum string, size int64, err error) {
 	hash := sha256.New()
-	size, err = io.Copy(io.MultiWriter(to, hash), interruptible{ctx, from})
+	size, err = io.Copy(io.MultiWriter(to, hash), contextReader{ctx, from})
 	return hex.EncodeToString(hash.Sum(nil)), size, err
 }
 

@@ -51,7 +51,7 @@ func OpenFolder(dir string) (*Folder, error) {
 		return nil, fmt.Errorf("locking the directory of the backups: %w", err)
 	}
 	f := &Folder{dir: dir, lock: lock}
-	if err := f.clean(); err != nil {
+	if err := f.removeIncomplete(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
@@ -60,13 +60,13 @@ func OpenFolder(dir string) (*Folder, error) {
 // Close releases the lock.
 func (f *Folder) Close() error { return f.lock.Close() }
 
-// clean removes incomplete backups.
-func (f *Folder) clean() error {
-	left, err := filepath.Glob(filepath.Join(f.dir, incompletePrefix+"*"))
+// removeIncomplete removes incomplete backups.
+func (f *Folder) removeIncomplete() error {
+	incomplete, err := filepath.Glob(filepath.Join(f.dir, incompletePrefix+"*"))
 	if err != nil {
 		return err
 	}
-	for _, path := range left {
+	for _, path := range incomplete {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("removing an incomplete backup: %w", err)
 		}
@@ -74,20 +74,20 @@ func (f *Folder) clean() error {
 	return nil
 }
 
-// Keep removes the oldest backups until n are left, and returns the names of the removed
+// Prune removes the oldest backups until n are left, and returns the names of the removed
 // ones.
-func (f *Folder) Keep(n int) (removed []string, err error) {
+func (f *Folder) Prune(n int) (removed []string, err error) {
 	names, err := List(f.dir)
 	if err != nil || len(names) <= n {
 		return nil, err
 	}
 	for _, name := range names[:len(names)-n] {
 		// A partly removed backup must not have the name of a complete one.
-		gone := filepath.Join(f.dir, incompletePrefix+name)
-		if err := errors.Join(os.Rename(filepath.Join(f.dir, name), gone), syncDir(f.dir)); err != nil {
+		removing := filepath.Join(f.dir, incompletePrefix+name)
+		if err := errors.Join(os.Rename(filepath.Join(f.dir, name), removing), syncDir(f.dir)); err != nil {
 			return removed, fmt.Errorf("removing an old backup: %w", err)
 		}
-		if err := os.RemoveAll(gone); err != nil {
+		if err := os.RemoveAll(removing); err != nil {
 			return removed, fmt.Errorf("removing an old backup: %w", err)
 		}
 		removed = append(removed, name)

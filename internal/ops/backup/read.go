@@ -61,7 +61,7 @@ func Verify(ctx context.Context, path string, stdin io.Reader, progress func(Pro
 		return nil, err
 	}
 	var problems []string
-	t := track(m, progress)
+	t := newTracker(m, progress)
 	for _, f := range m.Files {
 		sum, size, err := sumFile(ctx, filepath.Join(dir, filepath.FromSlash(f.Path)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +79,7 @@ func Verify(ctx context.Context, path string, stdin io.Reader, progress func(Pro
 			problems = append(problems, f.Path+" is not in the manifest")
 		}
 	}
-	return m, damaged(problems)
+	return m, damagedError(problems)
 }
 
 // Extract copies the files of a backup to a directory and compares each with the
@@ -104,7 +104,7 @@ func Extract(ctx context.Context, path string, stdin io.Reader, to string, progr
 	if err != nil {
 		return nil, err
 	}
-	t := track(m, progress)
+	t := newTracker(m, progress)
 	for _, f := range m.Files {
 		sum, size, err := copyFile(ctx, filepath.Join(dir, filepath.FromSlash(f.Path)),
 			filepath.Join(to, filepath.FromSlash(f.Path)))
@@ -114,7 +114,7 @@ func Extract(ctx context.Context, path string, stdin io.Reader, to string, progr
 		if err != nil {
 			return nil, fmt.Errorf("restoring %s: %w", f.Path, err)
 		}
-		if err := damaged(difference(f, sum, size, true)); err != nil {
+		if err := damagedError(difference(f, sum, size, true)); err != nil {
 			return nil, err
 		}
 		t.add(f.Size, false)

@@ -18,11 +18,11 @@ import (
 // WriteTar writes a backup of a staged copy as a tar stream. The manifest is its last
 // file, so that a truncated stream has none.
 func WriteTar(ctx context.Context, staged string, to io.Writer, opts Options) error {
-	m, err := begin(staged, opts)
+	m, err := newManifest(staged, opts)
 	if err != nil {
 		return err
 	}
-	out, progress := tar.NewWriter(to), track(m, opts.Progress)
+	out, progress := tar.NewWriter(to), newTracker(m, opts.Progress)
 	for i := range m.Files {
 		f := &m.Files[i]
 		if err := addFile(ctx, out, filepath.Join(staged, filepath.FromSlash(f.Path)), f, m); err != nil {
@@ -70,7 +70,7 @@ func readTar(ctx context.Context, from io.Reader,
 	take func(name string, r io.Reader) (sum string, size int64, err error),
 ) (*Manifest, error) {
 	in := tar.NewReader(from)
-	seen := map[string]File{}
+	entries := map[string]File{}
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -86,14 +86,14 @@ func readTar(ctx context.Context, from io.Reader,
 		if h.Name == ManifestFile {
 			break
 		}
-		if _, twice := seen[h.Name]; twice {
+		if _, twice := entries[h.Name]; twice {
 			return nil, errs.Newf(errs.Invalid, "stream is not a backup: entry %q occurs twice", h.Name)
 		}
 		f := File{Path: h.Name}
 		if f.SHA256, f.Size, err = take(h.Name, in); err != nil {
 			return nil, fmt.Errorf("reading %s of the backup: %w", h.Name, err)
 		}
-		seen[h.Name] = f
+		entries[h.Name] = f
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -104,14 +104,14 @@ func readTar(ctx context.Context, from io.Reader,
 	}
 	var problems []string
 	for _, f := range m.Files {
-		got, ok := seen[f.Path]
-		delete(seen, f.Path)
+		got, ok := entries[f.Path]
+		delete(entries, f.Path)
 		problems = append(problems, difference(f, got.SHA256, got.Size, ok)...)
 	}
-	for name := range seen {
+	for name := range entries {
 		problems = append(problems, name+" is not in the manifest")
 	}
-	return m, damaged(problems)
+	return m, damagedError(problems)
 }
 
 // difference returns how a file differs from the manifest; nil if it does not.
@@ -129,8 +129,8 @@ func difference(f File, sum string, size int64, there bool) []string {
 
 const maxProblems = 10
 
-// damaged returns an error with the problems of a backup; nil if there are none.
-func damaged(problems []string) error {
+// damagedError returns an error with the problems of a backup; nil if there are none.
+func damagedError(problems []string) error {
 	if len(problems) == 0 {
 		return nil
 	}

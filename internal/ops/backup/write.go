@@ -28,8 +28,8 @@ type Progress struct {
 	Linked int64
 }
 
-// begin returns the manifest of a new backup, with the files to copy.
-func begin(staged string, opts Options) (*Manifest, error) {
+// newManifest returns the manifest of a new backup, with the files to copy.
+func newManifest(staged string, opts Options) (*Manifest, error) {
 	m, err := Read(staged)
 	if err != nil {
 		return nil, err
@@ -50,14 +50,14 @@ func begin(staged string, opts Options) (*Manifest, error) {
 // tracker counts progress.
 type tracker struct {
 	Progress
-	tell func(Progress)
+	report func(Progress)
 }
 
-func track(m *Manifest, tell func(Progress)) *tracker {
-	if tell == nil {
-		tell = func(Progress) {}
+func newTracker(m *Manifest, report func(Progress)) *tracker {
+	if report == nil {
+		report = func(Progress) {}
 	}
-	return &tracker{Progress{AllFiles: len(m.Files), AllBytes: m.Size()}, tell}
+	return &tracker{Progress{AllFiles: len(m.Files), AllBytes: m.Size()}, report}
 }
 
 func (t *tracker) add(size int64, linked bool) {
@@ -66,7 +66,7 @@ func (t *tracker) add(size int64, linked bool) {
 	if linked {
 		t.Linked += size
 	}
-	t.tell(t.Progress)
+	t.report(t.Progress)
 }
 
 // Write writes a backup of a staged copy and returns its path. Files that are equal in
@@ -74,17 +74,17 @@ func (t *tracker) add(size int64, linked bool) {
 // both are on one file system. The backup gets its final name only when it is complete,
 // synced and verified.
 func (f *Folder) Write(ctx context.Context, staged string, opts Options) (string, error) {
-	m, err := begin(staged, opts)
+	m, err := newManifest(staged, opts)
 	if err != nil {
 		return "", err
 	}
 	name := m.Created.UTC().Format(nameFormat)
-	w := &writer{from: staged, to: filepath.Join(f.dir, incompletePrefix+name), track: track(m, opts.Progress)}
+	w := &writer{from: staged, to: filepath.Join(f.dir, incompletePrefix+name), tracker: newTracker(m, opts.Progress)}
 	target := filepath.Join(f.dir, name)
 	if _, err := os.Lstat(target); err == nil {
 		return "", errs.Newf(errs.Conflict, "backup %s already exists", target)
 	}
-	if err := w.findBefore(f.dir); err != nil {
+	if err := w.findPrevious(f.dir); err != nil {
 		return "", err
 	}
 	if err := os.Mkdir(w.to, dirMode); err != nil {
@@ -107,24 +107,24 @@ func (f *Folder) Write(ctx context.Context, staged string, opts Options) (string
 
 // writer writes one backup.
 type writer struct {
-	from, to  string
-	before    string    // the previous backup; "" if there is none
-	had       *Manifest // the manifest of the previous backup
-	linkStage bool
-	track     *tracker
+	from, to         string
+	previous         string    // the previous backup; "" if there is none
+	previousManifest *Manifest // the manifest of the previous backup
+	canLinkStaged    bool
+	tracker          *tracker
 }
 
-// findBefore finds the previous backup to link to. It skips backups whose manifest cannot
+// findPrevious finds the previous backup to link to. It skips backups whose manifest cannot
 // be read.
-func (w *writer) findBefore(dir string) error {
-	w.linkStage = true
+func (w *writer) findPrevious(dir string) error {
+	w.canLinkStaged = true
 	names, err := List(dir)
 	if err != nil {
 		return err
 	}
-	for i := len(names) - 1; i >= 0 && w.had == nil; i-- {
-		w.before = filepath.Join(dir, names[i])
-		w.had, _ = Read(w.before) // an older backup serves as well
+	for i := len(names) - 1; i >= 0 && w.previousManifest == nil; i-- {
+		w.previous = filepath.Join(dir, names[i])
+		w.previousManifest, _ = Read(w.previous) // an older backup serves as well
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (w *writer) file(ctx context.Context, f *File) (err error) {
 		return err
 	}
 	if immutable(f.Path) {
-		if linked, err := w.link(ctx, f, from, to); linked || err != nil {
+		if linked, err := w.linkTable(ctx, f, from, to); linked || err != nil {
 			return err
 		}
 	}
@@ -147,39 +147,39 @@ func (w *writer) file(ctx context.Context, f *File) (err error) {
 	if sum, _, err := sumFile(ctx, to); err != nil || sum != f.SHA256 {
 		return errors.Join(errors.New("file differs after reading it back; check the disk"), err)
 	}
-	w.track.add(f.Size, linked)
+	w.tracker.add(f.Size, linked)
 	return nil
 }
 
-// link links a table to the previous backup, if that has the same file, or to the staged
+// linkTable links a table to the previous backup, if that has the same file, or to the staged
 // copy. It returns false if neither can be linked.
-func (w *writer) link(ctx context.Context, f *File, from, to string) (linked bool, err error) {
-	if same := w.sameBefore(f); same != nil {
-		if info, err := os.Stat(filepath.Join(w.before, filepath.FromSlash(f.Path))); err == nil &&
+func (w *writer) linkTable(ctx context.Context, f *File, from, to string) (linked bool, err error) {
+	if same := w.sameInPrevious(f); same != nil {
+		if info, err := os.Stat(filepath.Join(w.previous, filepath.FromSlash(f.Path))); err == nil &&
 			info.Size() == f.Size &&
-			os.Link(filepath.Join(w.before, filepath.FromSlash(f.Path)), to) == nil {
+			os.Link(filepath.Join(w.previous, filepath.FromSlash(f.Path)), to) == nil {
 			f.SHA256 = same.SHA256
-			w.track.add(f.Size, true)
+			w.tracker.add(f.Size, true)
 			return true, nil
 		}
 	}
-	if w.linkStage = w.linkStage && os.Link(from, to) == nil; !w.linkStage {
+	if w.canLinkStaged = w.canLinkStaged && os.Link(from, to) == nil; !w.canLinkStaged {
 		return false, nil // another file system, or one without hard links
 	}
 	if f.SHA256, f.Size, err = sumFile(ctx, to); err != nil {
 		return false, err
 	}
-	w.track.add(f.Size, true)
+	w.tracker.add(f.Size, true)
 	return true, nil
 }
 
-// sameBefore returns the same table in the previous backup; nil if there is none. A table
+// sameInPrevious returns the same table in the previous backup; nil if there is none. A table
 // never changes, so size and modification time identify it.
-func (w *writer) sameBefore(f *File) *File {
-	if w.had == nil {
+func (w *writer) sameInPrevious(f *File) *File {
+	if w.previousManifest == nil {
 		return nil
 	}
-	if old := w.had.find(f.Path); old != nil && old.Size == f.Size && old.Modified == f.Modified {
+	if old := w.previousManifest.find(f.Path); old != nil && old.Size == f.Size && old.Modified == f.Modified {
 		return old
 	}
 	return nil
@@ -188,15 +188,15 @@ func (w *writer) sameBefore(f *File) *File {
 // linkEqual replaces a copy with a link to the previous backup, if that has an equal
 // file.
 func (w *writer) linkEqual(ctx context.Context, f *File, to string) bool {
-	if w.had == nil {
+	if w.previousManifest == nil {
 		return false
 	}
-	old := w.had.find(f.Path)
+	old := w.previousManifest.find(f.Path)
 	if old == nil || old.SHA256 != f.SHA256 {
 		return false
 	}
-	kept, temp := filepath.Join(w.before, filepath.FromSlash(f.Path)), to+".link"
-	if sum, _, err := sumFile(ctx, kept); err != nil || sum != f.SHA256 || os.Link(kept, temp) != nil {
+	previous, temp := filepath.Join(w.previous, filepath.FromSlash(f.Path)), to+".link"
+	if sum, _, err := sumFile(ctx, previous); err != nil || sum != f.SHA256 || os.Link(previous, temp) != nil {
 		return false
 	}
 	if os.Rename(temp, to) != nil {

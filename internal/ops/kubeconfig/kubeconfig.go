@@ -155,25 +155,25 @@ func Merge(existing []byte, o Options, use bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var whole, parts map[string]any
-	if err := errors.Join(yaml.Unmarshal(existing, &whole), yaml.Unmarshal(text, &parts)); err != nil {
+	var merged, parts map[string]any
+	if err := errors.Join(yaml.Unmarshal(existing, &merged), yaml.Unmarshal(text, &parts)); err != nil {
 		return nil, fmt.Errorf("decoding the kubeconfig: %w", err)
 	}
-	if whole == nil {
-		whole = map[string]any{"apiVersion": "v1", "kind": "Config"}
+	if merged == nil {
+		merged = map[string]any{"apiVersion": "v1", "kind": "Config"}
 	}
 	for _, list := range []string{"clusters", "users", "contexts"} {
-		old, ok := whole[list].([]any)
-		if !ok && whole[list] != nil {
+		old, ok := merged[list].([]any)
+		if !ok && merged[list] != nil {
 			return nil, fmt.Errorf("decoding the kubeconfig: %s is not a list", list)
 		}
 		entry := parts[list].([]any)[0]
-		whole[list] = replaceNamed(old, entry, cmp.Or(o.Name, defaultName))
+		merged[list] = replaceNamed(old, entry, cmp.Or(o.Name, defaultName))
 	}
-	if current, _ := whole["current-context"].(string); use || current == "" {
-		whole["current-context"] = parts["current-context"]
+	if current, _ := merged["current-context"].(string); use || current == "" {
+		merged["current-context"] = parts["current-context"]
 	}
-	return yaml.Marshal(whole)
+	return yaml.Marshal(merged)
 }
 
 // replaceNamed replaces the entry with the same name, or appends the entry.

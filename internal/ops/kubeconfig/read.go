@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Entry returns the entry of the file's current context.
-func Entry(text []byte) (Options, error) {
+// Current returns the entry of the file's current context.
+func Current(text []byte) (Options, error) {
 	var f file
 	if err := yaml.Unmarshal(text, &f); err != nil {
 		return Options{}, fmt.Errorf("decoding the kubeconfig: %w", err)

@@ -13,7 +13,7 @@ type Cluster struct {
 	name         string
 	limits       atomic.Pointer[Limits]
 	count        atomic.Pointer[func(Resource) int64]
-	storing      atomic.Int64 // bytes of pending writes, as in Organization
+	pendingBytes atomic.Int64 // bytes of pending writes, as in Organization
 	requests     rate
 	bytes        rate
 	reserved     Limits // protected by Organization.mu
@@ -56,9 +56,9 @@ func (c *Cluster) Change(limits Limits) {
 	c.bytes.limit.Store(limits[BytesPerSecond])
 }
 
-// Follow sets the function that returns how much of a resource the cluster has. count is
+// SetCounter sets the function that returns how much of a resource the cluster has. count is
 // called for every message, so it must be fast.
-func (c *Cluster) Follow(count func(Resource) int64) {
+func (c *Cluster) SetCounter(count func(Resource) int64) {
 	if c != nil {
 		c.count.Store(&count)
 	}
@@ -106,7 +106,7 @@ func (c *Cluster) Reserve(ctx context.Context, r Resource, n int64) (Reservation
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			o.refused[r].Add(1)
+			o.rejections[r].Add(1)
 			return Reservation{}, ctx.Err()
 		}
 	}
@@ -121,7 +121,7 @@ func (c *Cluster) tryReserve(r Resource, n int64) (wait <-chan struct{}, err err
 	if limit := c.Limits()[r]; limit > 0 {
 		used := c.Used(r)
 		if used+n > limit {
-			o.refused[r].Add(1)
+			o.rejections[r].Add(1)
 			return nil, exhausted("cluster "+c.name, r, used, n, limit, true)
 		}
 		full = used+c.reserved[r]+n > limit
@@ -129,20 +129,20 @@ func (c *Cluster) tryReserve(r Resource, n int64) (wait <-chan struct{}, err err
 	if limit := o.Limits()[r]; limit > 0 {
 		used := o.Used(r)
 		if used+n > limit {
-			return nil, o.refuse(r, used, n, limit)
+			return nil, o.reject(r, used, n, limit)
 		}
 		full = full || used+o.reserved[r]+n > limit
 	}
 	if full {
-		return o.settled, nil
+		return o.released, nil
 	}
 	c.reserved[r] += n
 	o.reserved[r] += n
 	return nil, nil
 }
 
-// Done ends the reservation.
-func (v Reservation) Done() {
+// Release ends the reservation.
+func (v Reservation) Release() {
 	if v.c == nil {
 		return
 	}
@@ -151,35 +151,35 @@ func (v Reservation) Done() {
 	defer o.mu.Unlock()
 	v.c.reserved[v.r] -= v.n
 	o.reserved[v.r] -= v.n
-	close(o.settled)
-	o.settled = make(chan struct{})
+	close(o.released)
+	o.released = make(chan struct{})
 }
 
-// Store reserves n bytes of messages. The caller must call Stored when they are stored or
+// ReserveBytes reserves n bytes of messages. The caller must call Stored when they are stored or
 // will not be stored. Unlike Reserve it never waits: pending bytes count as stored.
-func (c *Cluster) Store(n int64) error {
+func (c *Cluster) ReserveBytes(n int64) error {
 	if c == nil {
 		return nil
 	}
 	o := c.organization
-	own, all := c.storing.Add(n), o.storing.Add(n)
+	own, all := c.pendingBytes.Add(n), o.pendingBytes.Add(n)
 	if limit := c.limits.Load()[StoredBytes]; limit > 0 && own+c.Used(StoredBytes) > limit {
-		c.Stored(n)
-		o.refused[StoredBytes].Add(1)
+		c.ReleaseBytes(n)
+		o.rejections[StoredBytes].Add(1)
 		return exhausted("cluster "+c.name, StoredBytes, c.Used(StoredBytes), n, limit, true)
 	}
 	if limit := o.limits.Load()[StoredBytes]; limit > 0 && all+o.Used(StoredBytes) > limit {
-		c.Stored(n)
-		return o.refuse(StoredBytes, o.Used(StoredBytes), n, limit)
+		c.ReleaseBytes(n)
+		return o.reject(StoredBytes, o.Used(StoredBytes), n, limit)
 	}
 	return nil
 }
 
-// Stored ends a reservation of Store.
-func (c *Cluster) Stored(n int64) {
+// ReleaseBytes ends a reservation of Store.
+func (c *Cluster) ReleaseBytes(n int64) {
 	if c != nil {
-		c.storing.Add(-n)
-		c.organization.storing.Add(-n)
+		c.pendingBytes.Add(-n)
+		c.organization.pendingBytes.Add(-n)
 	}
 }
 
@@ -190,11 +190,11 @@ func (c *Cluster) Admit() error {
 	}
 	at := c.organization.now()
 	if wait := c.bytes.debt(at); wait > 0 {
-		c.organization.refused[BytesPerSecond].Add(1)
+		c.organization.rejections[BytesPerSecond].Add(1)
 		return throttled("cluster "+c.name, BytesPerSecond, c.bytes.limit.Load(), wait)
 	}
 	if wait := c.requests.take(at, 1); wait > 0 {
-		c.organization.refused[RequestsPerSecond].Add(1)
+		c.organization.rejections[RequestsPerSecond].Add(1)
 		return throttled("cluster "+c.name, RequestsPerSecond, c.requests.limit.Load(), wait)
 	}
 	return c.organization.admit(at)
@@ -225,9 +225,9 @@ func (c *Cluster) Delay(bytes int64) time.Duration {
 	byBytes, byRequests := max(c.bytes.debt(at), o.bytes.debt(at)), max(c.requests.debt(at), o.requests.debt(at))
 	switch {
 	case byBytes > 0 && byBytes >= byRequests:
-		o.refused[BytesPerSecond].Add(1)
+		o.rejections[BytesPerSecond].Add(1)
 	case byRequests > 0:
-		o.refused[RequestsPerSecond].Add(1)
+		o.rejections[RequestsPerSecond].Add(1)
 	}
 	return max(byBytes, byRequests)
 }

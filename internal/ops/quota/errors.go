@@ -15,13 +15,13 @@ var (
 )
 
 // exhausted returns the error of an exceeded limit, with the numbers and what to do.
-func exhausted(whose string, r Resource, used, asked, limit int64, byOwner bool) error {
-	todo := "delete some, or ask an administrator of the server to raise quotas." + r.String()
+func exhausted(owner string, r Resource, used, requested, limit int64, byOwner bool) error {
+	advice := "delete some, or ask an administrator of the server to raise quotas." + r.String()
 	if byOwner {
-		todo = "delete some, or raise " + KeyPrefix + r.String() + " in spec.config.custom of the cluster"
+		advice = "delete some, or raise " + KeyPrefix + r.String() + " in spec.config.custom of the cluster"
 	}
-	return errs.Newf(errs.Exhausted, "%w: %s uses %d of %d %s and %d more would be needed; %s", ErrExhausted, whose,
-		used, limit, r, asked, todo)
+	return errs.Newf(errs.Exhausted, "%w: %s uses %d of %d %s and %d more would be needed; %s", ErrExhausted, owner,
+		used, limit, r, requested, advice)
 }
 
 // Throttled is the error of a call that exceeds a rate.
@@ -41,8 +41,8 @@ func (t *Throttled) Seconds() int {
 	return max(1, int((t.After+time.Second-1)/time.Second))
 }
 
-func throttled(whose string, r Resource, limit int64, after time.Duration) error {
+func throttled(owner string, r Resource, limit int64, after time.Duration) error {
 	return &Throttled{After: after, text: fmt.Sprintf("%s is limited to %d %s; try again in %s, or ask an "+
 		"administrator of the server to raise quotas.%s",
-		whose, limit, r, max(after, time.Millisecond).Round(time.Millisecond), r)}
+		owner, limit, r, max(after, time.Millisecond).Round(time.Millisecond), r)}
 }

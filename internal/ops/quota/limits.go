@@ -44,8 +44,8 @@ func (r Resource) IsBytes() bool { return r == SchemaBytes || r == StoredBytes |
 // Limits has a limit for each resource; 0 means no limit.
 type Limits [Count]int64
 
-// over returns l with the limits that are set in o.
-func (l Limits) over(o Limits) Limits {
+// withOverrides returns l with the limits that are set in o.
+func (l Limits) withOverrides(o Limits) Limits {
 	for r, limit := range o {
 		if limit > 0 {
 			l[r] = limit

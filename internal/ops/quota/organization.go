@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// Book has the quotas of all organizations.
-type Book struct {
-	mu       sync.Mutex // protects defaults and own
-	defaults Limits
-	own      map[string]Limits // limits of single organizations
+// Organizations has the quotas of all organizations.
+type Organizations struct {
+	mu        sync.Mutex // protects defaults and own
+	defaults  Limits
+	overrides map[string]Limits // limits of single organizations
 
 	organizations sync.Map // name → *Organization
 }
 
 // New returns a Book. defaults are the limits of every organization; own overrides them
 // for single organizations.
-func New(defaults Limits, own map[string]Limits) *Book {
-	return &Book{defaults: defaults, own: own}
+func New(defaults Limits, own map[string]Limits) *Organizations {
+	return &Organizations{defaults: defaults, overrides: own}
 }
 
 // Change changes the limits. Resources that exceed the new limits stay.
-func (b *Book) Change(defaults Limits, own map[string]Limits) {
+func (b *Organizations) Change(defaults Limits, own map[string]Limits) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.defaults, b.own = defaults, own
+	b.defaults, b.overrides = defaults, own
 	b.organizations.Range(func(_, value any) bool {
 		o := value.(*Organization)
 		o.change(b.limitsOfLocked(o.name))
@@ -35,10 +35,12 @@ func (b *Book) Change(defaults Limits, own map[string]Limits) {
 	})
 }
 
-func (b *Book) limitsOfLocked(name string) Limits { return b.defaults.over(b.own[name]) }
+func (b *Organizations) limitsOfLocked(name string) Limits {
+	return b.defaults.withOverrides(b.overrides[name])
+}
 
 // Organization returns the quotas of an organization; a nil book has none.
-func (b *Book) Organization(name string) *Organization {
+func (b *Organizations) Organization(name string) *Organization {
 	if b == nil {
 		return nil
 	}
@@ -47,9 +49,9 @@ func (b *Book) Organization(name string) *Organization {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	o := &Organization{name: name, began: time.Now(), settled: make(chan struct{})}
-	for i := range o.creating {
-		o.creating[i] = make(chan struct{}, 1)
+	o := &Organization{name: name, started: time.Now(), released: make(chan struct{})}
+	for i := range o.createSemaphores {
+		o.createSemaphores[i] = make(chan struct{}, 1)
 	}
 	o.clusters.Store(&[]*Cluster{})
 	o.change(b.limitsOfLocked(name))
@@ -58,7 +60,7 @@ func (b *Book) Organization(name string) *Organization {
 }
 
 // Each calls visit for every organization that was used since the process started.
-func (b *Book) Each(visit func(*Organization)) {
+func (b *Organizations) Each(visit func(*Organization)) {
 	b.organizations.Range(func(_, value any) bool {
 		visit(value.(*Organization))
 		return true
@@ -67,33 +69,33 @@ func (b *Book) Each(visit func(*Organization)) {
 
 // Organization has the quotas of one organization.
 type Organization struct {
-	name     string
-	began    time.Time // origin of the rates' clock, which is monotonic
-	limits   atomic.Pointer[Limits]
-	clusters atomic.Pointer[[]*Cluster] // copied on write
-	refused  [Count]atomic.Int64
-	storing  atomic.Int64 // bytes of pending writes
-	requests rate
-	bytes    rate
-	creating [Topics]chan struct{} // semaphores, held while a cluster or an instance is created
+	name             string
+	started          time.Time // origin of the rates' clock, which is monotonic
+	limits           atomic.Pointer[Limits]
+	clusters         atomic.Pointer[[]*Cluster] // copied on write
+	rejections       [Count]atomic.Int64
+	pendingBytes     atomic.Int64 // bytes of pending writes
+	requests         rate
+	bytes            rate
+	createSemaphores [Topics]chan struct{} // semaphores, held while a cluster or an instance is created
 
 	mu       sync.Mutex    // protects reserved, settled, Cluster.reserved and writes to clusters
 	reserved Limits        // reserved but not created yet
-	settled  chan struct{} // closed and replaced when a reservation ends
+	released chan struct{} // closed and replaced when a reservation ends
 }
 
 // Name returns the organization's name.
 func (o *Organization) Name() string { return o.name }
 
-func (o *Organization) now() int64 { return int64(time.Since(o.began)) }
+func (o *Organization) now() int64 { return int64(time.Since(o.started)) }
 
 // Limits returns the limits in force.
 func (o *Organization) Limits() Limits { return *o.limits.Load() }
 
-// Refusals returns how often each limit has rejected a call.
-func (o *Organization) Refusals() (n Limits) {
-	for r := range o.refused {
-		n[r] = o.refused[r].Load()
+// Rejections returns how often each limit has rejected a call.
+func (o *Organization) Rejections() (n Limits) {
+	for r := range o.rejections {
+		n[r] = o.rejections[r].Load()
 	}
 	return n
 }
@@ -131,14 +133,14 @@ func (o *Organization) Create(ctx context.Context, r Resource,
 		return func() {}, nil
 	}
 	select {
-	case o.creating[r] <- struct{}{}:
+	case o.createSemaphores[r] <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	done = func() { <-o.creating[r] }
+	done = func() { <-o.createSemaphores[r] }
 	used, err := count(ctx)
 	if limit := o.Limits()[r]; err == nil && limit > 0 && used >= limit {
-		err = o.refuse(r, used, 1, limit)
+		err = o.reject(r, used, 1, limit)
 	}
 	if err != nil {
 		done()
@@ -147,9 +149,9 @@ func (o *Organization) Create(ctx context.Context, r Resource,
 	return done, nil
 }
 
-func (o *Organization) refuse(r Resource, used, asked, limit int64) error {
-	o.refused[r].Add(1)
-	return exhausted("organization "+o.name, r, used, asked, limit, false)
+func (o *Organization) reject(r Resource, used, requested, limit int64) error {
+	o.rejections[r].Add(1)
+	return exhausted("organization "+o.name, r, used, requested, limit, false)
 }
 
 // Admit admits one more request, or returns a *Throttled.
@@ -162,11 +164,11 @@ func (o *Organization) Admit() error {
 
 func (o *Organization) admit(at int64) error {
 	if wait := o.bytes.debt(at); wait > 0 {
-		o.refused[BytesPerSecond].Add(1)
+		o.rejections[BytesPerSecond].Add(1)
 		return throttled("organization "+o.name, BytesPerSecond, o.bytes.limit.Load(), wait)
 	}
 	if wait := o.requests.take(at, 1); wait > 0 {
-		o.refused[RequestsPerSecond].Add(1)
+		o.rejections[RequestsPerSecond].Add(1)
 		return throttled("organization "+o.name, RequestsPerSecond, o.requests.limit.Load(), wait)
 	}
 	return nil

@@ -14,26 +14,26 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// shop is a cluster that creates resources and counts them.
-type shop struct {
+// testCluster is a cluster that creates resources and counts them.
+type testCluster struct {
 	*quota.Cluster
-	made [quota.Count]atomic.Int64
+	created [quota.Count]atomic.Int64
 }
 
-func open(o *quota.Organization, name string, limits quota.Limits) *shop {
-	s := &shop{Cluster: o.Open(name, limits)}
-	s.Follow(func(r quota.Resource) int64 { return s.made[r].Load() })
+func open(o *quota.Organization, name string, limits quota.Limits) *testCluster {
+	s := &testCluster{Cluster: o.Open(name, limits)}
+	s.SetCounter(func(r quota.Resource) int64 { return s.created[r].Load() })
 	return s
 }
 
-// make creates n of a resource if the quota allows it.
-func (s *shop) make(ctx context.Context, r quota.Resource, n int64) error {
+// create creates n of a resource if the quota allows it.
+func (s *testCluster) create(ctx context.Context, r quota.Resource, n int64) error {
 	room, err := s.Reserve(ctx, r, n)
 	if err != nil {
 		return err
 	}
-	defer room.Done()
-	s.made[r].Add(n)
+	defer room.Release()
+	s.created[r].Add(n)
 	return nil
 }
 
@@ -43,7 +43,7 @@ func TestReserveUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	book := quota.New(quota.Limits{quota.Topics: 100}, map[string]quota.Limits{"large": {quota.Topics: 1000}})
 	o := book.Organization("acme")
-	shops := []*shop{
+	shops := []*testCluster{
 		open(o, "a", quota.Limits{}), open(o, "b", quota.Limits{}),
 		open(o, "c", quota.Limits{quota.Topics: 10}),
 	}
@@ -51,7 +51,7 @@ func TestReserveUnderConcurrency(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 300 {
 		group.Go(func() {
-			err := shops[i%3].make(t.Context(), quota.Topics, 1)
+			err := shops[i%3].create(t.Context(), quota.Topics, 1)
 			switch {
 			case err == nil:
 				made.Add(1)
@@ -70,27 +70,27 @@ func TestReserveUnderConcurrency(t *testing.T) {
 	if n := shops[2].Used(quota.Topics); n > 10 {
 		t.Errorf("cluster with a limit of 10 topics has %d", n)
 	}
-	if n := o.Refusals()[quota.Topics]; n != 200 {
+	if n := o.Rejections()[quota.Topics]; n != 200 {
 		t.Errorf("got %d rejections, want 200", n)
 	}
-	err := shops[0].make(t.Context(), quota.Topics, 2)
+	err := shops[0].create(t.Context(), quota.Topics, 2)
 	if err == nil || !strings.Contains(err.Error(),
 		"organization acme uses 100 of 100 topics and 2 more would be needed") {
 		t.Errorf("got %v, want an error with the numbers", err)
 	}
-	shops[0].made[quota.Topics].Add(-2) // deleted
-	if err := shops[1].make(t.Context(), quota.Topics, 2); err != nil {
+	shops[0].created[quota.Topics].Add(-2) // deleted
+	if err := shops[1].create(t.Context(), quota.Topics, 2); err != nil {
 		t.Errorf("after two were deleted: got %v, want no error", err)
 	}
 	shops[0].Close()
-	if err := shops[1].make(t.Context(), quota.Topics, 1); err != nil {
+	if err := shops[1].create(t.Context(), quota.Topics, 1); err != nil {
 		t.Errorf("after a cluster was deleted: got %v, want no error", err)
 	}
-	if err := open(book.Organization("large"), "x", quota.Limits{}).make(t.Context(), quota.Topics, 500); err != nil {
+	if err := open(book.Organization("large"), "x", quota.Limits{}).create(t.Context(), quota.Topics, 500); err != nil {
 		t.Errorf("organization with a limit of its own: got %v, want no error", err)
 	}
 	book.Change(quota.Limits{}, nil)
-	if err := shops[1].make(t.Context(), quota.Topics, 5000); err != nil {
+	if err := shops[1].create(t.Context(), quota.Topics, 5000); err != nil {
 		t.Errorf("without a limit: got %v, want no error", err)
 	}
 }
@@ -106,14 +106,14 @@ func TestReserveWaitsForOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		outcome := make(chan error)
-		go func() { outcome <- s.make(t.Context(), quota.Subjects, 1) }()
+		go func() { outcome <- s.create(t.Context(), quota.Subjects, 1) }()
 		synctest.Wait()
 		select {
 		case err := <-outcome:
 			t.Fatalf("got %v while the first reservation is pending, want Reserve to wait", err)
 		default:
 		}
-		first.Done() // nothing was created
+		first.Release() // nothing was created
 		if err := <-outcome; err != nil {
 			t.Errorf("after Done: got %v, want no error", err)
 		}
@@ -121,17 +121,17 @@ func TestReserveWaitsForOthers(t *testing.T) {
 		if first, err = s.Reserve(ctx, quota.Subjects, 1); err != nil {
 			t.Fatal(err)
 		}
-		go func() { outcome <- s.make(ctx, quota.Subjects, 1) }()
+		go func() { outcome <- s.create(ctx, quota.Subjects, 1) }()
 		synctest.Wait()
 		cancel()
 		if err := <-outcome; !errors.Is(err, context.Canceled) {
 			t.Errorf("canceled caller: got %v, want %v", err, context.Canceled)
 		}
-		first.Done()
+		first.Release()
 	})
 }
 
-func TestStoreCountsWhatIsOnItsWay(t *testing.T) {
+func TestPendingBytesCount(t *testing.T) {
 	t.Parallel()
 	o := quota.New(quota.Limits{quota.StoredBytes: 100}, nil).Organization("acme")
 	a, b := open(o, "a", quota.Limits{quota.StoredBytes: 60}), open(o, "b", quota.Limits{})
@@ -141,15 +141,15 @@ func TestStoreCountsWhatIsOnItsWay(t *testing.T) {
 			t.Errorf("%s: got %v, want allowed %v", what, got, ok)
 		}
 	}
-	want("60 of 60", a.Store(60), true)
-	want("one more than the cluster's", a.Store(1), false)
-	want("41 while 60 are pending", b.Store(41), false)
-	want("40", b.Store(40), true)
-	a.made[quota.StoredBytes].Store(60)
-	a.Stored(60)
-	want("full", b.Store(1), false)
-	b.Stored(40) // storing failed
-	want("40 again", b.Store(40), true)
+	want("60 of 60", a.ReserveBytes(60), true)
+	want("one more than the cluster's", a.ReserveBytes(1), false)
+	want("41 while 60 are pending", b.ReserveBytes(41), false)
+	want("40", b.ReserveBytes(40), true)
+	a.created[quota.StoredBytes].Store(60)
+	a.ReleaseBytes(60)
+	want("full", b.ReserveBytes(1), false)
+	b.ReleaseBytes(40) // storing failed
+	want("40 again", b.ReserveBytes(40), true)
 }
 
 func TestRates(t *testing.T) {
@@ -214,11 +214,11 @@ func BenchmarkAdmit(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if s.Admit() != nil || s.Store(1024) != nil {
+			if s.Admit() != nil || s.ReserveBytes(1024) != nil {
 				b.Error("message was rejected, want it admitted")
 			}
 			s.Charge(1024)
-			s.Stored(1024)
+			s.ReleaseBytes(1024)
 		}
 	})
 }

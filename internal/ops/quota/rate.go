@@ -9,8 +9,8 @@ import (
 // time at which the bucket will be full again. So it needs no refill timer, and taking a
 // token is one compare-and-swap.
 type rate struct {
-	limit atomic.Int64 // tokens per second; 0 means no limit
-	full  atomic.Int64 // nanoseconds since Organization.began
+	limit  atomic.Int64 // tokens per second; 0 means no limit
+	fullAt atomic.Int64 // nanoseconds since Organization.began
 }
 
 const burst = int64(time.Second)
@@ -23,12 +23,12 @@ func (r *rate) take(at, n int64) (wait time.Duration) {
 	}
 	cost := max(1, n*int64(time.Second)/limit)
 	for {
-		full := r.full.Load()
+		full := r.fullAt.Load()
 		next := max(full, at) + cost
 		if over := next - at - max(burst, cost); over > 0 {
 			return time.Duration(over)
 		}
-		if r.full.CompareAndSwap(full, next) {
+		if r.fullAt.CompareAndSwap(full, next) {
 			return 0
 		}
 	}
@@ -43,8 +43,8 @@ func (r *rate) spend(at, n int64) {
 	}
 	cost := int64(float64(n) / float64(limit) * float64(time.Second))
 	for {
-		full := r.full.Load()
-		if r.full.CompareAndSwap(full, max(full, at)+cost) {
+		full := r.fullAt.Load()
+		if r.fullAt.CompareAndSwap(full, max(full, at)+cost) {
 			return
 		}
 	}
@@ -55,11 +55,11 @@ func (r *rate) debt(at int64) time.Duration {
 	if r.limit.Load() == 0 {
 		return 0
 	}
-	return time.Duration(max(0, r.full.Load()-at-burst))
+	return time.Duration(max(0, r.fullAt.Load()-at-burst))
 }
 
 // used returns how many tokens of the last second were taken.
 func (r *rate) used(at int64) int64 {
-	gone := max(0, r.full.Load()-at)
-	return int64(float64(gone) / float64(time.Second) * float64(r.limit.Load()))
+	taken := max(0, r.fullAt.Load()-at)
+	return int64(float64(taken) / float64(time.Second) * float64(r.limit.Load()))
 }

@@ -17,7 +17,7 @@ import (
 // log. It sets a global variable of klog without synchronization, so it must be called
 // at the start of the process.
 func BridgeKlog(log *slog.Logger) {
-	klog.SetSlogLogger(slog.New(lastWords{Library(log, "kubernetes").Handler()}))
+	klog.SetSlogLogger(slog.New(klogHandler{Library(log, "kubernetes").Handler()}))
 	etcdClientLog.Store(Library(log, "etcd"))
 }
 
@@ -25,7 +25,7 @@ func BridgeKlog(log *slog.Logger) {
 // debug, because they are details to Freshet's operator. Warnings and errors keep their
 // level.
 func Library(log *slog.Logger, name string) *slog.Logger {
-	return slog.New(demoting{log.Handler(), &patience{}}).With(slog.String("library", name))
+	return slog.New(demotingHandler{log.Handler(), &recurringWarnings{}}).With(slog.String("library", name))
 }
 
 // harmless are warnings and errors of libraries that are irrelevant here and would
@@ -49,13 +49,13 @@ var harmless = map[string]bool{
 	"Post-timeout activity":           true,
 }
 
-// waitsToCampaign is the end of a warning of an etcd member that starts on a slow
+// campaignDelayedSuffix is the end of a warning of an etcd member that starts on a slow
 // machine; the member campaigns a moment later.
-const waitsToCampaign = "since there are still pending configuration changes to apply"
+const campaignDelayedSuffix = "since there are still pending configuration changes to apply"
 
-type demoting struct {
+type demotingHandler struct {
 	slog.Handler
-	patience *patience
+	recurring *recurringWarnings
 }
 
 func demote(level slog.Level) slog.Level {
@@ -65,21 +65,21 @@ func demote(level slog.Level) slog.Level {
 	return level
 }
 
-func (d demoting) Enabled(ctx context.Context, level slog.Level) bool {
+func (d demotingHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return d.Handler.Enabled(ctx, demote(level))
 }
 
-func (d demoting) Handle(ctx context.Context, record slog.Record) error {
+func (d demotingHandler) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level == levelFatal {
 		record.Level = slog.LevelError
 		return d.Handler.Handle(ctx, record)
 	}
 	record.Level = demote(record.Level)
-	if harmless[record.Message] || strings.HasSuffix(record.Message, waitsToCampaign) || closing(&record) ||
-		ordinary(record.Message) {
+	if harmless[record.Message] || strings.HasSuffix(record.Message, campaignDelayedSuffix) || isDisconnect(&record) ||
+		isIrrelevant(record.Message) {
 		record.Level = slog.LevelDebug
-	} else if about := passing(&record); about != "" {
-		record.Level = d.patience.level(about, record.Time)
+	} else if key := recurringKey(&record); key != "" {
+		record.Level = d.recurring.level(key, record.Time)
 	}
 	if record.Level == slog.LevelDebug {
 		if !d.Handler.Enabled(ctx, record.Level) {
@@ -89,34 +89,35 @@ func (d demoting) Handle(ctx context.Context, record slog.Record) error {
 	return d.Handler.Handle(ctx, record)
 }
 
-// gone are the ends of errors that report that a client disconnected or that a part of
+// disconnectSuffixes are the ends of errors that report that a client disconnected or that a part of
 // this process is being stopped.
-var gone = []string{
+var disconnectSuffixes = []string{
 	net.ErrClosed.Error(), context.Canceled.Error(), io.ErrUnexpectedEOF.Error(),
 	"http: Server closed", "mux: server closed", "http2: stream closed", "client disconnected",
 	"http: Handler timeout", "broken pipe", "connection reset by peer",
 }
 
-// closing reports whether a record is about a closed connection. Libraries log that when
+// isDisconnect reports whether a record is about a closed connection. Libraries log that when
 // a client disconnects and when they are stopped.
-func closing(record *slog.Record) bool {
-	found := false
+func isDisconnect(record *slog.Record) bool {
+	disconnect := false
 	record.Attrs(func(attr slog.Attr) bool {
 		if attr.Key == "error" || attr.Key == "err" {
 			text := attr.Value.String()
-			found = slices.ContainsFunc(gone, func(end string) bool { return strings.HasSuffix(text, end) })
+			disconnect = slices.ContainsFunc(disconnectSuffixes,
+				func(end string) bool { return strings.HasSuffix(text, end) })
 		}
-		return !found
+		return !disconnect
 	})
-	return found
+	return disconnect
 }
 
-func (d demoting) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return demoting{d.Handler.WithAttrs(attrs), d.patience}
+func (d demotingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return demotingHandler{d.Handler.WithAttrs(attrs), d.recurring}
 }
 
-func (d demoting) WithGroup(name string) slog.Handler {
-	return demoting{d.Handler.WithGroup(name), d.patience}
+func (d demotingHandler) WithGroup(name string) slog.Handler {
+	return demotingHandler{d.Handler.WithGroup(name), d.recurring}
 }
 
 // ZapLogger returns a zap logger that writes to log. etcd supports only zap.

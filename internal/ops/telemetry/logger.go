@@ -16,9 +16,9 @@ type LogOptions struct {
 	Format string    // text or json
 	File   string    // "" for Stderr
 	Stderr io.Writer // required without File
-	// Room reports whether the disk has space for the log file; nil means always. Without
+	// HasSpace reports whether the disk has space for the log file; nil means always. Without
 	// space, lines are written to Stderr.
-	Room func() bool
+	HasSpace func() bool
 }
 
 // Log is the process's logger. Its level and file can change at run time.
@@ -36,7 +36,7 @@ func OpenLog(o LogOptions) (*Log, error) {
 	}
 	w := o.Stderr
 	if o.File != "" {
-		l.file = &logFile{path: o.File, room: o.Room, other: o.Stderr}
+		l.file = &logFile{path: o.File, hasSpace: o.HasSpace, fallback: o.Stderr}
 		if err := l.file.reopen(); err != nil {
 			return nil, fmt.Errorf("opening the log file: %w", err)
 		}
@@ -83,9 +83,9 @@ func (l *Log) Close() error {
 
 // logFile is a log file that can be reopened.
 type logFile struct {
-	path  string
-	room  func() bool // nil means always
-	other io.Writer   // for lines that the disk has no space for
+	path     string
+	hasSpace func() bool // nil means always
+	fallback io.Writer   // for lines that the disk has no space for
 
 	mu   sync.Mutex // protects file; held while a line is written and while the file is replaced
 	file *os.File
@@ -94,8 +94,8 @@ type logFile struct {
 func (f *logFile) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.room != nil && !f.room() && f.other != nil {
-		return f.other.Write(p)
+	if f.hasSpace != nil && !f.hasSpace() && f.fallback != nil {
+		return f.fallback.Write(p)
 	}
 	return f.file.Write(p)
 }

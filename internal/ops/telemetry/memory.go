@@ -42,7 +42,7 @@ func cgroupLimit(root fs.FS) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	tightest := int64(unlimited)
+	lowest := int64(unlimited)
 	for line := range strings.Lines(string(self)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) != 3 {
@@ -50,45 +50,45 @@ func cgroupLimit(root fs.FS) (int64, bool) {
 		}
 		switch {
 		case parts[0] == "0" && parts[1] == "":
-			tightest = min(tightest, limitAlong(root, "sys/fs/cgroup", parts[2], "memory.max"))
+			lowest = min(lowest, limitAlong(root, "sys/fs/cgroup", parts[2], "memory.max"))
 		case strings.Contains(","+parts[1]+",", ",memory,"):
-			tightest = min(tightest, limitAlong(root, "sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes"))
+			lowest = min(lowest, limitAlong(root, "sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes"))
 		}
 	}
-	return tightest, tightest < unlimited
+	return lowest, lowest < unlimited
 }
 
 // limitAlong returns the lowest limit in file, in dir and in every parent up to mount.
 // Inside a container the path is the host's, but the mount shows only the container's
 // own part, so it skips directories that do not exist.
 func limitAlong(root fs.FS, mount, dir, file string) int64 {
-	tightest := int64(unlimited)
+	lowest := int64(unlimited)
 	for dir = path.Clean("/" + dir); ; dir = path.Dir(dir) {
 		if text, err := fs.ReadFile(root, path.Join(mount, dir, file)); err == nil {
 			if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 {
-				tightest = min(tightest, n)
+				lowest = min(lowest, n)
 			}
 		}
 		if dir == "/" {
-			return tightest
+			return lowest
 		}
 	}
 }
 
 const (
-	tidyEvery = 5 * time.Second
-	// quietBytes is the allocation between two checks up to which the process counts as
+	memoryCheckInterval = 5 * time.Second
+	// idleBytes is the allocation between two checks up to which the process counts as
 	// idle.
-	quietBytes = 32 << 20
-	// spareBytes is how much memory must be reclaimable to justify a collection.
-	spareBytes = 64 << 20
+	idleBytes = 32 << 20
+	// minReturnBytes is how much memory must be reclaimable to justify a collection.
+	minReturnBytes = 64 << 20
 )
 
 // ReturnMemory returns unused memory to the operating system when the process is idle
 // after a burst of work. Without it, an idle runtime collects only every two minutes and
 // keeps memory for the next burst. It runs until the context ends.
 func ReturnMemory(ctx context.Context) {
-	look := time.NewTicker(tidyEvery)
+	look := time.NewTicker(memoryCheckInterval)
 	defer look.Stop()
 	var k memoryReturner
 	for {
@@ -99,23 +99,23 @@ func ReturnMemory(ctx context.Context) {
 		}
 		if k.due(memoryHeld()) {
 			debug.FreeOSMemory()
-			k.least, _ = memoryHeld()
+			k.lowest, _ = memoryHeld()
 		}
 	}
 }
 
 // memoryReturner decides when to return memory.
 type memoryReturner struct {
-	least     uint64 // lowest amount of held memory since the last return
+	lowest    uint64 // lowest amount of held memory since the last return
 	allocated uint64 // total allocated bytes at the last check
 }
 
 // due reports whether memory should be returned. held is the memory of the process,
 // allocated the total bytes that it has ever allocated.
 func (k *memoryReturner) due(held, allocated uint64) bool {
-	quiet := allocated-k.allocated <= quietBytes
-	k.allocated, k.least = allocated, min(k.least, held)
-	return quiet && held > k.least+spareBytes
+	quiet := allocated-k.allocated <= idleBytes
+	k.allocated, k.lowest = allocated, min(k.lowest, held)
+	return quiet && held > k.lowest+minReturnBytes
 }
 
 // memoryHeld returns the memory that the runtime holds, and the total bytes that it has

@@ -32,8 +32,8 @@ type Metrics struct {
 	// series caches the counters by label, so that observing a request does not hash its
 	// labels again (BenchmarkObserveRequest). The map is copied on write, which is rare, so
 	// that readers take no lock.
-	series atomic.Pointer[map[seriesKey]*series]
-	grow   sync.Mutex // serializes writers of series
+	series   atomic.Pointer[map[seriesKey]*series]
+	seriesMu sync.Mutex // serializes writers of series
 }
 
 type seriesKey struct {
@@ -97,8 +97,8 @@ func (m *Metrics) ObserveRequest(surface, route, method string, status int, took
 var classNames = [...]string{1: "1xx", 2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
 func (m *Metrics) addSeries(key seriesKey) *series {
-	m.grow.Lock()
-	defer m.grow.Unlock()
+	m.seriesMu.Lock()
+	defer m.seriesMu.Unlock()
 	known := *m.series.Load()
 	if s, ok := known[key]; ok {
 		return s
@@ -135,12 +135,12 @@ func knownMethod(method string) string {
 // Gather collects Freshet's own metrics.
 func (m *Metrics) Gather() ([]*dto.MetricFamily, error) { return m.registry.Gather() }
 
-// everything also gathers the metrics of the libraries.
-type everything struct{ *Metrics }
+// allMetrics also gathers the metrics of the libraries.
+type allMetrics struct{ *Metrics }
 
 // Gather collects the metrics of Freshet, the Kubernetes libraries and etcd. All of them
 // have metrics of the Go runtime; the first gatherer with a family wins.
-func (m everything) Gather() ([]*dto.MetricFamily, error) {
+func (m allMetrics) Gather() ([]*dto.MetricFamily, error) {
 	var all []*dto.MetricFamily
 	var failures []error
 	seen := map[string]bool{}
@@ -165,7 +165,7 @@ func (m everything) Gather() ([]*dto.MetricFamily, error) {
 func (m *Metrics) Handler(log *slog.Logger) http.Handler { return handler(m.registry, log) }
 
 // HandlerForAll also serves the hundreds of series of the libraries.
-func (m *Metrics) HandlerForAll(log *slog.Logger) http.Handler { return handler(everything{m}, log) }
+func (m *Metrics) HandlerForAll(log *slog.Logger) http.Handler { return handler(allMetrics{m}, log) }
 
 func handler(from prometheus.Gatherer, log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(from, promhttp.HandlerOpts{

@@ -214,7 +214,7 @@ func TestCgroupLimit(t *testing.T) {
 	}
 }
 
-func TestMemoryGoesBackWhenQuiet(t *testing.T) {
+func TestMemoryIsReturnedWhenIdle(t *testing.T) {
 	t.Parallel()
 	const mega = 1 << 20
 	var k memoryReturner
@@ -237,9 +237,9 @@ func TestMemoryGoesBackWhenQuiet(t *testing.T) {
 		}
 		switch look.what {
 		case "started":
-			k.least = 100 * mega
+			k.lowest = 100 * mega
 		case "after the burst":
-			k.least = 600 * mega
+			k.lowest = 600 * mega
 		}
 	}
 	if held, allocated := memoryHeld(); held == 0 || allocated == 0 {

@@ -45,30 +45,31 @@ func Changes(old, next *Schema, spend func(steps int) error) ([]Change, error) {
 
 func pointer(at, token string) string { return strings.TrimSuffix(at, "/") + "/" + token }
 
-// note adds a change. place is the path at which Check would report a problem with it, empty
+// addChange adds a change. place is the path at which Check would report a problem with it, empty
 // for a change that does not affect readers.
-func (d *differ) note(kind, path, place, format string, args ...any) {
+func (d *differ) addChange(kind, path, location, format string, args ...any) {
 	if len(d.changes) == maxChanges || d.err != nil {
 		return
 	}
-	if place != "" {
+	if location != "" {
 		d.spend(len(d.problems))
 	}
 	if path == "" {
 		path = "/"
 	}
 	change := Change{Type: kind, Path: path, Text: fmt.Sprintf(format, args...), Compatible: true}
-	if place != "" {
-		change.Compatible = !slices.ContainsFunc(d.problems, func(p Incompatibility) bool { return concerns(p, place) })
+	if location != "" {
+		change.Compatible = !slices.ContainsFunc(d.problems,
+			func(p Incompatibility) bool { return concerns(p, location) })
 	}
 	d.changes = append(d.changes, change)
 }
 
 // concerns reports whether a problem is at a path, below it, or is a missing union branch
 // above it: Check reports no details inside a union branch.
-func concerns(p Incompatibility, place string) bool {
+func concerns(p Incompatibility, location string) bool {
 	below := func(a, b string) bool { return strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/") }
-	return p.Path == place || below(p.Path, place) || p.Type == MissingUnionBranch && below(place, p.Path)
+	return p.Path == location || below(p.Path, location) || p.Type == MissingUnionBranch && below(location, p.Path)
 }
 
 // exhausted reports whether a limit is reached. Paths are copied at every step, so their
@@ -94,7 +95,7 @@ func (d *differ) compare(path, at string, old, next *node) {
 		return
 	}
 	if old.kind != next.kind {
-		d.note("TYPE_CHANGED", path, at, "%s became %s", old.label(), next.label())
+		d.addChange("TYPE_CHANGED", path, at, "%s became %s", old.label(), next.label())
 		return
 	}
 	if old.kind.named() {
@@ -106,7 +107,7 @@ func (d *differ) compare(path, at string, old, next *node) {
 		d.named(path, at, old.named, next.named)
 	}
 	if a, b := old.propText("logicalType"), next.propText("logicalType"); a != b {
-		d.note("LOGICAL_TYPE_CHANGED", path, "", "logical type %q became %q", a, b)
+		d.addChange("LOGICAL_TYPE_CHANGED", path, "", "logical type %q became %q", a, b)
 	}
 	d.depth++
 	switch old.kind {
@@ -116,7 +117,7 @@ func (d *differ) compare(path, at string, old, next *node) {
 		d.symbols(path, at, old.named, next.named)
 	case kindFixed:
 		if a, b := old.named.size, next.named.size; a != b {
-			d.note("SIZE_CHANGED", path, pointer(at, "size"), "size %d became %d", a, b)
+			d.addChange("SIZE_CHANGED", path, pointer(at, "size"), "size %d became %d", a, b)
 		}
 	case kindArray:
 		d.compare(path+"[]", pointer(at, "items"), old.elem, next.elem)
@@ -138,13 +139,13 @@ func (n *node) label() string {
 
 func (d *differ) named(path, at string, old, next *named) {
 	if a, b := old.name.name, next.name.name; a != b {
-		d.note("NAME_CHANGED", path, pointer(at, "name"), "%s became %s", a, b)
+		d.addChange("NAME_CHANGED", path, pointer(at, "name"), "%s became %s", a, b)
 	}
 	if textOrEmpty(old.doc) != textOrEmpty(next.doc) {
-		d.note("DOC_CHANGED", path, "", "documentation changed")
+		d.addChange("DOC_CHANGED", path, "", "documentation changed")
 	}
 	if a, b := aliasList(old), aliasList(next); a != b {
-		d.note("ALIASES_CHANGED", path, "", "aliases %s became %s", a, b)
+		d.addChange("ALIASES_CHANGED", path, "", "aliases %s became %s", a, b)
 	}
 }
 
@@ -167,34 +168,35 @@ func aliasList(t *named) string {
 
 func (d *differ) fields(path, at string, old, next *named) {
 	for i, f := range next.fields {
-		where, place := pointer(path, f.name), pointer(at, fmt.Sprintf("fields/%d", i))
+		where, location := pointer(path, f.name), pointer(at, fmt.Sprintf("fields/%d", i))
 		before := old.byName[f.name]
 		switch {
 		case before != nil:
-			d.field(where, place, before, f)
+			d.field(where, location, before, f)
 		case f.def != nil:
-			d.note("FIELD_ADDED", where, "", "field %s of type %s was added, with a default", f.name, f.node.label())
+			d.addChange("FIELD_ADDED", where, "", "field %s of type %s was added, with a default", f.name,
+				f.node.label())
 		default:
-			d.note("FIELD_ADDED", where, place, "field %s of type %s was added, without a default", f.name,
+			d.addChange("FIELD_ADDED", where, location, "field %s of type %s was added, without a default", f.name,
 				f.node.label())
 		}
 	}
 	for _, f := range old.fields {
 		if next.byName[f.name] == nil {
-			d.note("FIELD_REMOVED", pointer(path, f.name), "", "field %s was removed", f.name)
+			d.addChange("FIELD_REMOVED", pointer(path, f.name), "", "field %s was removed", f.name)
 		}
 	}
 }
 
-func (d *differ) field(where, place string, old, next *field) {
+func (d *differ) field(where, location string, old, next *field) {
 	if a, b := defaultText(old), defaultText(next); a != b && !sameNumber(old.def, next.def) {
-		d.note("DEFAULT_CHANGED", where, "", "default %s became %s", shortenTo(a, maxQuotedChange),
+		d.addChange("DEFAULT_CHANGED", where, "", "default %s became %s", shortenTo(a, maxQuotedChange),
 			shortenTo(b, maxQuotedChange))
 	}
 	if textOrEmpty(old.doc) != textOrEmpty(next.doc) {
-		d.note("DOC_CHANGED", where, "", "documentation changed")
+		d.addChange("DOC_CHANGED", where, "", "documentation changed")
 	}
-	d.compare(where, pointer(place, "type"), old.node, next.node)
+	d.compare(where, pointer(location, "type"), old.node, next.node)
 }
 
 // sameNumber reports whether two defaults are the same number, even of different types.
@@ -221,16 +223,16 @@ func defaultText(f *field) string {
 func (d *differ) symbols(path, at string, old, next *named) {
 	for _, s := range next.symbols {
 		if _, known := old.bySymbol[s]; !known {
-			d.note("SYMBOL_ADDED", path, "", "symbol %s was added", s)
+			d.addChange("SYMBOL_ADDED", path, "", "symbol %s was added", s)
 		}
 	}
 	for _, s := range old.symbols {
 		if _, known := next.bySymbol[s]; !known {
-			d.note("SYMBOL_REMOVED", path, pointer(at, "symbols"), "symbol %s was removed", s)
+			d.addChange("SYMBOL_REMOVED", path, pointer(at, "symbols"), "symbol %s was removed", s)
 		}
 	}
 	if a, b := textOrEmpty(old.enumDefault), textOrEmpty(next.enumDefault); a != b {
-		d.note("DEFAULT_CHANGED", path, "", "default %q became %q", a, b)
+		d.addChange("DEFAULT_CHANGED", path, "", "default %q became %q", a, b)
 	}
 }
 
@@ -241,18 +243,18 @@ func (d *differ) branches(path, at string, old, next []*node) {
 		after[branch.label()] = append(after[branch.label()], branch)
 	}
 	for i, branch := range old {
-		label, place := branch.label(), pointer(at, fmt.Sprint(i))
+		label, location := branch.label(), pointer(at, fmt.Sprint(i))
 		if len(after[label]) == 0 {
-			d.note("BRANCH_REMOVED", path, place, "%s was removed from the union", label)
+			d.addChange("BRANCH_REMOVED", path, location, "%s was removed from the union", label)
 			continue
 		}
 		partner := after[label][0]
 		after[label] = after[label][1:]
-		d.compare(path, place, branch, partner)
+		d.compare(path, location, branch, partner)
 	}
 	for _, branch := range next {
 		if slices.Contains(after[branch.label()], branch) {
-			d.note("BRANCH_ADDED", path, "", "%s was added to the union", branch.label())
+			d.addChange("BRANCH_ADDED", path, "", "%s was added to the union", branch.label())
 		}
 	}
 }

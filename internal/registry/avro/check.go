@@ -39,7 +39,7 @@ type checker struct {
 type pair struct{ reader, writer *node }
 
 // compare returns the outcome for the pair at the path at/token.
-func (c *checker) compare(at *place, token string, r, w *node) *outcome {
+func (c *checker) compare(at *schemaPath, token string, r, w *node) *outcome {
 	if c.work++; c.work > maxCheckWork || c.depth >= maxCheckDepth || len(c.memo) > maxCheckPairs {
 		c.stop(Incompatibility{
 			Type: LimitExceeded, Path: "/",
@@ -86,7 +86,7 @@ func (c *checker) stop(i Incompatibility) {
 
 // primitives compares two primitive types. A number can be promoted to a wider type, and
 // strings and bytes are interchangeable.
-func (c *checker) primitives(at *place, r, w *node) *outcome {
+func (c *checker) primitives(at *schemaPath, r, w *node) *outcome {
 	ok := r.kind == w.kind ||
 		r.kind == kindString && w.kind == kindBytes ||
 		r.kind == kindBytes && w.kind == kindString ||
@@ -97,7 +97,7 @@ func (c *checker) primitives(at *place, r, w *node) *outcome {
 	return typeMismatch(at, r, w)
 }
 
-func (c *checker) calculate(at *place, r, w *node) *outcome {
+func (c *checker) calculate(at *schemaPath, r, w *node) *outcome {
 	switch {
 	case r.kind == kindUnion && w.kind == kindUnion:
 		return c.unionOfUnion(at, r, w)
@@ -132,7 +132,7 @@ func (c *checker) calculate(at *place, r, w *node) *outcome {
 }
 
 // unionOfUnion compares two unions: each branch of the writer must be readable.
-func (c *checker) unionOfUnion(at *place, r, w *node) *outcome {
+func (c *checker) unionOfUnion(at *schemaPath, r, w *node) *outcome {
 	var all *outcome
 	for i, b := range w.branches {
 		// As in Java, only the branch is reported, not the problems inside it.
@@ -145,7 +145,7 @@ func (c *checker) unionOfUnion(at *place, r, w *node) *outcome {
 
 // unionOf compares a reader's union with another type: one of its branches must be able to
 // read it.
-func (c *checker) unionOf(at *place, r, w *node) *outcome {
+func (c *checker) unionOf(at *schemaPath, r, w *node) *outcome {
 	for _, b := range c.candidates(r, w) {
 		if c.compare(nil, "", b, w) == nil {
 			return nil
@@ -156,7 +156,7 @@ func (c *checker) unionOf(at *place, r, w *node) *outcome {
 
 // fields compares the fields of two records: each field of the reader needs a field of the
 // writer or a default.
-func (c *checker) fields(at *place, r, w *node) *outcome {
+func (c *checker) fields(at *schemaPath, r, w *node) *outcome {
 	var all *outcome
 	below := at.down("fields")
 	for _, f := range r.named.fields {
@@ -173,7 +173,7 @@ func (c *checker) fields(at *place, r, w *node) *outcome {
 			// which is a type mismatch.
 			all = all.with(c.compare(here, "type", f.node, w))
 		default:
-			all = all.with(&outcome{kind: ReaderFieldNoDefault, place: here, field: f})
+			all = all.with(&outcome{kind: ReaderFieldNoDefault, path: here, field: f})
 		}
 	}
 	return all
@@ -205,7 +205,7 @@ func (c *checker) writerField(f *field, w *node) *field {
 
 // checkName compares the names of two named types, without their namespaces, and the aliases
 // of the reader with the writer's full name.
-func checkName(at *place, r, w *node) *outcome {
+func checkName(at *schemaPath, r, w *node) *outcome {
 	if nameMatches(r.named, w.named) {
 		return nil
 	}
@@ -217,7 +217,7 @@ func nameMatches(r, w *named) bool {
 		slices.ContainsFunc(r.aliases, func(a typeName) bool { return a.alias(r.name) == w.name.full })
 }
 
-func checkSize(at *place, r, w *node) *outcome {
+func checkSize(at *schemaPath, r, w *node) *outcome {
 	if r.named.size == w.named.size {
 		return nil
 	}
@@ -226,7 +226,7 @@ func checkSize(at *place, r, w *node) *outcome {
 
 // checkSymbols compares two enums. If the reader has a default, it reads missing symbols as
 // the default.
-func checkSymbols(at *place, r, w *node) *outcome {
+func checkSymbols(at *schemaPath, r, w *node) *outcome {
 	if r.named.enumDefault != nil || len(missingSymbols(r.named, w.named)) == 0 {
 		return nil
 	}
@@ -245,6 +245,6 @@ func missingSymbols(r, w *named) []string {
 	return missing
 }
 
-func typeMismatch(at *place, r, w *node) *outcome { return problem(at, TypeMismatch, r, w) }
+func typeMismatch(at *schemaPath, r, w *node) *outcome { return problem(at, TypeMismatch, r, w) }
 
-func missingBranch(at *place, r, w *node) *outcome { return problem(at, MissingUnionBranch, r, w) }
+func missingBranch(at *schemaPath, r, w *node) *outcome { return problem(at, MissingUnionBranch, r, w) }

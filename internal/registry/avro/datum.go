@@ -48,7 +48,7 @@ func (m measurer) empty(n *node) bool {
 		m[n] = true
 		for _, f := range n.named.fields {
 			if !m.empty(f.node) {
-				n.named.solid = append(n.named.solid, f.node)
+				n.named.sizedFields = append(n.named.sizedFields, f.node)
 			}
 		}
 		delete(m, n)
@@ -64,7 +64,7 @@ func (n *node) empty() bool {
 	case kindFixed:
 		return n.named.size == 0
 	case kindRecord:
-		return len(n.named.solid) == 0
+		return len(n.named.sizedFields) == 0
 	}
 	return false
 }
@@ -133,7 +133,7 @@ func (d *decoder) parts(n *node) error {
 		}
 		return d.datum(n.branches[i])
 	case kindRecord:
-		for _, f := range n.named.solid {
+		for _, f := range n.named.sizedFields {
 			if err := d.datum(f); err != nil {
 				return err
 			}

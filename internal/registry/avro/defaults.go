@@ -6,9 +6,9 @@ import "freshet/internal/registry/jsontree"
 // are missing in a default take their own defaults, which would need exponential time
 // without a cache.
 type defaultChecker struct {
-	work  int
-	depth int
-	known map[valueOf]bool
+	work    int
+	depth   int
+	results map[valueOf]bool
 }
 
 // valueOf is a pair of a JSON value and the type that it is checked against.
@@ -83,13 +83,13 @@ func (d *defaultChecker) allValid(v *jsontree.Value, elem *node) bool {
 // validRecord checks the default of a record. A default that depends on itself is not valid.
 func (d *defaultChecker) validRecord(v *jsontree.Value, n *node) bool {
 	key := valueOf{v, n}
-	if known, ok := d.known[key]; ok {
+	if known, ok := d.results[key]; ok {
 		return known
 	}
-	if d.known == nil {
-		d.known = map[valueOf]bool{}
+	if d.results == nil {
+		d.results = map[valueOf]bool{}
 	}
-	d.known[key] = false
+	d.results[key] = false
 	d.depth++
 	defer func() { d.depth-- }()
 	for _, f := range n.named.fields {
@@ -101,6 +101,6 @@ func (d *defaultChecker) validRecord(v *jsontree.Value, n *node) bool {
 			return false
 		}
 	}
-	d.known[key] = true
+	d.results[key] = true
 	return true
 }

@@ -35,15 +35,15 @@ func readJSON(text string, limits jsontree.Limits, subject string) (*jsontree.Va
 
 // expected has the phrases of Jackson, Java's JSON library, for the expected token.
 var expected = map[jsontree.Problem]string{
-	jsontree.NoValue:         "a value",
-	jsontree.NoMemberName:    "double-quote to start field name",
-	jsontree.NoColon:         "a colon to separate field name and value",
-	jsontree.NoDigit:         "a digit",
-	jsontree.NoFractionDigit: "a digit after the decimal point",
-	jsontree.NoExponentDigit: "a digit in the exponent",
-	jsontree.NumberGoesOn:    "the end of a number",
-	jsontree.OpenString:      "closing quote for a string value",
-	jsontree.BadComment:      "a value or a comment",
+	jsontree.NoValue:           "a value",
+	jsontree.NoMemberName:      "double-quote to start field name",
+	jsontree.NoColon:           "a colon to separate field name and value",
+	jsontree.NoDigit:           "a digit",
+	jsontree.NoFractionDigit:   "a digit after the decimal point",
+	jsontree.NoExponentDigit:   "a digit in the exponent",
+	jsontree.TrailingCharacter: "the end of a number",
+	jsontree.OpenString:        "closing quote for a string value",
+	jsontree.BadComment:        "a value or a comment",
 }
 
 // syntaxError converts a JSON syntax error to the text of Jackson.
@@ -73,7 +73,7 @@ func syntaxText(e *jsontree.SyntaxError) string {
 		return fmt.Sprintf("Number value length (%d) exceeds the maximum allowed (%d)", e.Length, maxNumberLength)
 	case jsontree.ControlCharacter:
 		return fmt.Sprintf("Illegal unquoted character ((CTRL-CHAR, code %d)): has to be escaped using"+
-			" backslash to be included in string value", e.Found)
+			" backslash to be included in string value", e.Character)
 	case jsontree.BadEscape, jsontree.BadUnicodeEscape, jsontree.ShortUnicodeEscape:
 		return "Unrecognized character escape"
 	case jsontree.OpenComment:
@@ -81,10 +81,10 @@ func syntaxText(e *jsontree.SyntaxError) string {
 	case jsontree.NoComma:
 		want = fmt.Sprintf("comma to separate entries, or '%c'", e.Close)
 	}
-	if e.Found == jsontree.AtEnd {
+	if e.Character == jsontree.AtEnd {
 		return "Unexpected end-of-input: was expecting " + want
 	}
-	return fmt.Sprintf("Unexpected character (%q (code %d)): was expecting %s", e.Found, e.Found, want)
+	return fmt.Sprintf("Unexpected character (%q (code %d)): was expecting %s", e.Character, e.Character, want)
 }
 
 // errDepth is Jackson's error for a text that is nested too deeply, when it is read or

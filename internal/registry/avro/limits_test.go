@@ -19,9 +19,9 @@ func repeat(n int, text func(i int) string) string {
 	return strings.Join(list, ",")
 }
 
-// hurry fails the test if work takes too long, even for a busy machine, or allocates too
+// checkCost fails the test if work takes too long, even for a busy machine, or allocates too
 // much memory.
-func hurry(t *testing.T, what string, work func()) {
+func checkCost(t *testing.T, what string, work func()) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -59,16 +59,16 @@ func TestLargeSchemas(t *testing.T) {
 	for name, pair := range pairs {
 		var schemas [2]*avro.Schema
 		for i, text := range pair {
-			hurry(t, name, func() {
+			checkCost(t, name, func() {
 				schemas[i] = mustParse(t, text)
 				_, _ = schemas[i].Normalized(), schemas[i].Resolved()
 			})
 		}
-		hurry(t, "check of "+name, func() { problemsOf(schemas[0], schemas[1]) })
+		checkCost(t, "check of "+name, func() { problemsOf(schemas[0], schemas[1]) })
 	}
 }
 
-func TestParseRefusesWhatIsMadeToHurt(t *testing.T) {
+func TestParseRejectsMaliciousSchemas(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads schemas of several megabytes")
 	}
@@ -100,7 +100,7 @@ func TestParseRefusesWhatIsMadeToHurt(t *testing.T) {
 		}) + `]`, ""},
 	}
 	for name, tc := range tests {
-		hurry(t, name, func() {
+		checkCost(t, name, func() {
 			_, err := avro.Parse(tc.text, nil)
 			if tc.want == "" {
 				if err != nil {
@@ -153,7 +153,7 @@ func TestCheckBoundsItsDepth(t *testing.T) {
 	if problems := problemsOf(circle(40), circle(41)); len(problems) != 0 {
 		t.Errorf("small circles: got %v, want no problems", problems)
 	}
-	refusesToCompare(t, circle(200), circle(199))
+	checkTooComplex(t, circle(200), circle(199))
 }
 
 // TestCheckBoundsItsPairs compares n types with n other types each.
@@ -175,10 +175,10 @@ func TestCheckBoundsItsPairs(t *testing.T) {
 	if problems := problemsOf(reader(100), writer(100)); len(problems) != 0 {
 		t.Errorf("few pairs: got %v, want no problems", problems)
 	}
-	refusesToCompare(t, reader(800), writer(800))
+	checkTooComplex(t, reader(800), writer(800))
 }
 
-func refusesToCompare(t *testing.T, reader, writer *avro.Schema) {
+func checkTooComplex(t *testing.T, reader, writer *avro.Schema) {
 	t.Helper()
 	problems := problemsOf(reader, writer)
 	if len(problems) != 1 || problems[0].Type != avro.LimitExceeded ||
@@ -187,9 +187,9 @@ func refusesToCompare(t *testing.T, reader, writer *avro.Schema) {
 	}
 }
 
-// TestLeftOutFieldsCostLittle checks that the cost of a missing field does not depend on the
+// TestOmittedFieldsAreCheap checks that the cost of a missing field does not depend on the
 // size of its union. It is not parallel, because it measures time and memory.
-func TestLeftOutFieldsCostLittle(t *testing.T) {
+func TestOmittedFieldsAreCheap(t *testing.T) {
 	var branches strings.Builder
 	for i := range 20_000 {
 		fmt.Fprintf(&branches, `{"type":"fixed","name":"F%d","size":1},`, i)
@@ -197,7 +197,7 @@ func TestLeftOutFieldsCostLittle(t *testing.T) {
 	s := mustParse(t, `{"type":"array","items":{"type":"record","name":"R","fields":[{"name":"f","type":[`+
 		branches.String()+`"null"]}]}}`)
 	message := []byte("[" + strings.TrimSuffix(strings.Repeat("{},", 1_000_000), ",") + "]")
-	hurry(t, "validating a million empty records", func() {
+	checkCost(t, "validating a million empty records", func() {
 		if err := s.ValidateJSON(message); err != nil {
 			t.Error(err)
 		}

@@ -11,7 +11,7 @@ import (
 // define begins a named type: it reads the attributes that all named types have and registers
 // the name, so that a record can refer to itself. The caller fills in the returned node,
 // which differs from *place if a reference already defines the type.
-func (p *parser) define(v *jsontree.Value, k kind, space string, place **node) (*node, error) {
+func (p *parser) define(v *jsontree.Value, k kind, space string, location **node) (*node, error) {
 	if s, ok := v.GetText("namespace"); ok {
 		space = s
 	}
@@ -36,25 +36,25 @@ func (p *parser) define(v *jsontree.Value, k kind, space string, place **node) (
 	if n.named.aliases, err = p.aliases(v, name); err != nil {
 		return nil, err
 	}
-	return n, p.put(n, place)
+	return n, p.put(n, location)
 }
 
 // put registers a named type.
-func (p *parser) put(n *node, place **node) error {
+func (p *parser) put(n *node, location **node) error {
 	full := n.named.name.full
 	known := p.byName[full]
 	if known == nil {
 		p.byName[full] = n
 		p.types = append(p.types, n)
 		p.defined = append(p.defined, n)
-		*place = n
+		*location = n
 		return nil
 	}
 	if _, foreign := p.foreign[full]; !foreign {
 		return invalid("Can't redefine: %s", shorten(full))
 	}
 	p.redefined = append(p.redefined, redefinedTypes{known, n})
-	*place = known
+	*location = known
 	return nil
 }
 
@@ -107,8 +107,8 @@ func aliasTexts(v *jsontree.Value) ([]string, error) {
 }
 
 // record reads a record, or an error, which is a record under another name.
-func (p *parser) record(v *jsontree.Value, space string, isError bool, place **node) error {
-	n, err := p.define(v, kindRecord, space, place)
+func (p *parser) record(v *jsontree.Value, space string, isError bool, location **node) error {
+	n, err := p.define(v, kindRecord, space, location)
 	if err != nil {
 		return err
 	}
@@ -199,8 +199,8 @@ func fieldOrder(v *jsontree.Value) (order, error) {
 }
 
 // enum reads an enumeration.
-func (p *parser) enum(v *jsontree.Value, space string, place **node) error {
-	n, err := p.define(v, kindEnum, space, place)
+func (p *parser) enum(v *jsontree.Value, space string, location **node) error {
+	n, err := p.define(v, kindEnum, space, location)
 	if err != nil {
 		return err
 	}
@@ -239,8 +239,8 @@ func (p *parser) enum(v *jsontree.Value, space string, place **node) error {
 const maxFixedSize = math.MaxInt32 - 8
 
 // fixed reads a type of a fixed number of bytes.
-func (p *parser) fixed(v *jsontree.Value, space string, place **node) error {
-	n, err := p.define(v, kindFixed, space, place)
+func (p *parser) fixed(v *jsontree.Value, space string, location **node) error {
+	n, err := p.define(v, kindFixed, space, location)
 	if err != nil {
 		return err
 	}

@@ -91,10 +91,10 @@ type named struct {
 	doc     *string
 	aliases []typeName
 
-	fields  []*field // of a record
-	byName  map[string]*field
-	isError bool
-	solid   []*node // types of the fields that take bytes; see measure
+	fields      []*field // of a record
+	byName      map[string]*field
+	isError     bool
+	sizedFields []*node // types of the fields that take bytes; see measure
 
 	symbols     []string // of an enum
 	bySymbol    map[string]int

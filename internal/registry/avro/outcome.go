@@ -11,7 +11,7 @@ import (
 // reason messages and paths are built only when the problems are listed.
 type outcome struct {
 	kind   string // of a leaf: the type of its problem
-	place  *place
+	path   *schemaPath
 	reader *node
 	writer *node
 	field  *field // of the reader, if the problem is a field
@@ -19,8 +19,8 @@ type outcome struct {
 }
 
 // problem returns an outcome with one problem.
-func problem(at *place, kind string, r, w *node) *outcome {
-	return &outcome{kind: kind, place: at, reader: r, writer: w}
+func problem(at *schemaPath, kind string, r, w *node) *outcome {
+	return &outcome{kind: kind, path: at, reader: r, writer: w}
 }
 
 // message returns the detail of a problem, with Java's texts.
@@ -70,7 +70,7 @@ func (o *outcome) list() []Incompatibility {
 			continue
 		}
 		if o.kind != "" {
-			i := Incompatibility{Type: o.kind, Message: o.message(), Path: o.place.String()}
+			i := Incompatibility{Type: o.kind, Message: o.message(), Path: o.path.String()}
 			bytes += len(i.Message) + len(i.Path)
 			all = append(all, i)
 		}
@@ -81,25 +81,25 @@ func (o *outcome) list() []Incompatibility {
 	return all
 }
 
-// place is a path into the reader's schema as a linked list from its end to its beginning.
+// schemaPath is a path into the reader's schema as a linked list from its end to its beginning.
 // nil is the root.
-type place struct {
-	above *place
-	token string
+type schemaPath struct {
+	parent *schemaPath
+	token  string
 }
 
 // down returns the path extended by a token. An empty token does not extend it.
-func (p *place) down(token string) *place {
+func (p *schemaPath) down(token string) *schemaPath {
 	if token == "" {
 		return p
 	}
-	return &place{p, token}
+	return &schemaPath{p, token}
 }
 
 // String returns the path as a JSON pointer.
-func (p *place) String() string {
+func (p *schemaPath) String() string {
 	var tokens []string
-	for ; p != nil; p = p.above {
+	for ; p != nil; p = p.parent {
 		tokens = append(tokens, p.token)
 	}
 	var b strings.Builder

@@ -66,7 +66,7 @@ func TestParseAccepts(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejectsInvalidSchemas(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
 		"nothing":              {``, "Cannot parse <null> schema"},

@@ -18,16 +18,16 @@ type parser struct {
 
 	references map[string]struct{} // names of references that have been used
 
-	open      []openName       // names to resolve
-	unions    []*node          // to check for nested and repeated branches
-	defaults  []*field         // with a default to validate
-	redefined []redefinedTypes // to compare
+	unresolved []unresolvedName // names to resolve
+	unions     []*node          // to check for nested and repeated branches
+	defaults   []*field         // with a default to validate
+	redefined  []redefinedTypes // to compare
 }
 
-// openName is a use of a type before its definition. place gets the type's node.
-type openName struct {
-	place **node
-	name  string
+// unresolvedName is a use of a type before its definition. place gets the type's node.
+type unresolvedName struct {
+	target **node
+	name   string
 }
 
 // redefinedTypes is a definition in the text of a type that a reference also defines. It is
@@ -67,12 +67,12 @@ func (p *parser) document(text string) (*node, error) {
 
 // finish resolves the open names and runs the checks that need them.
 func (p *parser) finish() error {
-	for _, o := range p.open {
+	for _, o := range p.unresolved {
 		t := p.byName[o.name]
 		if t == nil {
 			return invalid("Undefined schema: %s", shorten(o.name))
 		}
-		*o.place = t
+		*o.target = t
 	}
 	for _, u := range p.unions {
 		if err := checkUnion(u); err != nil {
@@ -90,19 +90,19 @@ func (p *parser) finish() error {
 			return err
 		}
 	}
-	p.open, p.unions, p.defaults, p.redefined = nil, nil, nil, nil
+	p.unresolved, p.unions, p.defaults, p.redefined = nil, nil, nil, nil
 	return nil
 }
 
 // schema reads the schema v in the given namespace into *place.
-func (p *parser) schema(v *jsontree.Value, space string, place **node) error {
+func (p *parser) schema(v *jsontree.Value, space string, location **node) error {
 	switch v.Kind {
 	case jsontree.String:
-		return p.reference(v.Text, space, place)
+		return p.reference(v.Text, space, location)
 	case jsontree.Array:
-		return p.union(v, space, place)
+		return p.union(v, space, location)
 	case jsontree.Object:
-		return p.object(v, space, place)
+		return p.object(v, space, location)
 	}
 	return invalid("Schema not yet supported: %s", quoted(v))
 }
@@ -110,9 +110,9 @@ func (p *parser) schema(v *jsontree.Value, space string, place **node) error {
 // reference reads a type given by name. As in Java, a name without dots is looked up in the
 // enclosing namespace first and in the null namespace second; a type that is defined later
 // is found only in the enclosing namespace.
-func (p *parser) reference(name, space string, place **node) error {
+func (p *parser) reference(name, space string, location **node) error {
 	if k, ok := primitiveKind(name); ok {
-		*place = &node{kind: k}
+		*location = &node{kind: k}
 		return nil
 	}
 	full := name
@@ -124,11 +124,11 @@ func (p *parser) reference(name, space string, place **node) error {
 	}
 	switch {
 	case p.byName[full] != nil:
-		*place = p.byName[full]
+		*location = p.byName[full]
 	case p.byName[name] != nil:
-		*place = p.byName[name]
+		*location = p.byName[name]
 	default:
-		p.open = append(p.open, openName{place, full})
+		p.unresolved = append(p.unresolved, unresolvedName{location, full})
 	}
 	return nil
 }
@@ -143,38 +143,38 @@ func (p *parser) countName(n int) error {
 }
 
 // object reads a schema given as a JSON object.
-func (p *parser) object(v *jsontree.Value, space string, place **node) error {
+func (p *parser) object(v *jsontree.Value, space string, location **node) error {
 	name, ok := v.GetText("type")
 	if !ok {
 		return invalid("No type: %s", quoted(v))
 	}
 	switch name {
 	case "record", "error":
-		return p.record(v, space, name == "error", place)
+		return p.record(v, space, name == "error", location)
 	case "enum":
-		return p.enum(v, space, place)
+		return p.enum(v, space, location)
 	case "fixed":
-		return p.fixed(v, space, place)
+		return p.fixed(v, space, location)
 	case "array":
-		return p.container(v, space, kindArray, place)
+		return p.container(v, space, kindArray, location)
 	case "map":
-		return p.container(v, space, kindMap, place)
+		return p.container(v, space, kindMap, location)
 	}
 	if k, ok := primitiveKind(name); ok {
-		*place = &node{kind: k, props: properties(v, schemaReserved)}
+		*location = &node{kind: k, props: properties(v, schemaReserved)}
 		return nil
 	}
-	return p.reference(name, space, place)
+	return p.reference(name, space, location)
 }
 
 // container reads an array or a map.
-func (p *parser) container(v *jsontree.Value, space string, k kind, place **node) error {
+func (p *parser) container(v *jsontree.Value, space string, k kind, location **node) error {
 	elem := v.Get(elemKey(k))
 	if elem == nil {
 		return invalid("%s has no %s type: %s", containerName(k), elemKey(k), quoted(v))
 	}
 	n := &node{kind: k, props: properties(v, schemaReserved)}
-	*place = n
+	*location = n
 	return p.schema(elem, space, &n.elem)
 }
 
@@ -194,9 +194,9 @@ func containerName(k kind) string {
 }
 
 // union reads a union. checkUnion checks its branches when all names are resolved.
-func (p *parser) union(v *jsontree.Value, space string, place **node) error {
+func (p *parser) union(v *jsontree.Value, space string, location **node) error {
 	n := &node{kind: kindUnion, branches: make([]*node, len(v.List.Values))}
-	*place = n
+	*location = n
 	p.unions = append(p.unions, n)
 	for i := range v.List.Values {
 		if err := p.schema(&v.List.Values[i], space, &n.branches[i]); err != nil {

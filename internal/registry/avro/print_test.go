@@ -176,9 +176,9 @@ func TestNormalizedText(t *testing.T) {
 	}
 }
 
-// TestNormalizedTextsMeet checks that texts with the same meaning have the same normalized
+// TestEqualSchemasHaveOneNormalizedText checks that texts with the same meaning have the same normalized
 // text.
-func TestNormalizedTextsMeet(t *testing.T) {
+func TestEqualSchemasHaveOneNormalizedText(t *testing.T) {
 	t.Parallel()
 	tests := map[string][2]string{
 		"order of properties": {`{"type":"int","a":1,"b":2}`, `{"type":"int","b":2,"a":1}`},

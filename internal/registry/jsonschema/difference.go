@@ -45,15 +45,15 @@ const (
 		"which is missing in the {old} schema"
 	addedToClosed = "The {old} schema has a closed content model and is missing an item present at path '{path}' " +
 		"in the {new} schema"
-	goneFromClosed = "The {new} has a closed content model and is missing a property or item present at path " +
+	removedFromClosed = "The {new} has a closed content model and is missing a property or item present at path " +
 		"'{path}' in the {old} schema"
-	falseGone = "The {new} schema has a closed content model and is missing a property or item that the {old} " +
+	forbiddenRemoved = "The {new} schema has a closed content model and is missing a property or item that the {old} " +
 		"schema forbids at path '{path}'"
-	goneFromOpen = "The {new} schema has an open content model and is missing a property or item present at path " +
+	removedFromOpen = "The {new} schema has an open content model and is missing a property or item present at path " +
 		"'{path}' in the {old} schema"
-	goneUncovered = "A property or item is missing in the {new} schema but present at path '{path}' in the {old} " +
+	removedUncovered = "A property or item is missing in the {new} schema but present at path '{path}' in the {old} " +
 		"schema and is not covered by its partially open content model"
-	goneCovered = "A property or item is missing in the {new} schema but present at path '{path}' in the {old} " +
+	removedCovered = "A property or item is missing in the {new} schema but present at path '{path}' in the {old} " +
 		"schema and is covered by its partially open content model"
 	addedUncovered = "The {new} schema has a property or item at path '{path}' which is missing in the {old} schema " +
 		"and is not covered by its partially open content model"
@@ -114,11 +114,11 @@ var changes = map[change]changeInfo{
 	"ITEM_ADDED_TO_CLOSED_CONTENT_MODEL": {true, addedToClosed},
 
 	"REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED":                        {true, keywordAdded},
-	"PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL":                     {true, goneFromOpen},
-	"PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL":                   {false, goneFromClosed},
-	"PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL":        {true, falseGone},
-	"PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL":  {true, goneCovered},
-	"PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": {false, goneUncovered},
+	"PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL":                     {true, removedFromOpen},
+	"PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL":                   {false, removedFromClosed},
+	"PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL":        {true, forbiddenRemoved},
+	"PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL":  {true, removedCovered},
+	"PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": {false, removedUncovered},
 	"PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL":       {true, addedToOpen},
 	"REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL":   {false, addedToOpen},
 	"REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL":                {false, addedToOpen},
@@ -129,11 +129,11 @@ var changes = map[change]changeInfo{
 	"REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL":              {false, requiredUnopen},
 	"OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL":              {true, optionalUnopen},
 
-	"ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL":                     {true, goneFromOpen},
-	"ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL":                   {false, goneFromClosed},
-	"ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL":        {true, falseGone},
-	"ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL":  {true, goneCovered},
-	"ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": {false, goneUncovered},
+	"ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL":                     {true, removedFromOpen},
+	"ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL":                   {false, removedFromClosed},
+	"ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL":        {true, forbiddenRemoved},
+	"ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL":  {true, removedCovered},
+	"ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": {false, removedUncovered},
 	"ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL":       {true, addedToOpen},
 	"ITEM_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL":    {true, addedCovered},
 	"ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL":   {false, addedUncovered},

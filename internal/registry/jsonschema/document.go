@@ -42,20 +42,20 @@ type (
 	linkKey struct{ base, ref string }
 )
 
-// place is the kind of value that a keyword has.
-type place uint8
+// keywordKind is the kind of value that a keyword has.
+type keywordKind uint8
 
 const (
-	noSchema    place = iota
-	oneSchema         // the value is a schema
-	schemaList        // an array of schemas
-	schemaMap         // an object whose members are schemas
-	oneOrList         // items: a schema or an array of them
-	mapOrNames        // dependencies: schemas or arrays of names
-	plainValues       // enum, const, default, examples: values, not schemas
+	noSchema    keywordKind = iota
+	oneSchema               // the value is a schema
+	schemaList              // an array of schemas
+	schemaMap               // an object whose members are schemas
+	oneOrList               // items: a schema or an array of them
+	mapOrNames              // dependencies: schemas or arrays of names
+	plainValues             // enum, const, default, examples: values, not schemas
 )
 
-var places = map[string]place{
+var keywordKinds = map[string]keywordKind{
 	"additionalItems":       oneSchema,
 	"additionalProperties":  oneSchema,
 	"contains":              oneSchema,
@@ -134,7 +134,7 @@ func addName(to map[string]site, name string, s site) {
 // scan walks through the whole text. It records names everywhere, because a JSON pointer can
 // lead anywhere, but links and patterns only in schemas. The depth of the text is bounded,
 // so the recursion is too.
-func (d *document) scan(v *jsontree.Value, base string, as place, tentative *names) error {
+func (d *document) scan(v *jsontree.Value, base string, as keywordKind, tentative *names) error {
 	switch {
 	case as == plainValues:
 		return nil
@@ -173,7 +173,7 @@ func (d *document) scan(v *jsontree.Value, base string, as place, tentative *nam
 	for name, item := range v.Members() {
 		under := noSchema
 		if isSchema {
-			under = places[name]
+			under = keywordKinds[name]
 		}
 		if err := d.scan(item, inner, under, tentative); err != nil {
 			return err

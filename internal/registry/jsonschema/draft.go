@@ -109,7 +109,7 @@ var metaschemas = func() (compiled [len(draftInfo)]func() (*metaschema.Schema, e
 		compiled[d] = sync.OnceValues(func() (*metaschema.Schema, error) {
 			c := metaschema.NewCompiler()
 			c.DefaultDraft(draftInfo[d].library)
-			c.UseLoader(refusal{})
+			c.UseLoader(noLoader{})
 			c.UseRegexpEngine(lenientRegexp)
 			for _, name := range []string{"uri", "uri-reference"} {
 				// resolve.go checks URIs.
@@ -121,11 +121,11 @@ var metaschemas = func() (compiled [len(draftInfo)]func() (*metaschema.Schema, e
 	return compiled
 }()
 
-// refusal is a loader that loads nothing. The library has the metaschemas built in and does
+// noLoader is a loader that loads nothing. The library has the metaschemas built in and does
 // not load them.
-type refusal struct{}
+type noLoader struct{}
 
-func (refusal) Load(url string) (any, error) {
+func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%q is not a registered reference", url)
 }
 
@@ -169,7 +169,7 @@ func checkMetaschema(d draft, root *jsontree.Value, sums digests) error {
 // plainSchema is plain for a schema. It omits what Confluent Schema Registry accepts and the
 // metaschemas reject: an enum that is empty or has duplicates, which the drafts only advise
 // against, and the empty required of draft 4 that generators write.
-func (sums digests) plainSchema(v *jsontree.Value, as place) any {
+func (sums digests) plainSchema(v *jsontree.Value, as keywordKind) any {
 	switch {
 	case as == noSchema || as == plainValues:
 		return plain(v)
@@ -190,7 +190,7 @@ func (sums digests) plainSchema(v *jsontree.Value, as place) any {
 		case name == "enum" && item.Kind == jsontree.Array && (item.Len() == 0 || sums.repeats(item)):
 		case name == "required" && item.Kind == jsontree.Array && item.Len() == 0:
 		default:
-			members[name] = sums.plainSchema(item, places[name])
+			members[name] = sums.plainSchema(item, keywordKinds[name])
 		}
 	}
 	return members

@@ -105,7 +105,7 @@ type facets struct {
 	b     *builder
 	from  site
 	v     *jsontree.Value
-	found []*node
+	nodes []*node
 	used  [len(families)]bool
 }
 
@@ -114,7 +114,7 @@ func (f *facets) add(k kind, says body) {
 	if k == kindRef {
 		f.b.refs = append(f.b.refs, n)
 	}
-	f.found = append(f.found, n)
+	f.nodes = append(f.nodes, n)
 }
 
 // hashed returns a value of this schema with its hash.
@@ -141,20 +141,20 @@ func (b *builder) fill(n *node, s site) error {
 		return err
 	}
 	// Before 2019-09 the other keywords next to a $ref have no effect.
-	if len(f.found) == 0 || s.doc.draft.modern() {
+	if len(f.nodes) == 0 || s.doc.draft.modern() {
 		f.combinations()
 		f.types()
 		f.untyped()
 	}
 	n.meta = f.about()
-	switch len(f.found) {
+	switch len(f.nodes) {
 	case 0:
 		n.kind = kindEmpty
 	case 1:
-		n.kind, n.body = f.found[0].kind, f.found[0].body
+		n.kind, n.body = f.nodes[0].kind, f.nodes[0].body
 	default:
 		n.kind = kindCombined
-		n.combined = &combinedBody{criterion: allOf, branches: f.found, unique: positions(len(f.found))}
+		n.combined = &combinedBody{criterion: allOf, branches: f.nodes, unique: positions(len(f.nodes))}
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (f *facets) about() *meta {
 	m.title, _ = f.v.GetText("title")
 	m.description, _ = f.v.GetText("description")
 	if fallback := f.v.Get("default"); fallback != nil {
-		m.fallback = f.hashed(fallback)
+		m.defaultValue = f.hashed(fallback)
 	}
 	connect, _ := f.v.GetText("connect.type")
 	m.connectBytes = connect == "bytes"
@@ -243,7 +243,7 @@ func (f *facets) types() {
 		}
 		f.used = inner.used
 		f.add(kindCombined, body{combined: &combinedBody{
-			criterion: anyOf, branches: inner.found, unique: positions(len(inner.found)),
+			criterion: anyOf, branches: inner.nodes, unique: positions(len(inner.nodes)),
 		}})
 	}
 }
@@ -254,7 +254,7 @@ func (f *facets) typed(name string) {
 		f.family(stringFamily)
 	case "integer", "number":
 		f.family(numberFamily)
-		f.found[len(f.found)-1].number.integer = name == "integer"
+		f.nodes[len(f.nodes)-1].number.integer = name == "integer"
 	case "boolean":
 		f.add(kindBoolean, body{})
 	case "null":

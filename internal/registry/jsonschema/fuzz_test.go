@@ -94,11 +94,11 @@ func TestReferencesAreTransparent(t *testing.T) {
 		newText := mutate(g, oldText)
 		inline := mustCompare(t, mustParse(t, oldText), mustParse(t, newText))
 		behind := mustCompare(t, mustParse(t, refer(t, oldText)), mustParse(t, refer(t, newText)))
-		if a, b := bad(inline), bad(behind); !slices.Equal(a, b) {
+		if a, b := incompatibleOnly(inline), incompatibleOnly(behind); !slices.Equal(a, b) {
 			t.Fatalf("old %s\nnew %s\ninline %v\nby reference %v", oldText, newText, a, b)
 		}
-		verdicts[len(bad(inline)) == 0]++
-		if d := mustCompare(t, mustParse(t, refer(t, oldText)), mustParse(t, oldText)); len(bad(d)) > 0 {
+		verdicts[len(incompatibleOnly(inline)) == 0]++
+		if d := mustCompare(t, mustParse(t, refer(t, oldText)), mustParse(t, oldText)); len(incompatibleOnly(d)) > 0 {
 			t.Fatalf("%s and its form with references differ: %v", oldText, d)
 		}
 	}
@@ -107,7 +107,7 @@ func TestReferencesAreTransparent(t *testing.T) {
 	}
 }
 
-func bad(differences []Difference) []string {
+func incompatibleOnly(differences []Difference) []string {
 	var found []string
 	for _, d := range differences {
 		if !d.Compatible {
@@ -152,8 +152,8 @@ func refer(t *testing.T, text string) string {
 	}
 	sums := newDigests(root)
 	definitions := map[string]string{}
-	var move func(v *jsontree.Value, as place) string
-	move = func(v *jsontree.Value, as place) string {
+	var move func(v *jsontree.Value, as keywordKind) string
+	move = func(v *jsontree.Value, as keywordKind) string {
 		switch {
 		case v.Kind == jsontree.Array && (as == schemaList || as == oneOrList):
 			return "[" + list(v.Len(), func(i int) string { return move(&v.List.Values[i], oneSchema) }) + "]"
@@ -165,7 +165,7 @@ func refer(t *testing.T, text string) string {
 			return emit(v)
 		}
 		inside := "{" + list(v.Len(), func(i int) string {
-			return fmt.Sprintf("%q:%s", v.List.Keys[i], move(&v.List.Values[i], places[v.List.Keys[i]]))
+			return fmt.Sprintf("%q:%s", v.List.Keys[i], move(&v.List.Values[i], keywordKinds[v.List.Keys[i]]))
 		}) + "}"
 		if v == root {
 			return inside

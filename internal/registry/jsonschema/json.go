@@ -64,17 +64,17 @@ func syntaxError(err error) error {
 	case e.Problem == jsontree.TooDeep:
 		text = fmt.Sprintf("JSON is nested deeper than %d levels", maxDepth)
 	case e.Problem == jsontree.ControlCharacter:
-		text = fmt.Sprintf("control character %U in a string", e.Found)
+		text = fmt.Sprintf("control character %U in a string", e.Character)
 	case e.Problem == jsontree.NoComma && e.Close == '}':
 		text = "expected ',' or '}' in an object"
 	case e.Problem == jsontree.NoComma:
 		text = "expected ',' or ']' in an array"
 	case e.Problem == jsontree.UnknownWord:
 		text = fmt.Sprintf("unexpected word %q", clip(e.Word, 100))
-	case text == "" && e.Found == jsontree.AtEnd:
+	case text == "" && e.Character == jsontree.AtEnd:
 		text = "unexpected end of JSON"
 	case text == "":
-		text = fmt.Sprintf("unexpected character %q", e.Found)
+		text = fmt.Sprintf("unexpected character %q", e.Character)
 	}
 	return fmt.Errorf("%s at line %d, column %d", text, e.Line, e.Column)
 }

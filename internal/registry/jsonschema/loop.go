@@ -25,7 +25,7 @@ func (b *builder) checkLoops() error {
 				continue
 			}
 			state[n] = underWay
-			for _, next := range n.alsoMeans() {
+			for _, next := range n.requiredSchemas() {
 				switch state[next] {
 				case underWay:
 					return errLoop
@@ -38,8 +38,8 @@ func (b *builder) checkLoops() error {
 	return nil
 }
 
-// alsoMeans lists the schemas that every value of n must satisfy.
-func (n *node) alsoMeans() []*node {
+// requiredSchemas lists the schemas that every value of n must satisfy.
+func (n *node) requiredSchemas() []*node {
 	switch {
 	case n.kind == kindRef:
 		return []*node{n.ref.target}

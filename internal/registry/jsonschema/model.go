@@ -51,7 +51,7 @@ type body struct {
 // meta has the annotations of a node.
 type meta struct {
 	id, title, description string
-	fallback               *hashed // default
+	defaultValue           *hashed // default
 	connectBytes           bool    // connect.type is bytes
 }
 
@@ -74,7 +74,7 @@ func (n *node) end() *node {
 
 // hasDefault reports whether the schema or the end of its references has a default.
 func (n *node) hasDefault() bool {
-	return n.about().fallback != nil || n.end().about().fallback != nil
+	return n.about().defaultValue != nil || n.end().about().defaultValue != nil
 }
 
 type stringBody struct {

@@ -41,10 +41,10 @@ func (c *comparer) differences(root pair) []Difference {
 	}
 	r := &reporter{onPath: map[*record]bool{}}
 	r.walk(top)
-	if c.states[root].bad && r.incompatible == 0 {
+	if c.states[root].incompatible && r.incompatible == 0 {
 		r.shortest(top)
 	}
-	return r.found
+	return r.differences
 }
 
 // records applies the rules again to every pair that is reachable from the root, now that
@@ -92,7 +92,7 @@ func (c *comparer) records(root pair) *record {
 }
 
 type reporter struct {
-	found                    []Difference
+	differences              []Difference
 	compatible, incompatible int
 	path                     []string
 	onPath                   map[*record]bool
@@ -145,7 +145,7 @@ func (r *reporter) add(e entry) {
 		path = append(append(path[:maxPath/2:maxPath/2], "..."), path[len(path)-maxPath/2:]...)
 	}
 	path = e.below.append(e.at.append(path))
-	r.found = append(r.found, Difference{
+	r.differences = append(r.differences, Difference{
 		Type:       string(e.change),
 		Path:       "#/" + strings.Join(path, "/"),
 		Compatible: e.compatible,

@@ -6,11 +6,11 @@ import "freshet/internal/registry/jsontree"
 // determines whether the pair is compatible, given the current state of the pairs below. For
 // the report it also records the differences.
 type pass struct {
-	c      *comparer
-	owner  *state  // the pair being evaluated, for dependencies
-	broken bool    // an incompatible difference was found
-	record *record // gets the differences; nil while the solver runs
-	at     step    // position in the record's pair, for inlined leaves
+	c            *comparer
+	owner        *state  // the pair being evaluated, for dependencies
+	incompatible bool    // an incompatible difference was found
+	record       *record // gets the differences; nil while the solver runs
+	at           step    // position in the record's pair, for inlined leaves
 }
 
 // step is one step down a path: a keyword, and a name or index within it.
@@ -46,7 +46,7 @@ func (p *pass) note(t change, below step) {
 	p.c.tick()
 	info := changes[t]
 	if !info.compatible {
-		p.broken = true
+		p.incompatible = true
 	}
 	if p.record != nil {
 		p.record.entries = append(p.record.entries,
@@ -58,7 +58,7 @@ func (p *pass) note(t change, below step) {
 func (p *pass) descend(old, next *node, below step) {
 	if p.record == nil {
 		if !p.ok(old, next) {
-			p.broken = true
+			p.incompatible = true
 		}
 		return
 	}
@@ -116,8 +116,8 @@ func (p *pass) apply(old, next *node) {
 	}
 }
 
-// maybe compares two nodes, either of which may be nil.
-func (p *pass) maybe(old, next *node, below step) {
+// compareOptional compares two nodes, either of which may be nil.
+func (p *pass) compareOptional(old, next *node, below step) {
 	switch {
 	case old == nil && next == nil:
 	case old == nil:
@@ -211,7 +211,7 @@ func (p *pass) about(old, next *meta) {
 	if old.description != next.description {
 		p.note("DESCRIPTION_CHANGED", step{})
 	}
-	if !sameDefault(old.fallback, next.fallback) {
+	if !sameDefault(old.defaultValue, next.defaultValue) {
 		p.note("DEFAULT_CHANGED", step{})
 	}
 }

@@ -1,7 +1,7 @@
 package jsonschema
 
 func (p *pass) arrays(old, next *arrayBody) {
-	p.maybe(old.all, next.all, key("items"))
+	p.compareOptional(old.all, next.all, key("items"))
 	for i := range max(len(old.tuple), len(next.tuple)) {
 		switch {
 		case i >= len(next.tuple):

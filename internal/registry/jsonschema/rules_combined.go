@@ -69,7 +69,7 @@ func (p *pass) match(old, next *combinedBody) ([]int, int) {
 			}
 		}
 	}
-	if p.waiting() {
+	if p.hasUnevaluated() {
 		// Some pairs are not evaluated yet; the solver will repeat this pass.
 		return m.partners, m.size
 	}

@@ -43,21 +43,21 @@ type pair struct{ old, next *node }
 // state is the state of a pair in the solver.
 type state struct {
 	pair
-	judged     bool     // the rules were applied at least once
-	bad        bool     // it is incompatible; this never changes back
-	dirty      bool     // it must be evaluated again
-	dependents []*state // the pairs whose results depend on this one
+	evaluated    bool     // the rules were applied at least once
+	incompatible bool     // it is incompatible; this never changes back
+	dirty        bool     // it must be evaluated again
+	dependents   []*state // the pairs whose results depend on this one
 }
 
 type comparer struct {
-	states  map[pair]*state
-	stack   []*state // pairs being evaluated, each above the one that needs it
-	dirty   []*state
-	missing []*state // pairs that the current pass discovered
-	report  func(steps int) error
-	work    int
-	spent   int // part of work that was reported
-	err     error
+	states      map[pair]*state
+	stack       []*state // pairs being evaluated, each above the one that needs it
+	dirty       []*state
+	unevaluated []*state // pairs that the current pass discovered
+	report      func(steps int) error
+	work        int
+	spent       int // part of work that was reported
+	err         error
 }
 
 // solve evaluates the root and all pairs below it until no result changes.
@@ -73,22 +73,22 @@ func (c *comparer) solve(root pair) {
 			again := c.dirty[len(c.dirty)-1]
 			c.dirty = c.dirty[:len(c.dirty)-1]
 			again.dirty = false
-			if !again.bad {
+			if !again.incompatible {
 				c.stack = append(c.stack, again)
 			}
 			continue
 		}
 		s := c.stack[len(c.stack)-1]
 		p := &pass{c: c, owner: s}
-		c.missing = c.missing[:0]
+		c.unevaluated = c.unevaluated[:0]
 		p.apply(s.old, s.next)
-		if len(c.missing) > 0 {
-			c.stack = append(c.stack, c.missing...)
+		if len(c.unevaluated) > 0 {
+			c.stack = append(c.stack, c.unevaluated...)
 			continue
 		}
 		c.stack = c.stack[:len(c.stack)-1]
-		s.judged = true
-		if p.broken && !s.bad {
+		s.evaluated = true
+		if p.incompatible && !s.incompatible {
 			c.markIncompatible(s)
 		}
 	}
@@ -96,9 +96,9 @@ func (c *comparer) solve(root pair) {
 
 // markIncompatible marks a pair as incompatible and its dependents as dirty.
 func (c *comparer) markIncompatible(s *state) {
-	s.bad = true
+	s.incompatible = true
 	for _, d := range s.dependents {
-		if d.judged && !d.bad && !d.dirty {
+		if d.evaluated && !d.incompatible && !d.dirty {
 			d.dirty = true
 			c.dirty = append(c.dirty, d)
 		}
@@ -119,11 +119,11 @@ func (p *pass) ok(old, next *node) bool {
 	if isLeaf(old, next) {
 		leaf := &pass{c: p.c}
 		leaf.apply(old, next)
-		return !leaf.broken
+		return !leaf.incompatible
 	}
 	s, known := p.c.states[pair{old, next}]
 	switch {
-	case known && s.bad:
+	case known && s.incompatible:
 		return false
 	case known && p.owner != nil:
 		s.dependents = append(s.dependents, p.owner)
@@ -140,12 +140,12 @@ func (c *comparer) discover(at pair) {
 	}
 	s := &state{pair: at}
 	c.states[at] = s
-	c.missing = append(c.missing, s)
+	c.unevaluated = append(c.unevaluated, s)
 }
 
-// waiting reports whether the current pass discovered pairs that are not evaluated yet, so
+// hasUnevaluated reports whether the current pass discovered pairs that are not evaluated yet, so
 // that its result is not final.
-func (p *pass) waiting() bool { return len(p.c.missing) > 0 }
+func (p *pass) hasUnevaluated() bool { return len(p.c.unevaluated) > 0 }
 
 // same reports whether two nodes are equal: their schemas are equal and contain no
 // references, whose targets depend on the document.

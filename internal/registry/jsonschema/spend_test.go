@@ -7,20 +7,20 @@ import (
 	"testing"
 )
 
-var errEnough = errors.New("enough")
+var errSpent = errors.New("enough")
 
 // counter counts steps, and returns an error after left steps.
 type counter struct{ left, spent int }
 
 func (c *counter) spend(steps int) error {
 	if c.spent += steps; c.spent > c.left {
-		return errEnough
+		return errSpent
 	}
 	return nil
 }
 
 // Expensive work is reported while it runs, and ends with the error of spend.
-func TestWorkEndsWhenTold(t *testing.T) {
+func TestWorkEndsWithTheErrorOfSpend(t *testing.T) {
 	t.Parallel()
 	patterns := func(n, length int) string {
 		return obj(list(n, func(i int) string {
@@ -33,8 +33,8 @@ func TestWorkEndsWhenTold(t *testing.T) {
 			func(i int) string { return fmt.Sprintf(`"p%d":{"$ref":"#/properties/q%d"},"q%d":{}`, i, i, i) }), ""),
 	} {
 		c := &counter{left: 3}
-		if _, err := Parse(text, nil, c.spend); !errors.Is(err, errEnough) {
-			t.Errorf("%s: got %v, want %v", name, err, errEnough)
+		if _, err := Parse(text, nil, c.spend); !errors.Is(err, errSpent) {
+			t.Errorf("%s: got %v, want %v", name, err, errSpent)
 		}
 	}
 	union := func(n int, name string) *Schema {
@@ -43,9 +43,9 @@ func TestWorkEndsWhenTold(t *testing.T) {
 		})+`]}`)
 	}
 	c := &counter{left: 100_000}
-	if _, err := Compare(union(800, "a"), union(800, "b"), c.spend); !errors.Is(err, errEnough) ||
+	if _, err := Compare(union(800, "a"), union(800, "b"), c.spend); !errors.Is(err, errSpent) ||
 		c.spent > c.left+2*spendEvery {
-		t.Errorf("comparing: got %v after %d steps, want %v after %d", err, c.spent, errEnough, c.left)
+		t.Errorf("comparing: got %v after %d steps, want %v after %d", err, c.spent, errSpent, c.left)
 	}
 	c = &counter{left: maxWork}
 	if _, err := Compare(union(4_000, "a"), union(4_000, "b"), c.spend); !errors.Is(err, ErrTooComplex) ||

@@ -20,7 +20,7 @@ const (
 	NoFractionDigit                   // a digit is expected after the decimal point
 	NoExponentDigit                   // a digit is expected in the exponent
 	LeadingZero                       // a number has a leading zero
-	NumberGoesOn                      // a letter, digit or underscore follows a number
+	TrailingCharacter                 // a letter, digit or underscore follows a number
 	NumberTooLong                     // a number is longer than Limits.NumberBytes
 	ControlCharacter                  // a string contains a control character
 	OpenString                        // a string is not closed
@@ -38,7 +38,7 @@ const (
 type SyntaxError struct {
 	Problem      Problem
 	Line, Column int    // 1-based; columns count characters
-	Found        rune   // the character at the position; AtEnd at the end of the text
+	Character    rune   // the character at the position; AtEnd at the end of the text
 	Word         string // of UnknownWord
 	Close        byte   // of NoComma: the closing bracket that is also expected
 	Length       int    // of NumberTooLong: the length of the number
@@ -53,10 +53,10 @@ func (e *SyntaxError) Error() string {
 
 // fail returns the error for the current position.
 func (r *reader) fail(p Problem) *SyntaxError {
-	e := &SyntaxError{Problem: p, Found: AtEnd}
+	e := &SyntaxError{Problem: p, Character: AtEnd}
 	e.Line, e.Column = Position(r.text, r.pos)
 	if r.pos < len(r.text) {
-		e.Found, _ = utf8.DecodeRuneInString(r.text[r.pos:])
+		e.Character, _ = utf8.DecodeRuneInString(r.text[r.pos:])
 	}
 	return e
 }

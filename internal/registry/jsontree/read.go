@@ -231,7 +231,7 @@ func (r *reader) number() (Value, error) {
 		}
 	}
 	if r.pos < len(r.text) && isWordByte(r.text[r.pos]) {
-		return Value{}, r.fail(NumberGoesOn)
+		return Value{}, r.fail(TrailingCharacter)
 	}
 	text := r.text[start:r.pos]
 	if r.NumberBytes > 0 && len(text) > r.NumberBytes {

@@ -10,9 +10,9 @@ import (
 // schemas reach them: one huge message against thousands of others, or a chain of thousands
 // of referenced messages.
 const (
-	maxCompared = 5_000_000 // fields
-	maxFound    = 200_000   // differences
-	maxChain    = 1000      // referenced messages inside each other
+	maxCompared    = 5_000_000 // fields
+	maxDifferences = 200_000   // differences
+	maxChain       = 1000      // referenced messages inside each other
 )
 
 // Compare lists the differences between old and new, in the order of Confluent Schema
@@ -29,18 +29,18 @@ func Compare(old, new *Schema, spend func(steps int) error) ([]Difference, error
 	if c.err != nil {
 		return nil, c.err
 	}
-	return c.found, nil
+	return c.differences, nil
 }
 
 type comparer struct {
-	old, new *source
-	path     []string
-	found    []Difference
-	report   func(steps int) error
-	work     int
-	spent    int   // part of work that was reported
-	err      error // ends the comparison
-	depth    int
+	old, new    *source
+	path        []string
+	differences []Difference
+	report      func(steps int) error
+	work        int
+	spent       int   // part of work that was reported
+	err         error // ends the comparison
+	depth       int
 	// pairs has every pair of messages that was compared; the value is true if it is
 	// incompatible. A pair that is being compared counts as compatible.
 	pairs map[[2]*message]bool
@@ -52,7 +52,7 @@ type scoped struct {
 	name string
 }
 
-func (s scoped) inside(name string) scoped {
+func (s scoped) nested(name string) scoped {
 	return scoped{s.file, qualify(s.name, name)}
 }
 
@@ -63,8 +63,8 @@ func (c *comparer) spend(work int) bool {
 	case c.err != nil:
 	case c.work > maxCompared:
 		c.err = fmt.Errorf("%w: comparison needs more than %d fields", ErrTooComplex, maxCompared)
-	case len(c.found) > maxFound:
-		c.err = fmt.Errorf("%w: comparison has more than %d differences", ErrTooComplex, maxFound)
+	case len(c.differences) > maxDifferences:
+		c.err = fmt.Errorf("%w: comparison has more than %d differences", ErrTooComplex, maxDifferences)
 	case c.report != nil && c.work-c.spent >= every:
 		c.err = c.report(c.work - c.spent)
 		c.spent = c.work
@@ -76,7 +76,7 @@ func (c *comparer) add(typ string) {
 	if !c.spend(1 + len(c.path)/8) {
 		return
 	}
-	c.found = append(c.found, newDifference(typ, "#/"+strings.Join(c.path, "/")))
+	c.differences = append(c.differences, newDifference(typ, "#/"+strings.Join(c.path, "/")))
 }
 
 // at calls f with the path extended by a step.
@@ -105,7 +105,7 @@ func (c *comparer) messages(was, now scoped, old, new []*message) {
 			case !had:
 				c.add(messageAdded)
 			default:
-				c.message(was.inside(name), now.inside(name), old[i], new[j])
+				c.message(was.nested(name), now.nested(name), old[i], new[j])
 				if i != j {
 					c.add(messageMoved)
 				}
@@ -134,11 +134,11 @@ func (c *comparer) message(was, now scoped, old, new *message) {
 		return
 	}
 	c.pairs[pair] = false
-	before := len(c.found)
+	before := len(c.differences)
 	c.fields(was, now, old, new)
 	c.messages(was, now, old.messages, new.messages)
 	c.enums(old.enums, new.enums)
-	c.pairs[pair] = incompatible(c.found[before:])
+	c.pairs[pair] = incompatible(c.differences[before:])
 }
 
 func incompatible(differences []Difference) bool {

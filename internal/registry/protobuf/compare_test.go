@@ -432,7 +432,7 @@ func TestCompareUnchecked(t *testing.T) {
 		"FIELD_KIND_CHANGED #/M/2!")
 }
 
-func TestCompareGivesUpOnEndlessChains(t *testing.T) {
+func TestCompareRejectsLongChains(t *testing.T) {
 	t.Parallel()
 	chain := func(typ string, n int) *Schema {
 		var b strings.Builder

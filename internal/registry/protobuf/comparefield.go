@@ -221,8 +221,8 @@ func (t fieldType) localName() string {
 	return strings.TrimPrefix(t.name, qualify(t.scope.file.model.pkg, ""))
 }
 
-// scalarGroups maps scalars to wire formats. Scalars of the same format can be exchanged.
-var scalarGroups = map[string]string{
+// wireFormats maps scalars to wire formats. Scalars of the same format can be exchanged.
+var wireFormats = map[string]string{
 	"int32": "varint", "int64": "varint", "uint32": "varint", "uint64": "varint", "bool": "varint", "enum": "varint",
 	"sint32": "zigzag", "sint64": "zigzag",
 	"string": "text", "bytes": "text",
@@ -256,9 +256,9 @@ func mapValue(t fieldType) fieldType {
 }
 
 func (c *comparer) scalars(old, new string, oldLabel, newLabel label) {
-	group := scalarGroups[old]
+	group := wireFormats[old]
 	switch {
-	case group != scalarGroups[new]:
+	case group != wireFormats[new]:
 		c.add(fieldScalarKindChanged)
 	case oldLabel == labelNone || newLabel == labelNone || oldLabel == newLabel:
 		// An implicit label is not compared.

@@ -36,7 +36,7 @@ func convert(tree *ast.FileNode) (*file, error) {
 		case *ast.OptionNode:
 			f.options = append(f.options, c.option(decl))
 		case *ast.MessageNode:
-			f.messages = append(f.messages, counted(&types, c.message(decl.Name.Val, decl.Decls)))
+			f.messages = append(f.messages, indexedMessage(&types, c.message(decl.Name.Val, decl.Decls)))
 		case *ast.EnumNode:
 			f.enums = append(f.enums, c.enum(decl))
 		case *ast.ExtendNode:
@@ -90,7 +90,7 @@ func (c *converter) message(name string, decls []ast.MessageElement) *message {
 		case *ast.OneofNode:
 			m.oneofs = append(m.oneofs, c.oneof(decl, &types))
 		case *ast.MessageNode:
-			m.messages = append(m.messages, counted(&types, c.message(decl.Name.Val, decl.Decls)))
+			m.messages = append(m.messages, indexedMessage(&types, c.message(decl.Name.Val, decl.Decls)))
 		case *ast.EnumNode:
 			m.enums = append(m.enums, c.enum(decl))
 		case *ast.ExtendNode:
@@ -127,8 +127,8 @@ func (c *converter) mapField(n *ast.MapFieldNode) *field {
 	}
 }
 
-// counted assigns the next index among its siblings to a message.
-func counted(types *int, m *message) *message {
+// indexedMessage assigns the next index among its siblings to a message.
+func indexedMessage(types *int, m *message) *message {
 	m.order = *types
 	*types++
 	return m
@@ -139,7 +139,7 @@ func (c *converter) group(n *ast.GroupNode, types *int) *group {
 		label:   labelOf(n.Label),
 		tag:     c.tag(n, n.Tag),
 		options: specialLast(c.compact(n.Options)),
-		body:    counted(types, c.message(n.Name.Val, n.Decls)),
+		body:    indexedMessage(types, c.message(n.Name.Val, n.Decls)),
 	}
 }
 

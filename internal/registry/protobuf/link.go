@@ -99,7 +99,7 @@ func (s *session) linkTree(src *source, tree *ast.FileNode, found *problems) (li
 // options without a definition. exact is false if the positions in the tree differ from
 // those in the author's text.
 func (src *source) compilable() (tree *ast.FileNode, exact bool, err error) {
-	model := src.judged()
+	model := src.checkedModel()
 	if model == src.model && src.text != "" {
 		tree, err = parseTree(src.path, src.text)
 		return tree, true, err
@@ -111,9 +111,9 @@ func (src *source) compilable() (tree *ast.FileNode, exact bool, err error) {
 	return tree, false, nil
 }
 
-// locate finds the positions of errors in the author's text, after the check of a changed
+// locateErrors finds the positions of errors in the author's text, after the check of a changed
 // copy has failed. It returns nil if it finds only errors that the copy avoids.
-func locate(root *source, tree *ast.FileNode) error {
+func locateErrors(root *source, tree *ast.FileNode) error {
 	found := &problems{positions: true, skip: func(text string) bool {
 		return strings.Contains(text, "unknown extension") || strings.Contains(text, "map_entry option") ||
 			strings.Contains(text, "synthetic map entry")

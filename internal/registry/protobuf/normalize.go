@@ -183,7 +183,7 @@ func (n *normalizer) options(scope string, options []option) []option {
 			out[i].val = n.join(out[i].val, val, n.messageOf(ext))
 			continue
 		}
-		if n.holdsOneMessage(ext) {
+		if n.isSingleMessage(ext) {
 			joined[ext.name] = len(out)
 		}
 		out = append(out, option{name: []namePart{{name: n.extensionName(scope, ext), ext: true}}, val: val})

@@ -42,9 +42,9 @@ func (n *normalizer) nestable(scope string, o option) bool {
 	return true
 }
 
-// holdsOneMessage reports whether an extension is a single message, whose fields can be set
+// isSingleMessage reports whether an extension is a single message, whose fields can be set
 // by separate options.
-func (n *normalizer) holdsOneMessage(ext *symbol) bool {
+func (n *normalizer) isSingleMessage(ext *symbol) bool {
 	if ext.extGrp != nil {
 		return ext.extGrp.label != labelRepeated
 	}

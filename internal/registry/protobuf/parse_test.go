@@ -29,7 +29,7 @@ func references(refs ...any) []Reference {
 	return out
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejectsInvalidSchemas(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
 		"nothing":       {"", "schema is empty"},

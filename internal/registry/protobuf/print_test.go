@@ -132,7 +132,7 @@ func TestNormalizedIsNeverEmpty(t *testing.T) {
 	}
 }
 
-func TestQuoteReadsBack(t *testing.T) {
+func TestQuoteRoundTrip(t *testing.T) {
 	t.Parallel()
 	texts := []string{
 		"", "plain", `"'\`, "\a\b\f\n\r\t\v\x00\x1f\x7f", "é 世界 \U0001f600", "\xff\xfe1", "\xc3",

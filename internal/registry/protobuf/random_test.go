@@ -95,13 +95,13 @@ func (g *generator) file() string {
 		decls = append(decls, g.service())
 	}
 	g.Shuffle(len(decls), func(i, j int) { decls[i], decls[j] = decls[j], decls[i] })
-	return header + "\n" + g.mess(decls)
+	return header + "\n" + g.joinRandomly(decls)
 }
 
 func (g *generator) full(name string) string { return qualify(g.pkg, name) }
 
-// mess joins declarations with random white space, comments and empty statements.
-func (g *generator) mess(decls []string) string {
+// joinRandomly joins declarations with random white space, comments and empty statements.
+func (g *generator) joinRandomly(decls []string) string {
 	var b strings.Builder
 	for _, d := range decls {
 		b.WriteString(d)
@@ -135,7 +135,7 @@ func (g *generator) enum(scope, name string) string {
 	}
 	rest := values[1:] // zero stays first
 	g.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
-	return "enum " + name + " {" + g.mess(values) + "}"
+	return "enum " + name + " {" + g.joinRandomly(values) + "}"
 }
 
 func (g *generator) reservedNames() string {
@@ -172,7 +172,7 @@ func (g *generator) message(scope, name string, depth int) string {
 		g.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 		decls = append(decls, "oneof "+g.name("choice_")+" {"+strings.Join(members, pick(g, " ", "\n", "/**/"))+"}")
 	}
-	decls = append(decls, g.rarities(full, take)...)
+	decls = append(decls, g.otherDeclarations(full, take)...)
 	if depth < 2 && g.chance(40) {
 		nested := g.name("Nested")
 		decls = append(decls, g.message(full, nested, depth+1))
@@ -182,11 +182,11 @@ func (g *generator) message(scope, name string, depth int) string {
 		decls = append(decls, g.enum(full, g.name("Inner")))
 	}
 	g.Shuffle(len(decls), func(i, j int) { decls[i], decls[j] = decls[j], decls[i] })
-	return "message " + name + " {" + g.mess(decls) + "}"
+	return "message " + name + " {" + g.joinRandomly(decls) + "}"
 }
 
-// rarities returns the declarations of a message that are not fields.
-func (g *generator) rarities(full string, take func() int) []string {
+// otherDeclarations returns the declarations of a message that are not fields.
+func (g *generator) otherDeclarations(full string, take func() int) []string {
 	var decls []string
 	if g.chance(30) {
 		decls = append(decls, "reserved 100, 200 to 210, 5000 to 5000;", g.reservedNames())
@@ -266,5 +266,5 @@ func (g *generator) service() string {
 	if g.chance(50) {
 		decls = append(decls, `option (owner) = "me";`)
 	}
-	return "service " + g.name("Svc") + " {" + g.mess(decls) + "}"
+	return "service " + g.name("Svc") + " {" + g.joinRandomly(decls) + "}"
 }

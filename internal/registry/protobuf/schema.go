@@ -98,7 +98,7 @@ func checkLinks(root *source, tree *ast.FileNode, text string) error {
 	if err := checkClosure(root); err != nil {
 		return locateImport(err, tree)
 	}
-	if root.text != "" && root.judged() == root.model {
+	if root.text != "" && root.checkedModel() == root.model {
 		_, err := newSession().linkTree(root, tree, &problems{positions: true})
 		return err
 	}
@@ -109,7 +109,7 @@ func checkLinks(root *source, tree *ast.FileNode, text string) error {
 	if err == nil || tree == nil {
 		return err
 	}
-	if located := locate(root, tree); located != nil {
+	if located := locateErrors(root, tree); located != nil {
 		return located
 	}
 	return err

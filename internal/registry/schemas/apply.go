@@ -51,7 +51,7 @@ func (s *state) applyRegister(r *record) error {
 		schema = newSchema(r.id, r.typ, r.text, r.refs)
 		schema.algorithm, schema.unchecked = r.algorithm, r.unchecked
 	}
-	if err := s.place(r.subject, versionEntry{schema: schema, at: r.at, number: r.version}); err != nil {
+	if err := s.addVersion(r.subject, versionEntry{schema: schema, at: r.at, number: r.version}); err != nil {
 		return err
 	}
 	if r.fresh {
@@ -83,9 +83,9 @@ func (s *state) unbind(schema *Schema) {
 	s.bytes -= int64(len(schema.body))
 }
 
-// place adds an active version to its subject: after all other versions, or, in
+// addVersion adds an active version to its subject: after all other versions, or, in
 // an import, between them or instead of the version with the same number.
-func (s *state) place(name string, e versionEntry) error {
+func (s *state) addVersion(name string, e versionEntry) error {
 	old, _ := s.subjects.Get(name)
 	sub := &subject{name: name}
 	if old != nil {
@@ -96,7 +96,7 @@ func (s *state) place(name string, e versionEntry) error {
 		return fmt.Errorf("version %d of subject %q already exists", e.number, name)
 	case taken:
 		before := sub.versions[i]
-		s.displace(name, before, e.schema.ID)
+		s.removeReplaced(name, before, e.schema.ID)
 		if !before.deleted {
 			sub.active--
 		}
@@ -111,19 +111,19 @@ func (s *state) place(name string, e versionEntry) error {
 	sub.active++
 	s.countVersion(e, 1)
 	s.usages.Set(usage{id: e.schema.ID, subject: name, version: e.number})
-	s.replace(old, sub)
+	s.setSubject(old, sub)
 	return nil
 }
 
-// displace removes a version that an import replaces with the schema of the id
+// removeReplaced removes a version that an import replaces with the schema of the id
 // by. It removes the old schema, too, if no other version has it.
-func (s *state) displace(name string, e versionEntry, by int32) {
+func (s *state) removeReplaced(name string, e versionEntry, by int32) {
 	s.countVersion(e, -1)
 	if e.schema.ID == by {
 		return
 	}
 	s.usages.Delete(usage{id: e.schema.ID, subject: name, version: e.number})
-	if !s.used(e.schema.ID, func(usage) bool { return true }) {
+	if !s.hasUsage(e.schema.ID, func(usage) bool { return true }) {
 		s.unbind(e.schema)
 	}
 	s.epoch++
@@ -147,7 +147,7 @@ func (s *state) applySoftDelete(r *record) error {
 		sub.active--
 		s.usages.Set(usage{id: e.schema.ID, subject: r.subject, version: number, deleted: true})
 	}
-	s.replace(old, sub)
+	s.setSubject(old, sub)
 	return nil
 }
 
@@ -169,7 +169,7 @@ func (s *state) applyHardDelete(name string, versions []int32) error {
 		e := old.versions[i]
 		s.countVersion(e, -1)
 		s.usages.Delete(usage{id: e.schema.ID, subject: name, version: number})
-		if !s.used(e.schema.ID, func(usage) bool { return true }) {
+		if !s.hasUsage(e.schema.ID, func(usage) bool { return true }) {
 			s.unbind(e.schema)
 		}
 	}
@@ -179,7 +179,7 @@ func (s *state) applyHardDelete(name string, versions []int32) error {
 		return ok
 	})
 	s.epoch++
-	s.replace(old, sub)
+	s.setSubject(old, sub)
 	return nil
 }
 
@@ -221,9 +221,9 @@ func (s *state) applySetMode(r *record) error {
 	return nil
 }
 
-// replace stores a changed subject in this state. A subject without versions is
+// setSubject stores a changed subject in this state. A subject without versions is
 // removed, and its level with it.
-func (s *state) replace(old, sub *subject) {
+func (s *state) setSubject(old, sub *subject) {
 	s.countSubject(old, -1)
 	if len(sub.versions) == 0 {
 		s.subjects.Delete(sub.name)

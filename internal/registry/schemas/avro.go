@@ -7,12 +7,12 @@ import (
 
 type avroLanguage struct{}
 
-type avroForm struct{ *avro.Schema }
+type avroSchema struct{ *avro.Schema }
 
-func (avroLanguage) parse(text string, deps []dependency, imported bool, _ spending) (form, error) {
+func (avroLanguage) parse(text string, deps []dependency, imported bool, _ spendFunc) (parsedSchema, error) {
 	refs := make([]avro.Reference, len(deps))
 	for i, dep := range deps {
-		f, ok := dep.form.(avroForm)
+		f, ok := dep.parsed.(avroSchema)
 		if !ok {
 			return nil, errMixed
 		}
@@ -25,15 +25,15 @@ func (avroLanguage) parse(text string, deps []dependency, imported bool, _ spend
 	case err != nil:
 		return nil, err
 	}
-	return avroForm{parsed}, nil
+	return avroSchema{parsed}, nil
 }
 
-func (f avroForm) canonical() string  { return f.Canonical() }
-func (f avroForm) normalized() string { return f.Normalized() }
+func (f avroSchema) canonical() string  { return f.Canonical() }
+func (f avroSchema) normalized() string { return f.Normalized() }
 
 // resolved returns the normalized text of the schema with every reference
 // replaced by its definition.
-func (f avroForm) resolved() string {
+func (f avroSchema) resolved() string {
 	whole, err := avro.Parse(f.Resolved(), nil)
 	if err != nil {
 		return f.Resolved()
@@ -41,8 +41,8 @@ func (f avroForm) resolved() string {
 	return whole.Normalized()
 }
 
-func (f avroForm) problems(reader form, names roles, spend spending) ([]string, error) {
-	r, ok := reader.(avroForm)
+func (f avroSchema) problems(reader parsedSchema, names roles, spend spendFunc) ([]string, error) {
+	r, ok := reader.(avroSchema)
 	if !ok {
 		return nil, errMixed
 	}
@@ -60,8 +60,8 @@ func (f avroForm) problems(reader form, names roles, spend spending) ([]string, 
 	return messages, nil
 }
 
-func (f avroForm) changes(old form, spend spending) ([]Change, error) {
-	o, ok := old.(avroForm)
+func (f avroSchema) changes(old parsedSchema, spend spendFunc) ([]Change, error) {
+	o, ok := old.(avroSchema)
 	if !ok {
 		return nil, errMixed
 	}

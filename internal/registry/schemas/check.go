@@ -46,7 +46,7 @@ func (r *Registry) CheckVersion(ctx context.Context, subject string, v VersionID
 	if len(against) == 0 && v != Latest {
 		return Verdict{}, versionNotFound(v)
 	}
-	return r.verdict(r.effort(ctx), st, subject, against, d)
+	return r.verdict(r.newJob(ctx), st, subject, against, d)
 }
 
 // CheckSubjectVersions reports whether a draft is compatible with the versions
@@ -60,14 +60,14 @@ func (r *Registry) CheckSubjectVersions(ctx context.Context, subject string, d *
 		return Verdict{}, err
 	}
 	sub, _ := st.visible(subject, false)
-	return r.verdict(r.effort(ctx), st, subject, checked(sub, st.level(subject)), d)
+	return r.verdict(r.newJob(ctx), st, subject, versionsToCheck(sub, st.level(subject)), d)
 }
 
-func (r *Registry) verdict(w *effort, st *state, subject string, against []versionEntry, d *Draft) (Verdict, error) {
+func (r *Registry) verdict(w *job, st *state, subject string, against []versionEntry, d *Draft) (Verdict, error) {
 	// Quirk: normalize is accepted and has no effect here.
 	draft := *d
 	draft.Normalize = false
-	p, err := r.prepare(w, st, subject, &draft, preparing{})
+	p, err := r.prepare(w, st, subject, &draft, prepareOptions{})
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -78,9 +78,9 @@ func (r *Registry) verdict(w *effort, st *state, subject string, against []versi
 	return Verdict{Compatible: len(messages) == 0, Messages: messages}, nil
 }
 
-// checked returns the versions against which a level requires a check of a new
+// versionsToCheck returns the versions against which a level requires a check of a new
 // schema, newest first.
-func checked(sub *subject, level Level) []versionEntry {
+func versionsToCheck(sub *subject, level Level) []versionEntry {
 	if sub == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func checked(sub *subject, level Level) []versionEntry {
 
 // check compares a draft with versions, newest first. It returns the problems
 // with the first version that is incompatible.
-func (r *Registry) check(w *effort, st *state, subject string, level Level, p *prepared,
+func (r *Registry) check(w *job, st *state, subject string, level Level, p *prepared,
 	against []versionEntry,
 ) ([]string, error) {
 	if len(against) > 0 && against[0].schema.Type != p.typ {
@@ -136,7 +136,7 @@ func explain(messages []string, e versionEntry, level Level) []string {
 
 const differentType = "Incompatible because of different schema type"
 
-func (r *Registry) checkOne(w *effort, st *state, level Level, p *prepared, old *Schema) ([]string, error) {
+func (r *Registry) checkOne(w *job, st *state, level Level, p *prepared, old *Schema) ([]string, error) {
 	switch {
 	case level == AlwaysIncompatible:
 		return []string{"{errorType:'ALWAYS_INCOMPATIBLE', description:'The compatibility level of the subject " +
@@ -148,22 +148,22 @@ func (r *Registry) checkOne(w *effort, st *state, level Level, p *prepared, old 
 	}
 	before, err := r.stored(w, st, old)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, asInvalidSchema(err)
 	}
 	var messages []string
 	err = w.do(len(p.text)+len(old.body), func() (err error) {
-		messages, err = problems(level, before, p.form, w.Spend)
+		messages, err = problems(level, before, p.parsed, w.Spend)
 		return err
 	})
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, asInvalidSchema(err)
 	}
 	return messages, nil
 }
 
 // problems returns why the schema next cannot follow the schema before, in the
 // directions that the level requires.
-func problems(level Level, before, next form, spend spending) (messages []string, err error) {
+func problems(level Level, before, next parsedSchema, spend spendFunc) (messages []string, err error) {
 	if level.forward() {
 		if messages, err = next.problems(before, oldReadsNew, spend); err != nil {
 			return nil, err
@@ -179,11 +179,11 @@ func problems(level Level, before, next form, spend spending) (messages []string
 	return messages, nil
 }
 
-// unreadable converts an error that a schema caused into ErrInvalidSchema, and
+// asInvalidSchema converts an error that a schema caused into ErrInvalidSchema, and
 // returns other errors unchanged.
-func unreadable(err error) error {
-	if errs.KindOf(err) != errs.Invalid || passes(err) || errors.Is(err, workpool.ErrTooCostly) {
+func asInvalidSchema(err error) error {
+	if errs.KindOf(err) != errs.Invalid || isTransient(err) || errors.Is(err, workpool.ErrTooCostly) {
 		return err
 	}
-	return refuse(ErrInvalidSchema, "Invalid schema, details: %s", err.Error())
+	return reject(ErrInvalidSchema, "Invalid schema, details: %s", err.Error())
 }

@@ -10,7 +10,7 @@ import (
 // after their length. It has no field names and needs no reflection, so that the
 // disk limits the speed of a replay, and not decoding.
 
-var errShort = errors.New("record is truncated")
+var errTruncated = errors.New("record is truncated")
 
 func appendString(b []byte, s string) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s)))
@@ -100,7 +100,7 @@ func (d *decoder) references() []Reference {
 
 func (d *decoder) fail() {
 	if d.err == nil {
-		d.err = errShort
+		d.err = errTruncated
 	}
 	d.b = nil
 }

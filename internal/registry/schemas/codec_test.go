@@ -33,7 +33,7 @@ func records() []*record {
 	}
 }
 
-func TestRecordsReadBack(t *testing.T) {
+func TestRecordsRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, want := range records() {
 		got, err := decodeRecord(want.encode())
@@ -43,7 +43,7 @@ func TestRecordsReadBack(t *testing.T) {
 	}
 }
 
-func TestRecordsOfTheFutureAreRefused(t *testing.T) {
+func TestNewerFormatsAreRejected(t *testing.T) {
 	t.Parallel()
 	data := records()[0].encode()
 	data[0] = recordVersion + 1

@@ -18,7 +18,7 @@ func (r *Registry) SetLevel(ctx context.Context, name string, level Level) error
 	if err != nil {
 		return err
 	}
-	defer taken.done()
+	defer taken.release()
 	_, err = r.machine.Update(context.WithoutCancel(ctx), func(st *state) ([][]byte, error) {
 		if st.mode.readOnly() {
 			return nil, readOnly(name)
@@ -37,7 +37,7 @@ func (r *Registry) SetLevel(ctx context.Context, name string, level Level) error
 // versions, so that an import can use their ids and version numbers.
 func (r *Registry) SetMode(ctx context.Context, mode Mode, force bool) error {
 	if r.fixedMode {
-		return refuse(ErrNotPermitted, "Mode changes are not allowed")
+		return reject(ErrNotPermitted, "Mode changes are not allowed")
 	}
 	_, err := r.machine.Update(ctx, func(st *state) ([][]byte, error) {
 		if st.mode == mode {
@@ -46,7 +46,7 @@ func (r *Registry) SetMode(ctx context.Context, mode Mode, force bool) error {
 		rec := &record{op: opSetMode, at: time.Now().UnixMilli(), mode: mode}
 		if mode == Import && !force {
 			if st.counts.Subjects > 0 {
-				return nil, refuse(ErrNotPermitted, "Cannot import since found existing subjects")
+				return nil, reject(ErrNotPermitted, "Cannot import since found existing subjects")
 			}
 			rec.purge = st.counts.DeletedSubjects > 0
 		}

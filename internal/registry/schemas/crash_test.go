@@ -19,7 +19,7 @@ func TestAcknowledgedRegistrationsSurviveACrash(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			fs := vfs.NewCrashableMem()
-			told := registerUntilCrash(t, fs, seed)
+			acknowledged := registerUntilCrash(t, fs, seed)
 			e, err := pebble.Open("store",
 				pebble.Options{FS: fs.CrashClone(vfs.CrashCloneCfg{
 					UnsyncedDataPercent: int(seed) * 20,
@@ -35,14 +35,14 @@ func TestAcknowledgedRegistrationsSurviveACrash(t *testing.T) {
 			}
 			r := openRegistry(t, j)
 			defer r.Close()
-			for text, want := range told {
+			for text, want := range acknowledged {
 				got, err := r.Lookup(t.Context(), "s", &Draft{Type: Avro, Text: text}, false)
 				if err != nil || got.Schema.ID != want.ID || got.Version != want.Version {
 					t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
 				}
 			}
 			next := mustRegister(t, r, "other", avroRecord("After", "x"))
-			for _, old := range told {
+			for _, old := range acknowledged {
 				if next.ID <= old.ID {
 					t.Errorf("new id: got %d, want more than the old id %d", next.ID, old.ID)
 				}
@@ -73,7 +73,7 @@ func registerUntilCrash(t *testing.T, fs *vfs.MemFS, seed uint64) map[string]Reg
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	told := map[string]Registered{}
+	acknowledged := map[string]Registered{}
 	var wg sync.WaitGroup
 	for client := range 4 {
 		wg.Go(func() {
@@ -85,11 +85,11 @@ func registerUntilCrash(t *testing.T, fs *vfs.MemFS, seed uint64) map[string]Reg
 					return
 				}
 				mu.Lock()
-				told[text] = got
+				acknowledged[text] = got
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	return told
+	return acknowledged
 }

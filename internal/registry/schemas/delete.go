@@ -13,7 +13,7 @@ func (r *Registry) DeleteVersion(ctx context.Context, name string, v VersionID, 
 		return 0, err
 	}
 	var deleted int32
-	_, err := r.machine.Free(ctx, func(st *state) ([][]byte, error) {
+	_, err := r.machine.UpdateWhenDiskFull(ctx, func(st *state) ([][]byte, error) {
 		target, err := st.version(name, v, true)
 		if err != nil {
 			return nil, err
@@ -44,7 +44,7 @@ func (r *Registry) DeleteSubject(ctx context.Context, name string, permanent boo
 		return nil, err
 	}
 	var deleted []int32
-	_, err := r.machine.Free(ctx, func(st *state) ([][]byte, error) {
+	_, err := r.machine.UpdateWhenDiskFull(ctx, func(st *state) ([][]byte, error) {
 		sub, ok := st.visible(name, true)
 		if !ok {
 			return nil, subjectNotFound(name)

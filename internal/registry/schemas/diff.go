@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// Side is one of the two schemas of a diff: a version of a subject, or a draft.
-type Side struct {
+// DiffOperand is one of the two schemas of a diff: a version of a subject, or a draft.
+type DiffOperand struct {
 	Subject string
 	Version VersionID
 	Draft   *Draft // when set, Version is ignored
@@ -27,17 +27,17 @@ type Reading struct {
 }
 
 // Diff compares two schemas, independently of the levels of their subjects.
-func (r *Registry) Diff(ctx context.Context, from, to Side) (*Diff, error) {
+func (r *Registry) Diff(ctx context.Context, from, to DiffOperand) (*Diff, error) {
 	st, err := r.machine.Fresh(ctx)
 	if err != nil {
 		return nil, err
 	}
-	work := r.effort(ctx)
-	old, oldType, err := r.side(work, st, from)
+	work := r.newJob(ctx)
+	old, oldType, err := r.parseOperand(work, st, from)
 	if err != nil {
 		return nil, err
 	}
-	next, nextType, err := r.side(work, st, to)
+	next, nextType, err := r.parseOperand(work, st, to)
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +50,12 @@ func (r *Registry) Diff(ctx context.Context, from, to Side) (*Diff, error) {
 	}
 	err = work.do(len(old.canonical())+len(next.canonical()), func() error { return d.compare(old, next, work.Spend) })
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, asInvalidSchema(err)
 	}
 	return d, nil
 }
 
-func (d *Diff) compare(old, next form, spend spending) error {
+func (d *Diff) compare(old, next parsedSchema, spend spendFunc) error {
 	changes, err := next.changes(old, spend)
 	if err != nil {
 		return err
@@ -80,14 +80,14 @@ func (d *Diff) compare(old, next form, spend spending) error {
 	return nil
 }
 
-// side parses one of the two schemas of a diff and returns its type.
-func (r *Registry) side(w *effort, st *state, s Side) (form, Type, error) {
+// parseOperand parses one of the two schemas of a diff and returns its type.
+func (r *Registry) parseOperand(w *job, st *state, s DiffOperand) (parsedSchema, Type, error) {
 	if s.Draft != nil {
-		p, err := r.prepare(w, st, s.Subject, s.Draft, preparing{})
+		p, err := r.prepare(w, st, s.Subject, s.Draft, prepareOptions{})
 		if err != nil {
 			return nil, 0, err
 		}
-		return p.form, p.typ, nil
+		return p.parsed, p.typ, nil
 	}
 	v, err := st.version(s.Subject, s.Version, true)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *Registry) side(w *effort, st *state, s Side) (form, Type, error) {
 	}
 	f, err := r.stored(w, st, v.Schema)
 	if err != nil {
-		return nil, 0, unreadable(err)
+		return nil, 0, asInvalidSchema(err)
 	}
 	return f, v.Schema.Type, nil
 }

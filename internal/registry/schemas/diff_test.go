@@ -96,8 +96,8 @@ func TestAvroChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, err := r.Diff(t.Context(), Side{Subject: "s", Draft: &Draft{Type: Avro, Text: c.old}},
-				Side{Subject: "s", Draft: &Draft{Type: Avro, Text: c.next}})
+			d, err := r.Diff(t.Context(), DiffOperand{Subject: "s", Draft: &Draft{Type: Avro, Text: c.old}},
+				DiffOperand{Subject: "s", Draft: &Draft{Type: Avro, Text: c.next}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,18 +116,18 @@ func TestAvroChanges(t *testing.T) {
 	}
 }
 
-func TestDiffRefusals(t *testing.T) {
+func TestDiffRejectsInvalidOperands(t *testing.T) {
 	t.Parallel()
 	r := openRegistry(t, openJournal(t))
 	mustRegister(t, r, "s", `"int"`)
-	good := Side{Subject: "s", Version: 1}
+	good := DiffOperand{Subject: "s", Version: 1}
 	for name, c := range map[string]struct {
-		side Side
+		side DiffOperand
 		want error
 	}{
-		"unknown subject": {Side{Subject: "x", Version: 1}, ErrSubjectNotFound},
-		"unknown version": {Side{Subject: "s", Version: 2}, ErrVersionNotFound},
-		"bad draft":       {Side{Subject: "s", Draft: &Draft{Type: Avro, Text: "x"}}, ErrInvalidSchema},
+		"unknown subject": {DiffOperand{Subject: "x", Version: 1}, ErrSubjectNotFound},
+		"unknown version": {DiffOperand{Subject: "s", Version: 2}, ErrVersionNotFound},
+		"bad draft":       {DiffOperand{Subject: "s", Draft: &Draft{Type: Avro, Text: "x"}}, ErrInvalidSchema},
 	} {
 		if _, err := r.Diff(t.Context(), good, c.side); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
@@ -136,7 +136,7 @@ func TestDiffRefusals(t *testing.T) {
 			t.Errorf("%s as the old schema: got %v, want %v", name, err, c.want)
 		}
 	}
-	d, err := r.Diff(t.Context(), good, Side{Subject: "s", Draft: &Draft{Type: JSON, Text: "{}"}})
+	d, err := r.Diff(t.Context(), good, DiffOperand{Subject: "s", Draft: &Draft{Type: JSON, Text: "{}"}})
 	if err != nil || len(d.Changes) != 1 || !strings.Contains(d.Changes[0].Type, "TYPE") || len(d.Levels) != 0 {
 		t.Errorf("another language: got %+v, %v, want one change of the type and no level", d, err)
 	}

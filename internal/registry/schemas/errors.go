@@ -29,106 +29,106 @@ var (
 	ErrImport                = errs.New(errs.Invalid, "file cannot be imported")
 )
 
-// refusal is a sentinel error with the text for the client.
-type refusal struct {
+// rejection is a sentinel error with the text for the client.
+type rejection struct {
 	sentinel *errs.Error
 	text     string
 }
 
-func (e *refusal) Error() string { return e.text }
-func (e *refusal) Unwrap() error { return e.sentinel }
+func (e *rejection) Error() string { return e.text }
+func (e *rejection) Unwrap() error { return e.sentinel }
 
-func refuse(sentinel *errs.Error, format string, args ...any) error {
-	return &refusal{sentinel: sentinel, text: fmt.Sprintf(format, args...)}
+func reject(sentinel *errs.Error, format string, args ...any) error {
+	return &rejection{sentinel: sentinel, text: fmt.Sprintf(format, args...)}
 }
 
 func subjectNotFound(subject string) error {
-	return refuse(ErrSubjectNotFound, "Subject '%s' not found.", subject)
+	return reject(ErrSubjectNotFound, "Subject '%s' not found.", subject)
 }
 
 func versionNotFound(v VersionID) error {
-	return refuse(ErrVersionNotFound, "Version %s not found.", v)
+	return reject(ErrVersionNotFound, "Version %s not found.", v)
 }
 
 func schemaIDNotFound(id int32) error {
-	return refuse(ErrSchemaNotFound, "Schema %d not found", id)
+	return reject(ErrSchemaNotFound, "Schema %d not found", id)
 }
 
 func schemaNotFound() error {
-	return refuse(ErrSchemaNotFound, "Schema not found")
+	return reject(ErrSchemaNotFound, "Schema not found")
 }
 
 func subjectSoftDeleted(subject string) error {
 	// Quirk: no space after the full stop.
-	return refuse(ErrSubjectSoftDeleted, "Subject '%s' was soft deleted.Set permanent=true to delete permanently",
+	return reject(ErrSubjectSoftDeleted, "Subject '%s' was soft deleted.Set permanent=true to delete permanently",
 		subject)
 }
 
 func subjectNotSoftDeleted(subject string) error {
-	return refuse(ErrSubjectNotSoftDeleted, "Subject '%s' was not deleted first before being permanently deleted",
+	return reject(ErrSubjectNotSoftDeleted, "Subject '%s' was not deleted first before being permanently deleted",
 		subject)
 }
 
 func versionSoftDeleted(subject string, v VersionID) error {
 	// Quirk: no space after the full stop.
-	return refuse(ErrVersionSoftDeleted,
+	return reject(ErrVersionSoftDeleted,
 		"Subject '%s' Version %s was soft deleted.Set permanent=true to delete permanently", subject, v)
 }
 
 func versionNotSoftDeleted(subject string, v VersionID) error {
-	return refuse(ErrVersionNotSoftDeleted,
+	return reject(ErrVersionNotSoftDeleted,
 		"Subject '%s' Version %s was not deleted first before being permanently deleted", subject, v)
 }
 
 func invalidVersion(text string) error {
-	return refuse(ErrInvalidVersion, "The specified version '%s' is not a valid version id. Allowed values are "+
+	return reject(ErrInvalidVersion, "The specified version '%s' is not a valid version id. Allowed values are "+
 		"between [1, 2^31-1] and the string \"latest\"", clip(text, 64))
 }
 
 func invalidSubject(subject string) error {
 	// Quirk: "is not a valid", as in Confluent Schema Registry.
-	return refuse(ErrInvalidSubject, "The specified subject '%s' is not a valid.", clip(subject, 512))
+	return reject(ErrInvalidSubject, "The specified subject '%s' is not a valid.", clip(subject, 512))
 }
 
 func invalidLevel() error {
-	return refuse(ErrInvalidLevel, "Invalid compatibility level. Valid values are none, backward, forward, full, "+
+	return reject(ErrInvalidLevel, "Invalid compatibility level. Valid values are none, backward, forward, full, "+
 		"backward_transitive, forward_transitive, full_transitive, and always_incompatible")
 }
 
 func invalidMode() error {
-	return refuse(ErrInvalidMode, "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, and IMPORT.")
+	return reject(ErrInvalidMode, "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, and IMPORT.")
 }
 
 func readOnly(subject string) error {
-	return refuse(ErrNotPermitted, "Subject %s in context . is in read-only mode", subject)
+	return reject(ErrNotPermitted, "Subject %s in context . is in read-only mode", subject)
 }
 
 func notInImportMode(subject string) error {
-	return refuse(ErrNotPermitted, "Subject %s in context . is not in import mode", subject)
+	return reject(ErrNotPermitted, "Subject %s in context . is not in import mode", subject)
 }
 
 func notInReadWriteMode(subject string) error {
-	return refuse(ErrNotPermitted, "Subject %s in context . is not in read-write mode", subject)
+	return reject(ErrNotPermitted, "Subject %s in context . is not in read-write mode", subject)
 }
 
 func overwriteNotPermitted(id int32) error {
-	return refuse(ErrNotPermitted, "Overwrite new schema with id %d in context . is not permitted.", id)
+	return reject(ErrNotPermitted, "Overwrite new schema with id %d in context . is not permitted.", id)
 }
 
 func referenceExists(subject string, v VersionID) error {
-	return refuse(ErrReferenceExists,
+	return reject(ErrReferenceExists,
 		"One or more references exist to the schema {magic=1,keytype=SCHEMA,subject=%s,version=%s}.", subject, v)
 }
 
 func incompatible(subject string, messages []string) error {
-	return refuse(ErrIncompatible,
+	return reject(ErrIncompatible,
 		"Schema being registered is incompatible with an earlier schema for subject \"%s\", details: [%s]",
 		subject, strings.Join(messages, ", "))
 }
 
 // invalidSchema returns an error with the draft and the reason of its rejection.
 func invalidSchema(subject string, d *Draft, format string, args ...any) error {
-	return refuse(ErrInvalidSchema,
+	return reject(ErrInvalidSchema,
 		"Invalid schema {subject=%s,version=%s,id=%d,schemaType=%s,references=%s,schema=%s}, details: %s",
 		subject, VersionID(d.Version), d.ID, d.Type, describeReferences(d.References), clip(d.Text, 1024),
 		fmt.Sprintf(format, args...))

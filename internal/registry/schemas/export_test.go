@@ -57,7 +57,7 @@ func export(t *testing.T, r *Registry) string {
 	return file.String()
 }
 
-func TestExportReadsBack(t *testing.T) {
+func TestExportRoundTrip(t *testing.T) {
 	t.Parallel()
 	file := export(t, filledRegistry(t))
 	other := openRegistry(t, openJournal(t))
@@ -74,12 +74,12 @@ func TestExportReadsBack(t *testing.T) {
 	}
 	// A second import changes nothing.
 	done, err = other.Import(t.Context(), strings.NewReader(file), nil)
-	if err != nil || done != (Imported{Known: 8}) {
+	if err != nil || done != (Imported{Unchanged: 8}) {
 		t.Errorf("second import: got %+v, %v, want 8 known lines", done, err)
 	}
 }
 
-func TestImportRefusesWhatDoesNotFit(t *testing.T) {
+func TestImportRejectsInvalidFiles(t *testing.T) {
 	t.Parallel()
 	file := export(t, filledRegistry(t))
 	lines := strings.SplitAfter(strings.TrimSuffix(file, "\n"), "\n")

@@ -35,10 +35,10 @@ func (r *Registry) Formatted(ctx context.Context, s *Schema, f Format) (*Schema,
 	if err != nil {
 		return nil, err
 	}
-	work := r.effort(ctx)
+	work := r.newJob(ctx)
 	parsed, err := r.stored(work, st, s)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, asInvalidSchema(err)
 	}
 	var text string
 	var ok bool
@@ -47,7 +47,7 @@ func (r *Registry) Formatted(ctx context.Context, s *Schema, f Format) (*Schema,
 		return err
 	})
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, asInvalidSchema(err)
 	}
 	if !ok {
 		return s, nil
@@ -57,13 +57,13 @@ func (r *Registry) Formatted(ctx context.Context, s *Schema, f Format) (*Schema,
 
 // print prints a parsed schema; ok is false when its language does not have the
 // format.
-func (f Format) print(parsed form) (text string, ok bool, err error) {
+func (f Format) print(parsed parsedSchema) (text string, ok bool, err error) {
 	switch schema := parsed.(type) {
-	case avroForm:
+	case avroSchema:
 		if f == Resolved {
 			return schema.Resolved(), true, nil
 		}
-	case protobufForm:
+	case protobufSchema:
 		switch f {
 		case Serialized:
 			text, err = schema.schema.Serialized()

@@ -21,9 +21,9 @@ const (
 
 // Imported counts the lines of an import.
 type Imported struct {
-	Versions int `json:"versions"` // versions that were written
-	Levels   int `json:"levels"`   // levels that were written
-	Known    int `json:"known"`    // lines that matched the registry already
+	Versions  int `json:"versions"` // versions that were written
+	Levels    int `json:"levels"`   // levels that were written
+	Unchanged int `json:"known"`    // lines that matched the registry already
 }
 
 // Import reads a file of Export into this registry and keeps its ids and version
@@ -41,9 +41,9 @@ func (r *Registry) Import(ctx context.Context, file io.Reader, permit func(subje
 	return in.total, nil
 }
 
-// badLine returns an error for a line of the file.
-func badLine(number int, err error) error {
-	return refuse(ErrImport, "Line %d: %s", number, err.Error())
+// lineError returns an error for a line of the file.
+func lineError(number int, err error) error {
+	return reject(ErrImport, "Line %d: %s", number, err.Error())
 }
 
 type importer struct {
@@ -63,7 +63,7 @@ func (in *importer) batch() error {
 	for size := 0; len(lines) < importLines && size < importBatchMax && !in.ended; {
 		line, n, err := in.next()
 		if err != nil {
-			return badLine(in.number, err)
+			return lineError(in.number, err)
 		}
 		if err := in.permitted(&line); err != nil {
 			return err
@@ -82,10 +82,10 @@ func (in *importer) write(first int, lines []exportLine) error {
 	if err != nil {
 		return err
 	}
-	defer taken.done()
-	work := in.r.effort(in.ctx)
-	work.parsed = map[parseID]form{}
-	for range attempts {
+	defer taken.release()
+	work := in.r.newJob(in.ctx)
+	work.parsed = map[parseID]parsedSchema{}
+	for range maxAttempts {
 		st, err := in.r.machine.Fresh(in.ctx)
 		if err != nil {
 			return err
@@ -108,24 +108,24 @@ func (in *importer) write(first int, lines []exportLine) error {
 		}
 		in.total.Versions += done.count.Versions
 		in.total.Levels += done.count.Levels
-		in.total.Known += done.count.Known
+		in.total.Unchanged += done.count.Unchanged
 		return nil
 	}
 	return statemachine.ErrContended
 }
 
 // records converts lines into records for a state.
-func (in *importer) records(work *effort, st *state, first int, lines []exportLine) (*importBatch, error) {
+func (in *importer) records(work *job, st *state, first int, lines []exportLine) (*importBatch, error) {
 	if st.mode.readOnly() {
 		return nil, readOnly(lines[0].Subject)
 	}
 	b := &importBatch{in: in, work: work, st: st.Clone()}
 	for i := range lines {
 		if err := b.add(&lines[i]); err != nil {
-			if passes(err) {
+			if isTransient(err) {
 				return nil, err
 			}
-			return nil, badLine(first+1+i, err)
+			return nil, lineError(first+1+i, err)
 		}
 	}
 	return b, nil
@@ -137,10 +137,10 @@ func (in *importer) permitted(line *exportLine) error {
 		return nil
 	}
 	if err := CheckSubject(line.Subject); err != nil {
-		return badLine(in.number, err)
+		return lineError(in.number, err)
 	}
 	if err := in.permit(line.Subject); err != nil {
-		return fmt.Errorf("Line %d: %w", in.number, err) //nolint:staticcheck // a text for clients, as in badLine
+		return fmt.Errorf("Line %d: %w", in.number, err) //nolint:staticcheck // a text for clients, as in lineError
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 // converts the next line.
 type importBatch struct {
 	in      *importer
-	work    *effort
+	work    *job
 	st      *state
 	records [][]byte
 	count   Imported
@@ -235,7 +235,7 @@ func (b *importBatch) addLevel(line *exportLine) error {
 		return err
 	}
 	if sub, ok := b.st.subjects.Get(line.Subject); ok && sub.level == level {
-		b.count.Known++
+		b.count.Unchanged++
 		return nil
 	}
 	b.count.Levels++
@@ -254,7 +254,7 @@ func (b *importBatch) addVersion(line *exportLine) error {
 		return errors.New("id and version must be positive")
 	}
 	d := &Draft{Type: t, Text: line.Schema, References: line.References, ID: line.ID, Version: line.Version}
-	p, err := b.in.r.prepare(b.work, b.st, line.Subject, d, preparing{deleted: true, imported: true})
+	p, err := b.in.r.prepare(b.work, b.st, line.Subject, d, prepareOptions{deleted: true, imported: true})
 	if err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (b *importBatch) addVersion(line *exportLine) error {
 			if e := sub.versions[i]; e.schema.ID != line.ID || e.deleted != line.Deleted {
 				return overwriteNotPermitted(line.ID)
 			}
-			b.count.Known++
+			b.count.Unchanged++
 			return nil
 		}
 	}

@@ -4,12 +4,12 @@ import "freshet/internal/registry/jsonschema"
 
 type jsonLanguage struct{}
 
-type jsonForm = comparedForm[*jsonschema.Schema, jsonschema.Difference]
+type jsonSchema = comparableSchema[*jsonschema.Schema, jsonschema.Difference]
 
-func (jsonLanguage) parse(text string, deps []dependency, imported bool, spend spending) (form, error) {
+func (jsonLanguage) parse(text string, deps []dependency, imported bool, spend spendFunc) (parsedSchema, error) {
 	refs := make([]jsonschema.Reference, len(deps))
 	for i, dep := range deps {
-		f, ok := dep.form.(jsonForm)
+		f, ok := dep.parsed.(jsonSchema)
 		if !ok {
 			return nil, errMixed
 		}
@@ -17,10 +17,10 @@ func (jsonLanguage) parse(text string, deps []dependency, imported bool, spend s
 	}
 	parsed, err := jsonschema.Parse(text, refs, spend)
 	switch {
-	case err != nil && imported && !passes(err):
+	case err != nil && imported && !isTransient(err):
 		return parseRaw(text, err)
 	case err != nil:
 		return nil, err
 	}
-	return jsonForm{parsed, jsonschema.Compare}, nil
+	return jsonSchema{parsed, jsonschema.Compare}, nil
 }

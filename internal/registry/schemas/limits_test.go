@@ -12,7 +12,7 @@ import (
 )
 
 // The registry accepts or rejects every schema within seconds.
-func TestHeavySchemasAreAnsweredSoon(t *testing.T) {
+func TestHeavySchemasEndWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 20 * time.Second // for a busy machine; an idle one needs a few seconds
 	size := 6_000
@@ -121,10 +121,10 @@ func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	small := avroRecord("Small", "a")
 	r := openRegistry(t, openJournal(t))
-	r.parsed = lru.New[parseID, form](8 * parsedCost(small))
-	parse := func(text string) form {
+	r.parsed = lru.New[parseID, parsedSchema](8 * parsedCost(small))
+	parse := func(text string) parsedSchema {
 		t.Helper()
-		f, err := r.newClosure(r.effort(t.Context()),
+		f, err := r.newClosure(r.newJob(t.Context()),
 			r.machine.View()).parseAs(parseKey(Avro, text, nil, nil, 0, false), Avro, text, nil, false)
 		if err != nil {
 			t.Fatal(err)

@@ -254,8 +254,8 @@ func TestWritersOfOneSubjectAreCheckedInOrder(t *testing.T) {
 	sub, _ := st.subjects.Get("s")
 	for i := 1; i < len(sub.versions); i++ {
 		before, after := sub.versions[i-1].schema.Text(), sub.versions[i].schema.Text()
-		d, err := replicas[1].Diff(t.Context(), Side{Subject: "s", Version: VersionID(i)},
-			Side{Subject: "s", Version: VersionID(i + 1)})
+		d, err := replicas[1].Diff(t.Context(), DiffOperand{Subject: "s", Version: VersionID(i)},
+			DiffOperand{Subject: "s", Version: VersionID(i + 1)})
 		if err != nil || !d.Backward.Compatible {
 			t.Errorf("version %d cannot read its predecessor: %v\n%s\n%s", i+1, err, before, after)
 		}

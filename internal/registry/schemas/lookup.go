@@ -15,8 +15,8 @@ func (r *Registry) Lookup(ctx context.Context, name string, d *Draft, deleted bo
 	if !ok {
 		return Version{}, subjectNotFound(name)
 	}
-	work := r.effort(ctx)
-	p, err := r.prepare(work, st, name, d, preparing{deleted: true})
+	work := r.newJob(ctx)
+	p, err := r.prepare(work, st, name, d, prepareOptions{deleted: true})
 	if err != nil {
 		return Version{}, err
 	}
@@ -33,11 +33,11 @@ func (r *Registry) Lookup(ctx context.Context, name string, d *Draft, deleted bo
 // match finds the version of a subject that has a prepared schema: by identity,
 // or else, for an Avro schema without references, among the schemas that are
 // equal when their references are replaced by definitions.
-func (r *Registry) match(w *effort, st *state, sub *subject, p *prepared, deleted bool) (Version, bool, error) {
+func (r *Registry) match(w *job, st *state, sub *subject, p *prepared, deleted bool) (Version, bool, error) {
 	if sub == nil {
 		return Version{}, false, nil
 	}
-	if v, ok := st.holding(sub.name, st.idsOf(p.sum), deleted); ok {
+	if v, ok := st.versionWith(sub.name, st.idsOf(p.sum), deleted); ok {
 		return v, true, nil
 	}
 	return r.matchResolved(w, st, sub, p, deleted)
@@ -49,8 +49,8 @@ const bytesPerStep = 16
 // matchResolved compares schemas whose references are replaced by definitions. The
 // Avro serializer for Java needs this: it sends the schema of a class without
 // references, even if the schema was registered with references.
-func (r *Registry) matchResolved(w *effort, st *state, sub *subject, p *prepared, deleted bool) (Version, bool, error) {
-	sent, ok := p.form.(avroForm)
+func (r *Registry) matchResolved(w *job, st *state, sub *subject, p *prepared, deleted bool) (Version, bool, error) {
+	sent, ok := p.parsed.(avroSchema)
 	if !ok || len(p.refs) > 0 {
 		return Version{}, false, nil
 	}
@@ -61,10 +61,10 @@ func (r *Registry) matchResolved(w *effort, st *state, sub *subject, p *prepared
 			continue
 		}
 		f, err := r.stored(w, st, e.schema)
-		if err != nil && passes(err) {
+		if err != nil && isTransient(err) {
 			return Version{}, false, err
 		}
-		known, ok := f.(avroForm)
+		known, ok := f.(avroSchema)
 		if err != nil || !ok {
 			continue
 		}
@@ -77,11 +77,11 @@ func (r *Registry) matchResolved(w *effort, st *state, sub *subject, p *prepared
 			same = written == whole
 			return w.Spend(1 + (len(written)+len(whole))/bytesPerStep)
 		})
-		if err != nil && passes(err) {
+		if err != nil && isTransient(err) {
 			return Version{}, false, err
 		}
 		if err != nil {
-			return Version{}, false, refuse(ErrInvalidSchema, "Invalid schema, details: %s", err.Error())
+			return Version{}, false, reject(ErrInvalidSchema, "Invalid schema, details: %s", err.Error())
 		}
 		if same {
 			return sub.version(e), true, nil

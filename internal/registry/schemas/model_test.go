@@ -280,7 +280,7 @@ func TestRegistryAgreesWithModel(t *testing.T) {
 					w.compare()
 				}
 				if t.Failed() {
-					t.Fatalf("after %d steps: %s", i+1, w.what)
+					t.Fatalf("after %d steps: %s", i+1, w.operation)
 				}
 			}
 			w.compare()
@@ -290,11 +290,11 @@ func TestRegistryAgreesWithModel(t *testing.T) {
 
 // walk performs random operations on a registry and on the model.
 type walk struct {
-	t    *testing.T
-	rng  *rand.Rand
-	r    *Registry
-	m    *model
-	what string
+	t         *testing.T
+	rng       *rand.Rand
+	r         *Registry
+	m         *model
+	operation string
 }
 
 func (w *walk) pick(from ...string) string { return from[w.rng.IntN(len(from))] }
@@ -312,19 +312,19 @@ func (w *walk) step() {
 				c.refSubject, c.refVersion = target, number
 			}
 		}
-		w.what = fmt.Sprintf("register %s in %s", c.key(), name)
+		w.operation = fmt.Sprintf("register %s in %s", c.key(), name)
 		got, err := w.r.Register(ctx, name, c.draft())
 		got.New = false
 		want, wantErr := w.m.register(name, c)
 		w.same(got, want, err, wantErr)
 	case n < 70:
 		permanent := w.rng.IntN(2) == 0
-		w.what = fmt.Sprintf("delete version %d of %s, permanent %t", number, name, permanent)
+		w.operation = fmt.Sprintf("delete version %d of %s, permanent %t", number, name, permanent)
 		_, err := w.r.DeleteVersion(ctx, name, VersionID(number), permanent)
 		w.same(nil, nil, err, w.m.deleteVersion(name, number, permanent))
 	case n < 82:
 		permanent := w.rng.IntN(2) == 0
-		w.what = fmt.Sprintf("delete subject %s, permanent %t", name, permanent)
+		w.operation = fmt.Sprintf("delete subject %s, permanent %t", name, permanent)
 		got, err := w.r.DeleteSubject(ctx, name, permanent)
 		want, wantErr := w.m.deleteSubject(name, permanent)
 		w.same(got, want, err, wantErr)
@@ -333,7 +333,7 @@ func (w *walk) step() {
 		if w.rng.IntN(2) == 0 {
 			level = None
 		}
-		w.what = fmt.Sprintf("set level of %s to %s", name, level)
+		w.operation = fmt.Sprintf("set level of %s to %s", name, level)
 		w.same(nil, nil, w.r.SetLevel(ctx, name, level), nil)
 		w.m.subject(name).level = level
 	}
@@ -342,7 +342,7 @@ func (w *walk) step() {
 func (w *walk) same(got, want any, err, wantErr error) {
 	w.t.Helper()
 	if !errors.Is(err, wantErr) || (wantErr == nil && fmt.Sprint(got) != fmt.Sprint(want)) {
-		w.t.Errorf("%s: got %v, %v, want %v, %v", w.what, got, err, want, wantErr)
+		w.t.Errorf("%s: got %v, %v, want %v, %v", w.operation, got, err, want, wantErr)
 	}
 }
 

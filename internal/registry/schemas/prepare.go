@@ -20,7 +20,7 @@ const (
 // prepared is a parsed draft that is ready to be stored or compared.
 type prepared struct {
 	typ       Type
-	form      form
+	parsed    parsedSchema
 	text      string // the text to store
 	refs      []Reference
 	targets   []target // the versions that refs refer to
@@ -35,16 +35,16 @@ type target struct {
 	schema  *Schema
 }
 
-// preparing has the options of prepare.
-type preparing struct {
+// prepareOptions has the options of prepare.
+type prepareOptions struct {
 	deleted  bool // references may refer to soft-deleted versions
 	imported bool // skip validation
 }
 
 // prepare resolves the references of a draft in a state and parses the draft.
-func (r *Registry) prepare(w *effort, st *state, subject string, d *Draft, how preparing) (*prepared, error) {
+func (r *Registry) prepare(w *job, st *state, subject string, d *Draft, how prepareOptions) (*prepared, error) {
 	if strings.TrimSpace(d.Text) == "" {
-		return nil, refuse(ErrInvalidSchema, "Empty schema")
+		return nil, reject(ErrInvalidSchema, "Empty schema")
 	}
 	p := &prepared{typ: d.Type, unchecked: how.imported}
 	if err := p.resolve(st, subject, d, how.deleted); err != nil {
@@ -53,15 +53,15 @@ func (r *Registry) prepare(w *effort, st *state, subject string, d *Draft, how p
 	c := r.newClosure(w, st)
 	f, _, err := c.parse(d.Type, d.Text, p.refs, p.targets, how.imported)
 	switch {
-	case err != nil && passes(err):
+	case err != nil && isTransient(err):
 		return nil, err
 	case err != nil:
 		return nil, invalidSchema(subject, d, "%s", err.Error())
 	}
-	p.form = f
+	p.parsed = f
 	// Printing is costly, too, because some languages postpone a part of parsing
 	// until then. In the lock it is not: the schema was printed before.
-	lane := parseLane(d.Type, d.Text, len(c.known), c.bytes)
+	lane := parseLane(d.Type, d.Text, len(c.parsed), c.bytes)
 	if w.locked {
 		lane = workpool.Small
 	}
@@ -80,10 +80,10 @@ func (r *Registry) prepare(w *effort, st *state, subject string, d *Draft, how p
 // Quirk: normalize has no effect for JSON Schema.
 func (p *prepared) print(normalize bool) {
 	if !normalize || p.typ == JSON {
-		p.text = p.form.canonical()
+		p.text = p.parsed.canonical()
 		return
 	}
-	p.text = p.form.normalized()
+	p.text = p.parsed.normalized()
 	p.refs = normalizeReferences(p.refs)
 }
 
@@ -102,7 +102,7 @@ func (p *prepared) resolve(st *state, subject string, d *Draft, deleted bool) er
 	for i := range p.refs {
 		ref := &p.refs[i]
 		if ref.Name == "" || ref.Subject == "" || (ref.Version < 1 && VersionID(ref.Version) != Latest) {
-			return refuse(ErrInvalidSchema, "Invalid reference")
+			return reject(ErrInvalidSchema, "Invalid reference")
 		}
 		v, err := st.version(ref.Subject, VersionID(ref.Version), deleted)
 		readable := err == nil
@@ -143,25 +143,25 @@ func normalizeReferences(refs []Reference) []Reference {
 // indirectly. It visits each schema once. The limits apply to all of them, whether
 // or not they are in the cache.
 type closure struct {
-	r     *Registry
-	work  *effort
-	st    *state
-	known map[*Schema]drawnIn
-	bytes int
+	r      *Registry
+	work   *job
+	st     *state
+	parsed map[*Schema]parsedDependency
+	bytes  int
 }
 
-// drawnIn is a schema of the closure that is parsed already.
-type drawnIn struct {
-	form   form
-	height int // levels of references
+// parsedDependency is a schema of the closure that is parsed already.
+type parsedDependency struct {
+	parsed parsedSchema
+	depth  int // levels of references
 }
 
-func (r *Registry) newClosure(w *effort, st *state) *closure {
+func (r *Registry) newClosure(w *job, st *state) *closure {
 	return &closure{r: r, work: w, st: st}
 }
 
 // stored returns the parsed form of a stored schema.
-func (r *Registry) stored(w *effort, st *state, s *Schema) (form, error) {
+func (r *Registry) stored(w *job, st *state, s *Schema) (parsedSchema, error) {
 	c := r.newClosure(w, st)
 	c.bytes = -len(s.body) // the schema itself does not count, as in the check of a draft
 	f, _, err := c.stored(s, maxReferenceDepth)
@@ -170,13 +170,15 @@ func (r *Registry) stored(w *effort, st *state, s *Schema) (form, error) {
 
 // parse parses a text whose references refer to the targets. It returns the parsed
 // schema and its levels of references.
-func (c *closure) parse(t Type, text string, refs []Reference, targets []target, imported bool) (form, int, error) {
+func (c *closure) parse(t Type, text string, refs []Reference, targets []target,
+	imported bool,
+) (parsedSchema, int, error) {
 	return c.parseBelow(t, text, refs, targets, imported, maxReferenceDepth)
 }
 
 func (c *closure) parseBelow(t Type, text string, refs []Reference, targets []target, imported bool,
 	depth int,
-) (form, int, error) {
+) (parsedSchema, int, error) {
 	height := 0
 	deps := make([]dependency, len(refs))
 	for i, target := range targets {
@@ -184,7 +186,7 @@ func (c *closure) parseBelow(t Type, text string, refs []Reference, targets []ta
 		if err != nil {
 			return nil, 0, err
 		}
-		deps[i] = dependency{Reference: refs[i], form: f}
+		deps[i] = dependency{Reference: refs[i], parsed: f}
 		if height = max(height, below+1); height > maxReferenceDepth {
 			return nil, 0, errTooDeep
 		}
@@ -193,14 +195,14 @@ func (c *closure) parseBelow(t Type, text string, refs []Reference, targets []ta
 	return f, height, err
 }
 
-func (c *closure) stored(s *Schema, depth int) (form, int, error) {
-	if seen, ok := c.known[s]; ok {
-		return seen.form, seen.height, nil
+func (c *closure) stored(s *Schema, depth int) (parsedSchema, int, error) {
+	if seen, ok := c.parsed[s]; ok {
+		return seen.parsed, seen.depth, nil
 	}
 	if depth < 0 {
 		return nil, 0, errTooDeep
 	}
-	if c.bytes += len(s.body); c.bytes > maxClosureBytes || len(c.known) > maxDependencies {
+	if c.bytes += len(s.body); c.bytes > maxClosureBytes || len(c.parsed) > maxDependencies {
 		return nil, 0, errTooMany
 	}
 	targets := make([]target, len(s.References))
@@ -208,7 +210,7 @@ func (c *closure) stored(s *Schema, depth int) (form, int, error) {
 		// A stored schema can refer to soft-deleted versions.
 		v, err := c.st.version(ref.Subject, VersionID(ref.Version), true)
 		if err != nil {
-			return nil, 0, refuse(ErrInvalidSchema, noReference, ref.Subject, VersionID(ref.Version))
+			return nil, 0, reject(ErrInvalidSchema, noReference, ref.Subject, VersionID(ref.Version))
 		}
 		targets[i] = target{subject: ref.Subject, version: ref.Version, schema: v.Schema}
 	}
@@ -220,22 +222,22 @@ func (c *closure) stored(s *Schema, depth int) (form, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if c.known == nil {
-		c.known = make(map[*Schema]drawnIn)
+	if c.parsed == nil {
+		c.parsed = make(map[*Schema]parsedDependency)
 	}
-	c.known[s] = drawnIn{form: f, height: height}
+	c.parsed[s] = parsedDependency{parsed: f, depth: height}
 	return f, height, nil
 }
 
-func (c *closure) parseAs(key parseID, t Type, text string, deps []dependency, imported bool) (form, error) {
+func (c *closure) parseAs(key parseID, t Type, text string, deps []dependency, imported bool) (parsedSchema, error) {
 	if f, ok := c.r.parsed.Get(key); ok {
 		return f, nil
 	}
 	if f, ok := c.work.parsed[key]; ok {
 		return f, nil
 	}
-	var f form
-	err := c.work.at(parseLane(t, text, len(c.known), c.bytes), func() (err error) {
+	var f parsedSchema
+	err := c.work.at(parseLane(t, text, len(c.parsed), c.bytes), func() (err error) {
 		f, err = languages[t].parse(text, deps, imported, c.work.Spend)
 		return err
 	})

@@ -4,12 +4,12 @@ import "freshet/internal/registry/protobuf"
 
 type protobufLanguage struct{}
 
-type protobufForm = comparedForm[*protobuf.Schema, protobuf.Difference]
+type protobufSchema = comparableSchema[*protobuf.Schema, protobuf.Difference]
 
-func (protobufLanguage) parse(text string, deps []dependency, imported bool, _ spending) (form, error) {
+func (protobufLanguage) parse(text string, deps []dependency, imported bool, _ spendFunc) (parsedSchema, error) {
 	refs := make([]protobuf.Reference, len(deps))
 	for i, dep := range deps {
-		f, ok := dep.form.(protobufForm)
+		f, ok := dep.parsed.(protobufSchema)
 		if !ok {
 			return nil, errMixed
 		}
@@ -23,5 +23,5 @@ func (protobufLanguage) parse(text string, deps []dependency, imported bool, _ s
 	if err != nil {
 		return nil, err
 	}
-	return protobufForm{parsed, protobuf.Compare}, nil
+	return protobufSchema{parsed, protobuf.Compare}, nil
 }

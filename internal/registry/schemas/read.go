@@ -62,7 +62,7 @@ func (r *Registry) Usages(ctx context.Context, id int32, deleted bool) ([]Usage,
 		return nil, schemaNotFound()
 	}
 	usages := []Usage{}
-	st.used(id, func(u usage) bool {
+	st.hasUsage(id, func(u usage) bool {
 		if deleted || !u.deleted {
 			usages = append(usages, Usage{Subject: u.subject, Version: u.version, Deleted: u.deleted})
 		}
@@ -71,12 +71,12 @@ func (r *Registry) Usages(ctx context.Context, id int32, deleted bool) ([]Usage,
 	return usages, nil
 }
 
-// HeldBy calls visit with each subject that has an active or soft-deleted version
+// VisitSubjectsOf calls visit with each subject that has an active or soft-deleted version
 // with this id, until visit returns false. It reads the state of this replica
 // without a barrier.
-func (r *Registry) HeldBy(id int32, visit func(subject string) bool) {
+func (r *Registry) VisitSubjectsOf(id int32, visit func(subject string) bool) {
 	last := ""
-	r.machine.View().used(id, func(u usage) bool {
+	r.machine.View().hasUsage(id, func(u usage) bool {
 		if u.subject == last {
 			return false
 		}
@@ -154,8 +154,8 @@ func (r *Registry) ReferencedBy(ctx context.Context, name string, v VersionID, d
 		return nil, err
 	}
 	ids := []int32{}
-	st.referredBy(name, target.Version, func(id int32) bool {
-		if st.used(id, func(u usage) bool { return deleted || !u.deleted }) {
+	st.visitReferrers(name, target.Version, func(id int32) bool {
+		if st.hasUsage(id, func(u usage) bool { return deleted || !u.deleted }) {
 			ids = append(ids, id)
 		}
 		return true

@@ -28,14 +28,14 @@ func namesIn(t Type, text string) []string {
 	if t == Protobuf {
 		return protobuf.MessageNames(text)
 	}
-	var outside struct{ Name, Namespace, Title string }
-	if err := json.Unmarshal([]byte(text), &outside); err != nil {
+	var root struct{ Name, Namespace, Title string }
+	if err := json.Unmarshal([]byte(text), &root); err != nil {
 		return nil // a primitive type or a union has no name
 	}
-	name := outside.Title
+	name := root.Title
 	if t == Avro {
-		if name = outside.Name; outside.Namespace != "" && name != "" && !strings.Contains(name, ".") {
-			name = outside.Namespace + "." + name
+		if name = root.Name; root.Namespace != "" && name != "" && !strings.Contains(name, ".") {
+			name = root.Namespace + "." + name
 		}
 	}
 	if name == "" {

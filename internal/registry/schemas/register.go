@@ -16,8 +16,8 @@ var errStale = errors.New("subject changed in the meantime")
 // the first attempts it is checked again in the write lock instead, unless the check
 // is too costly there.
 const (
-	hurried  = 3  // attempts without a check in the write lock
-	attempts = 20 // attempts of a registration, or of a batch of an import
+	optimisticAttempts = 3  // attempts without a check in the write lock
+	maxAttempts        = 20 // attempts of a registration, or of a batch of an import
 )
 
 // Registered is the result of a registration.
@@ -33,13 +33,13 @@ func (r *Registry) Register(ctx context.Context, name string, d *Draft) (Registe
 	if err := CheckSubject(name); err != nil {
 		return Registered{}, err
 	}
-	work := r.effort(ctx)
-	for attempt := range attempts {
+	work := r.newJob(ctx)
+	for attempt := range maxAttempts {
 		st, err := r.machine.Fresh(ctx)
 		if err != nil {
 			return Registered{}, err
 		}
-		reg := &registration{r: r, work: work, name: name, draft: d, insideLock: attempt >= hurried}
+		reg := &registration{r: r, work: work, name: name, draft: d, checkInLock: attempt >= optimisticAttempts}
 		done, err := reg.prepare(st)
 		if err != nil || done {
 			return reg.result, err
@@ -60,19 +60,19 @@ func (reg *registration) commit(ctx context.Context, st *state) error {
 	if err != nil {
 		return err
 	}
-	defer taken.done()
-	_, err = reg.r.machine.Update(context.WithoutCancel(ctx), reg.decide)
+	defer taken.release()
+	_, err = reg.r.machine.Update(context.WithoutCancel(ctx), reg.decideLocked)
 	return err
 }
 
 // registration is one attempt to register a schema. It is prepared before the write
 // lock is taken, and decided while the lock is held.
 type registration struct {
-	r          *Registry
-	work       *effort
-	name       string
-	draft      *Draft
-	insideLock bool // check again in the write lock if the subject has changed
+	r           *Registry
+	work        *job
+	name        string
+	draft       *Draft
+	checkInLock bool // check again in the write lock if the subject has changed
 
 	schema *prepared
 	mode   Mode     // at the time of the preparation
@@ -85,7 +85,7 @@ type registration struct {
 // written.
 func (reg *registration) prepare(st *state) (done bool, err error) {
 	importing := st.mode == Import && reg.draft.ID > 0
-	reg.schema, err = reg.r.prepare(reg.work, st, reg.name, reg.draft, preparing{imported: importing})
+	reg.schema, err = reg.r.prepare(reg.work, st, reg.name, reg.draft, prepareOptions{imported: importing})
 	if err != nil {
 		return false, err
 	}
@@ -101,7 +101,7 @@ func (reg *registration) examine(st *state) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if e, ok := reg.asked(reg.base); ok {
+	if e, ok := reg.requestedVersion(reg.base); ok {
 		v, found = reg.base.version(e), true
 	}
 	if found && reg.satisfiedBy(v) {
@@ -125,9 +125,9 @@ func (reg *registration) examine(st *state) (done bool, err error) {
 	return false, reg.compatible(st)
 }
 
-// asked returns the active version with the number that the client requested, if
+// requestedVersion returns the active version with the number that the client requested, if
 // it has the schema. Other versions of the subject can have the same schema.
-func (reg *registration) asked(sub *subject) (versionEntry, bool) {
+func (reg *registration) requestedVersion(sub *subject) (versionEntry, bool) {
 	if sub == nil || reg.draft.Version <= 0 {
 		return versionEntry{}, false
 	}
@@ -157,7 +157,7 @@ func (reg *registration) permitted(st *state) error {
 
 func (reg *registration) compatible(st *state) error {
 	level := st.level(reg.name)
-	messages, err := reg.r.check(reg.work, st, reg.name, level, reg.schema, checked(reg.base, level))
+	messages, err := reg.r.check(reg.work, st, reg.name, level, reg.schema, versionsToCheck(reg.base, level))
 	if err != nil {
 		return err
 	}
@@ -167,19 +167,19 @@ func (reg *registration) compatible(st *state) error {
 	return nil
 }
 
-// decide runs in the write lock. It uses the result of prepare if the mode, the
+// decideLocked runs in the write lock. It uses the result of prepare if the mode, the
 // targets of the references and the subject have not changed since.
-func (reg *registration) decide(st *state) ([][]byte, error) {
+func (reg *registration) decideLocked(st *state) ([][]byte, error) {
 	sub, _ := st.subjects.Get(reg.name)
-	if st.mode != reg.mode || !reg.schema.targetsStand(st) {
+	if st.mode != reg.mode || !reg.schema.targetsUnchanged(st) {
 		return nil, errStale
 	}
 	if sub != reg.base {
-		if v, ok := st.holding(reg.name, st.idsOf(reg.schema.sum), false); ok && reg.satisfiedBy(v) {
+		if v, ok := st.versionWith(reg.name, st.idsOf(reg.schema.sum), false); ok && reg.satisfiedBy(v) {
 			reg.result = Registered{ID: v.Schema.ID, Version: v.Version}
 			return nil, nil
 		}
-		if !reg.insideLock {
+		if !reg.checkInLock {
 			return nil, errStale
 		}
 		reg.base, reg.work = sub, reg.work.inLock()
@@ -187,16 +187,16 @@ func (reg *registration) decide(st *state) ([][]byte, error) {
 			return nil, err
 		}
 	}
-	rec, err := reg.record(st, sub)
+	rec, err := reg.newRecordLocked(st, sub)
 	if err != nil {
 		return nil, err
 	}
 	return [][]byte{rec.encode()}, nil
 }
 
-// targetsStand reports whether the references still refer to the same active
+// targetsUnchanged reports whether the references still refer to the same active
 // versions.
-func (p *prepared) targetsStand(st *state) bool {
+func (p *prepared) targetsUnchanged(st *state) bool {
 	for _, t := range p.targets {
 		sub, ok := st.subjects.Get(t.subject)
 		if !ok {
@@ -209,8 +209,8 @@ func (p *prepared) targetsStand(st *state) bool {
 	return true
 }
 
-// record chooses the id and the version, and returns the record to append.
-func (reg *registration) record(st *state, sub *subject) (*record, error) {
+// newRecordLocked chooses the id and the version, and returns the record to append.
+func (reg *registration) newRecordLocked(st *state, sub *subject) (*record, error) {
 	p := reg.schema
 	rec := &record{
 		op: opRegister, at: time.Now().UnixMilli(), subject: reg.name, version: sub.next(),
@@ -218,14 +218,14 @@ func (reg *registration) record(st *state, sub *subject) (*record, error) {
 	}
 	same := st.idsOf(p.sum)
 	if st.mode == Import {
-		if err := reg.chooseImported(st, sub, rec); err != nil {
+		if err := reg.chooseImportedLocked(st, sub, rec); err != nil {
 			return nil, err
 		}
 	} else if len(same) > 0 {
 		rec.id = same[0].ID
 	} else {
 		if st.lastID == maxID {
-			return nil, refuse(ErrNotPermitted, "All schema ids are in use")
+			return nil, reject(ErrNotPermitted, "All schema ids are in use")
 		}
 		rec.id = st.lastID + 1
 	}
@@ -236,10 +236,10 @@ func (reg *registration) record(st *state, sub *subject) (*record, error) {
 	return rec, nil
 }
 
-// chooseImported uses the id and version of the client. It returns an error if the
+// chooseImportedLocked uses the id and version of the client. It returns an error if the
 // id is bound to another content, or if a schema refers to the version that the
 // registration would replace.
-func (reg *registration) chooseImported(st *state, sub *subject, rec *record) error {
+func (reg *registration) chooseImportedLocked(st *state, sub *subject, rec *record) error {
 	rec.id = reg.draft.ID
 	if bound, ok := st.schemas.Get(rec.id); ok && bound.sum != reg.schema.sum {
 		return overwriteNotPermitted(rec.id)

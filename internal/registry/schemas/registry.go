@@ -34,7 +34,7 @@ type Options struct {
 // Registry is a schema registry over a journal. It is safe for concurrent use.
 type Registry struct {
 	machine   *statemachine.Machine[*state]
-	parsed    *lru.Cache[parseID, form]
+	parsed    *lru.Cache[parseID, parsedSchema]
 	pool      *workpool.Pool // parses and compares schemas
 	fixedMode bool
 	checkTime time.Duration
@@ -61,7 +61,7 @@ func Open(ctx context.Context, journal engine.Journal, opts Options) (*Registry,
 	}
 	return &Registry{
 		machine:   machine,
-		parsed:    lru.New[parseID, form](opts.CacheBytes),
+		parsed:    lru.New[parseID, parsedSchema](opts.CacheBytes),
 		pool:      opts.Pool,
 		fixedMode: opts.FixedMode,
 		checkTime: opts.CheckTime,

@@ -83,7 +83,7 @@ func restore(r io.Reader) (*state, error) {
 	s.mode = Mode(d.byte())
 	epoch, size := binary.Uvarint(d.b)
 	if size <= 0 {
-		return nil, errShort
+		return nil, errTruncated
 	}
 	d.b = d.b[size:]
 	schemas, subjects := d.int64(), d.int64()

@@ -202,9 +202,9 @@ func (s *state) idsOf(sum identity) []*Schema {
 	return found
 }
 
-// holding returns the version of the subject that has one of the schemas: the
+// versionWith returns the version of the subject that has one of the schemas: the
 // highest active version, or else, if deleted is set, the highest soft-deleted one.
-func (s *state) holding(name string, schemas []*Schema, deleted bool) (Version, bool) {
+func (s *state) versionWith(name string, schemas []*Schema, deleted bool) (Version, bool) {
 	var found Version
 	for _, schema := range schemas {
 		s.usages.Ascend(usage{id: schema.ID, subject: name}, func(u usage) bool {
@@ -222,8 +222,8 @@ func (s *state) holding(name string, schemas []*Schema, deleted bool) (Version, 
 	return found, found.Schema != nil
 }
 
-// used reports whether an id has a version that matches.
-func (s *state) used(id int32, match func(usage) bool) bool {
+// hasUsage reports whether an id has a version that matches.
+func (s *state) hasUsage(id int32, match func(usage) bool) bool {
 	found := false
 	s.usages.Ascend(usage{id: id}, func(u usage) bool {
 		if u.id != id {
@@ -235,9 +235,9 @@ func (s *state) used(id int32, match func(usage) bool) bool {
 	return found
 }
 
-// referredBy calls visit with the id of every schema that refers to a version, in
+// visitReferrers calls visit with the id of every schema that refers to a version, in
 // ascending order, until visit returns false.
-func (s *state) referredBy(name string, version int32, visit func(id int32) bool) {
+func (s *state) visitReferrers(name string, version int32, visit func(id int32) bool) {
 	s.referrers.Ascend(referrer{subject: name, version: version}, func(r referrer) bool {
 		if r.subject != name || r.version != version {
 			return false
@@ -250,8 +250,8 @@ func (s *state) referredBy(name string, version int32, visit func(id int32) bool
 // version that matches.
 func (s *state) referenced(name string, version int32, match func(usage) bool) bool {
 	found := false
-	s.referredBy(name, version, func(id int32) bool {
-		found = s.used(id, match)
+	s.visitReferrers(name, version, func(id int32) bool {
+		found = s.hasUsage(id, match)
 		return !found
 	})
 	return found

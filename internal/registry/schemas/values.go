@@ -43,7 +43,7 @@ func ParseType(s string) (Type, error) {
 			return t, nil
 		}
 	}
-	return 0, refuse(ErrInvalidSchema, "Invalid schema type %s", clip(s, 256))
+	return 0, reject(ErrInvalidSchema, "Invalid schema type %s", clip(s, 256))
 }
 
 // Level is a compatibility level. The zero value means that no level was set. The

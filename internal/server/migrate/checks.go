@@ -55,7 +55,7 @@ func (m *migration) checkSource() error {
 func (m *migration) checkTarget() error {
 	c := m.Config
 	switch {
-	case !c.Members.On():
+	case !c.Members.Enabled():
 		return errs.New(errs.Invalid,
 			"configuration has no members; pass the one that freshet ensemble join wrote with --config")
 	case c.Etcd.External():
@@ -63,7 +63,7 @@ func (m *migration) checkTarget() error {
 			"into an ensemble with embedded etcd")
 	}
 	var err error
-	if m.joining, err = bundle.ReadJoining(c.BundleDir()); err != nil {
+	if m.joining, err = bundle.ReadJoinConfig(c.BundleDir()); err != nil {
 		return err
 	}
 	if _, err := bundle.Open(c.BundleDir(), c.Members.Self); err != nil {
@@ -118,8 +118,8 @@ func (m *migration) checkKeys(sealed map[string]bool) error {
 	return nil
 }
 
-// checkRoom returns an error if the disk has too little free space.
-func (m *migration) checkRoom() error {
+// checkDiskSpace returns an error if the disk has too little free space.
+func (m *migration) checkDiskSpace() error {
 	stores, resources := sizeOf(filepath.Join(m.From, "clusters")), sizeOf(filepath.Join(m.From, "etcd"))
 	need := stores + stores/10 + 4*resources + 64<<20 - sizeOf(m.path())
 	var disk syscall.Statfs_t

@@ -26,13 +26,13 @@ type manifest struct {
 	Version  int         `json:"version"`
 	From     string      `json:"from"`
 	Source   string      `json:"source"` // fingerprint, which shows whether the source has changed
-	Group    string      `json:"group"`
+	Ensemble string      `json:"group"`
 	Member   string      `json:"member"`
 	Began    time.Time   `json:"began"`
 	Finished time.Time   `json:"finished,omitzero"`
 	Planned  bool        `json:"planned,omitempty"` // Clusters is set
 	Clusters []Cluster   `json:"clusters"`
-	Etcd     etcd.Survey `json:"etcd"`               // set after it was compared
+	Etcd     etcd.Digest `json:"etcd"`               // set after it was compared
 	Compared bool        `json:"compared,omitempty"` // everything is compared; publish may have started
 }
 
@@ -96,7 +96,7 @@ func (m *migration) begin(source string) error {
 	}
 	old, err := readManifest(m.path(manifestFile))
 	switch {
-	case err == nil && (old.Source == source && old.Group == m.joining.Group || old.Compared):
+	case err == nil && (old.Source == source && old.Ensemble == m.joining.EnsembleID || old.Compared):
 		m.m = old
 		m.Report.Step("continuing the migration of " + old.Began.Format(time.DateTime))
 		return nil
@@ -108,17 +108,17 @@ func (m *migration) begin(source string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if err := m.checkRoom(); err != nil {
+	if err := m.checkDiskSpace(); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(m.path()); err != nil {
 		return fmt.Errorf("removing the files of an earlier run: %w", err)
 	}
-	if err := os.MkdirAll(m.made("clusters"), 0o700); err != nil {
+	if err := os.MkdirAll(m.newPath("clusters"), 0o700); err != nil {
 		return err
 	}
 	m.m = &manifest{
-		Version: manifestVersion, From: from, Source: source, Group: m.joining.Group,
+		Version: manifestVersion, From: from, Source: source, Ensemble: m.joining.EnsembleID,
 		Member: m.Config.Members.Self, Began: time.Now().UTC(),
 	}
 	return m.save()

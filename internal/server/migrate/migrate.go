@@ -1,6 +1,6 @@
 // Package migrate moves the data of a single server into a new ensemble: it creates the data
 // directory of the ensemble's first member, from which the other members copy everything when
-// they start (docs/adr/0033-moving-up.md). Unite does the reverse for a backup of an
+// they start (docs/adr/0033-migration-into-an-ensemble.md). Unite does the reverse for a backup of an
 // ensemble.
 //
 // It owns the plan, the steps and the comparison at the end. It only works on the files of
@@ -57,7 +57,7 @@ type Result struct {
 	DataDir  string
 	Finished time.Time
 	Again    bool // an earlier run had already finished
-	Etcd     etcd.Survey
+	Etcd     etcd.Digest
 	Clusters []Cluster
 }
 
@@ -90,7 +90,7 @@ type Store struct {
 type migration struct {
 	Options
 	to      string // the member's data directory
-	joining bundle.Joining
+	joining bundle.JoinConfig
 	m       *manifest
 }
 
@@ -157,8 +157,8 @@ func (m *migration) path(elem ...string) string {
 	return filepath.Join(append([]string{m.to, Folder}, elem...)...)
 }
 
-// made returns the path of a file that publish moves into the data directory.
-func (m *migration) made(elem ...string) string {
+// newPath returns the path of a file that publish moves into the data directory.
+func (m *migration) newPath(elem ...string) string {
 	return m.path(append([]string{"made"}, elem...)...)
 }
 

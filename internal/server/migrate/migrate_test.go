@@ -121,8 +121,8 @@ func member(t *testing.T, from string) *config.Config {
 	for _, m := range list {
 		cfg.Members.List = append(cfg.Members.List, config.Member(m))
 	}
-	must(t, part.Install(bundle.Places{
-		DataDir: cfg.DataDir, Bundle: cfg.BundleDir(),
+	must(t, part.Install(bundle.Paths{
+		DataDir: cfg.DataDir, CertDir: cfg.BundleDir(),
 		EncryptionKeys: cfg.EncryptionKeyFile(),
 	}))
 	return cfg
@@ -215,7 +215,7 @@ func TestRun(t *testing.T) {
 	}
 
 	folder := filepath.Join(cfg.DataDir, "clusters", uid)
-	before, err := pebble.Take(t.Context(), filepath.Join(from, "clusters", uid), ignore)
+	before, err := pebble.TakeSurvey(t.Context(), filepath.Join(from, "clusters", uid), ignore)
 	must(t, err)
 	var steps []string
 	whole := ""
@@ -224,14 +224,15 @@ func TestRun(t *testing.T) {
 			whole = steps[len(steps)-1]
 		}
 	}}
-	must(t, Unite(t.Context(), folder, report))
+	must(t, Merge(t.Context(), folder, report))
 	if len(steps) != 2 || steps[0] != "merging 4 shards into one store" || steps[1] != "comparing" || whole == "" {
 		t.Errorf("got steps %q, and progress up to the end of %q, want two and progress", steps, whole)
 	}
-	must(t, Unite(t.Context(), folder, hooks{})) // it is one store already
-	after, err := pebble.Take(t.Context(), folder, ignore)
+	must(t, Merge(t.Context(), folder, hooks{})) // it is one store already
+	after, err := pebble.TakeSurvey(t.Context(), folder, ignore)
 	must(t, err)
-	if !maps.Equal(before.Topics, after.Topics) || !maps.Equal(before.Journals, after.Journals) || after.Mark != nil {
+	if !maps.Equal(before.Topics, after.Topics) || !maps.Equal(before.Journals, after.Journals) ||
+		after.LogPosition != nil {
 		t.Errorf("after Unite: got %+v, want %+v", after, before)
 	}
 }
@@ -243,7 +244,7 @@ func TestRunFindsDifferences(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, cfg *config.Config){
 		"a message": func(t *testing.T, cfg *config.Config) {
 			t.Helper()
-			dir := filepath.Join(cfg.DataDir, Folder, "made", "clusters", uid, sharded.Folder(1))
+			dir := filepath.Join(cfg.DataDir, Folder, "made", "clusters", uid, sharded.ShardDir(1))
 			e, err := pebble.Open(dir, pebble.Options{})
 			must(t, err)
 			_, err = e.Append(t.Context(), 1, 0, []engine.Message{{Payload: []byte("more")}})
@@ -251,7 +252,7 @@ func TestRunFindsDifferences(t *testing.T) {
 		},
 		"a shard": func(t *testing.T, cfg *config.Config) {
 			t.Helper()
-			dir := filepath.Join(cfg.DataDir, Folder, "made", "clusters", uid, sharded.Folder(2))
+			dir := filepath.Join(cfg.DataDir, Folder, "made", "clusters", uid, sharded.ShardDir(2))
 			must(t, os.RemoveAll(dir))
 			e, err := pebble.Open(dir, pebble.Options{})
 			must(t, errors.Join(err, e.Close()))
@@ -272,9 +273,9 @@ func TestRunFindsDifferences(t *testing.T) {
 	}
 }
 
-// TestRunBeginsAnew checks that a run starts again if the source has changed since an
+// TestRunStartsAgain checks that a run starts again if the source has changed since an
 // interrupted run.
-func TestRunBeginsAnew(t *testing.T) {
+func TestRunStartsAgain(t *testing.T) {
 	t.Parallel()
 	from := server(t)
 	cfg := member(t, from)
@@ -299,8 +300,8 @@ func TestRunBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestRunRefuses checks the errors for sources and targets that cannot be used.
-func TestRunRefuses(t *testing.T) {
+// TestRunRejects checks the errors for sources and targets that cannot be used.
+func TestRunRejects(t *testing.T) {
 	t.Parallel()
 	write := func(text string, elem ...string) error {
 		path := filepath.Join(elem...)
@@ -315,7 +316,7 @@ func TestRunRefuses(t *testing.T) {
 			"of a member of an ensemble",
 		},
 		"shards": {func(from string, _ *config.Config) error {
-			return os.Mkdir(filepath.Join(from, "clusters", uid, sharded.Folder(0)), 0o700)
+			return os.Mkdir(filepath.Join(from, "clusters", uid, sharded.ShardDir(0)), 0o700)
 		}, "has shards"},
 		"restored": {
 			func(from string, _ *config.Config) error { return write("{}", from, "restored.json") },

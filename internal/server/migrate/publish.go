@@ -20,7 +20,7 @@ func (m *migration) copyFiles() error {
 			return err
 		}
 		for _, file := range files {
-			if err := copyFile(file, m.made(filepath.Base(file))); err != nil {
+			if err := copyFile(file, m.newPath(filepath.Base(file))); err != nil {
 				return err
 			}
 		}
@@ -45,7 +45,7 @@ func copyFile(from, to string) error {
 // publish moves the new files into the data directory and removes the folder. No server
 // starts while the folder exists.
 func (m *migration) publish() error {
-	err := filepath.WalkDir(m.made(), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(m.newPath(), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -57,12 +57,12 @@ func (m *migration) publish() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	entries, err := os.ReadDir(m.made())
+	entries, err := os.ReadDir(m.newPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
-		if err := os.Rename(m.made(e.Name()), filepath.Join(m.to, e.Name())); err != nil {
+		if err := os.Rename(m.newPath(e.Name()), filepath.Join(m.to, e.Name())); err != nil {
 			return fmt.Errorf("moving %s into the data directory: %w; run the command again", e.Name(), err)
 		}
 	}
@@ -71,7 +71,8 @@ func (m *migration) publish() error {
 		return err
 	}
 	// The manifest is removed last, because it records that everything was compared.
-	if err := errors.Join(os.RemoveAll(m.made()), os.RemoveAll(m.path("etcd")), os.RemoveAll(m.path("etcd.snapshot")),
+	if err := errors.Join(os.RemoveAll(m.newPath()), os.RemoveAll(m.path("etcd")),
+		os.RemoveAll(m.path("etcd.snapshot")),
 		syncDir(m.to), os.RemoveAll(m.path())); err != nil {
 		return fmt.Errorf("removing %s: %w; run the command again", m.path(), err)
 	}

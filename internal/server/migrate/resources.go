@@ -18,7 +18,7 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/dataplane"
-	"freshet/internal/dataplane/group"
+	"freshet/internal/dataplane/ensemble"
 	"freshet/internal/ensemble/bundle"
 	"freshet/internal/ensemble/replicated"
 	"freshet/internal/ensemble/sharded"
@@ -32,7 +32,7 @@ func (m *migration) resources(ctx context.Context) error {
 		return nil
 	}
 	m.Report.Step("resources, accounts and keys")
-	copied, snapshot, made := m.path("etcd"), m.path("etcd.snapshot"), m.made("etcd")
+	copied, snapshot, made := m.path("etcd"), m.path("etcd.snapshot"), m.newPath("etcd")
 	if err := errors.Join(os.RemoveAll(copied), os.RemoveAll(snapshot), os.RemoveAll(made)); err != nil {
 		return err
 	}
@@ -43,10 +43,10 @@ func (m *migration) resources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := etcd.Seed(snapshot, made, m.etcdGroup()); err != nil {
+	if err := etcd.Seed(snapshot, made, m.etcdEnsemble()); err != nil {
 		return err
 	}
-	got, err := etcd.TakeStopped(made, survey.Revision)
+	got, err := etcd.TakeDigestStopped(made, survey.Revision)
 	if err != nil {
 		return err
 	}
@@ -61,10 +61,10 @@ func (m *migration) resources(ctx context.Context) error {
 	return errors.Join(os.RemoveAll(copied), os.RemoveAll(snapshot))
 }
 
-func (m *migration) etcdGroup() *etcd.Group {
+func (m *migration) etcdEnsemble() *etcd.Ensemble {
 	files := bundle.FilesIn(m.Config.BundleDir())
-	g := &etcd.Group{
-		Self: m.Config.Members.Self, ID: m.joining.Group, CAFile: files.CA, CertFile: files.Cert,
+	g := &etcd.Ensemble{
+		Self: m.Config.Members.Self, ID: m.joining.EnsembleID, CAFile: files.CA, CertFile: files.Cert,
 		KeyFile: files.Key,
 	}
 	for _, member := range m.Config.Members.List {
@@ -75,7 +75,7 @@ func (m *migration) etcdGroup() *etcd.Group {
 
 // takeSnapshot starts the copy of etcd, adds the keys of the clusters that an ensemble needs,
 // and takes a snapshot.
-func (m *migration) takeSnapshot(ctx context.Context, dir, snapshot string) (survey etcd.Survey, err error) {
+func (m *migration) takeSnapshot(ctx context.Context, dir, snapshot string) (survey etcd.Digest, err error) {
 	member, err := etcd.Start(ctx, dir, etcd.Options{QuotaBytes: int64(m.Config.Etcd.Quota)})
 	if err != nil {
 		return survey, err
@@ -93,10 +93,10 @@ func (m *migration) takeSnapshot(ctx context.Context, dir, snapshot string) (sur
 	if err := m.plan(ctx, found); err != nil {
 		return survey, err
 	}
-	if err := m.announce(ctx, client); err != nil {
+	if err := m.writeClusterKeys(ctx, client); err != nil {
 		return survey, err
 	}
-	if survey, err = etcd.Take(ctx, client, func(*mvccpb.KeyValue) error { return nil }); err != nil {
+	if survey, err = etcd.TakeDigest(ctx, client, func(*mvccpb.KeyValue) error { return nil }); err != nil {
 		return survey, err
 	}
 	return survey, etcd.Snapshot(ctx, client, snapshot)
@@ -108,7 +108,7 @@ func (m *migration) read(ctx context.Context,
 ) (clusters map[string]*v1alpha1.MessagingCluster, err error) {
 	clusters, sealed, ours := map[string]*v1alpha1.MessagingCluster{}, map[string]bool{}, 0
 	prefix := m.Config.Etcd.Prefix + "/"
-	_, err = etcd.Take(ctx, client, func(kv *mvccpb.KeyValue) error {
+	_, err = etcd.TakeDigest(ctx, client, func(kv *mvccpb.KeyValue) error {
 		if !strings.HasPrefix(string(kv.Key), prefix) {
 			return nil
 		}
@@ -177,11 +177,11 @@ func (m *migration) plan(ctx context.Context, found map[string]*v1alpha1.Messagi
 				custom = is.Spec.Config.Custom
 			}
 		}
-		if exists(m.From, "clusters", c.UID, sharded.Folder(0)) {
+		if exists(m.From, "clusters", c.UID, sharded.ShardDir(0)) {
 			return errs.Newf(errs.Conflict, "cluster %s in %s has shards, so it is from a member of an ensemble",
 				c.Name, m.From)
 		}
-		shards, err := dataplane.ShardsWanted(custom, len(m.Config.Members.List))
+		shards, err := dataplane.WantedShards(custom, len(m.Config.Members.List))
 		if err != nil {
 			return fmt.Errorf("planning the shards of cluster %s: %w", c.Name, err)
 		}
@@ -201,9 +201,9 @@ func (m *migration) plan(ctx context.Context, found map[string]*v1alpha1.Messagi
 	return errors.Join(ctx.Err(), m.save())
 }
 
-// announce writes the keys of the clusters that the members need into etcd. It first deletes
+// writeClusterKeys writes the keys of the clusters that the members need into etcd. It first deletes
 // keys of an ensemble to which the server may have belonged before.
-func (m *migration) announce(ctx context.Context, client *clientv3.Client) error {
+func (m *migration) writeClusterKeys(ctx context.Context, client *clientv3.Client) error {
 	prefix := m.Config.Etcd.Prefix
 	var members []string
 	for _, member := range m.Config.Members.List {
@@ -223,7 +223,7 @@ func (m *migration) announce(ctx context.Context, client *clientv3.Client) error
 			_, inShard := sharded.JournalShard(name, len(c.Seeds))
 			return inShard
 		})
-		keys, err := group.SeedKeys(prefix, c.UID, group.Seed{
+		keys, err := ensemble.SeedKeys(prefix, c.UID, ensemble.Seed{
 			Shards: c.Seeds, Members: members, Copies: c.Copies, Member: m.m.Member, Journals: journals,
 		})
 		if err != nil {

@@ -19,15 +19,15 @@ const maxRecord = 8<<20 - 4<<10
 
 // parts returns the new stores of a cluster: one for each shard, and one for the journals
 // that all members share.
-func (m *migration) parts(c *Cluster) ([]pebble.Part, error) {
-	var list []pebble.Part
+func (m *migration) parts(c *Cluster) ([]pebble.CopyTarget, error) {
+	var list []pebble.CopyTarget
 	for i, seed := range c.Seeds {
-		mark, err := seed.Mark()
+		mark, err := seed.StorePosition()
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, pebble.Part{
-			Dir: m.made("clusters", c.UID, sharded.Folder(i)), Mark: mark,
+		list = append(list, pebble.CopyTarget{
+			Dir: m.newPath("clusters", c.UID, sharded.ShardDir(i)), LogPosition: mark,
 			Topic: func(id engine.TopicID) bool { return sharded.ShardOf(id, len(c.Seeds)) == i },
 			Journal: func(name string) bool {
 				shard, ok := sharded.JournalShard(name, len(c.Seeds))
@@ -35,8 +35,8 @@ func (m *migration) parts(c *Cluster) ([]pebble.Part, error) {
 			},
 		})
 	}
-	return append(list, pebble.Part{
-		Dir:   m.made("clusters", c.UID, dataplane.JournalsFolder),
+	return append(list, pebble.CopyTarget{
+		Dir:   m.newPath("clusters", c.UID, dataplane.JournalsDir),
 		Topic: func(engine.TopicID) bool { return false },
 		Journal: func(name string) bool {
 			_, ok := sharded.JournalShard(name, len(c.Seeds))
@@ -60,7 +60,7 @@ func (m *migration) copyCluster(ctx context.Context, c *Cluster, n int) error {
 	}
 	err = pebble.Copy(ctx, pebble.CopyOptions{
 		From: []string{m.source(c)}, To: parts, After: c.After, Progress: m.Report.Progress,
-		Note: func(after []byte) error {
+		OnDurable: func(after []byte) error {
 			c.After = after
 			return m.save()
 		},
@@ -76,11 +76,11 @@ func (m *migration) copyCluster(ctx context.Context, c *Cluster, n int) error {
 // cluster.
 func (m *migration) compareCluster(ctx context.Context, c *Cluster, n int) error {
 	m.Report.Step(fmt.Sprintf("cluster %s (%d of %d): comparing", c.Name, n+1, len(m.m.Clusters)))
-	want, err := pebble.Take(ctx, m.source(c), m.Report.Progress)
+	want, err := pebble.TakeSurvey(ctx, m.source(c), m.Report.Progress)
 	if err != nil {
 		return err
 	}
-	if want.Mark != nil {
+	if want.LogPosition != nil {
 		return errs.Newf(errs.Conflict, "store is a copy of a shard, so it is from a member of an ensemble")
 	}
 	for name, j := range want.Journals {
@@ -96,7 +96,7 @@ func (m *migration) compareCluster(ctx context.Context, c *Cluster, n int) error
 	var stores []Store
 	topics, journals := 0, 0
 	for i, part := range parts {
-		got, err := pebble.Take(ctx, part.Dir, m.Report.Progress)
+		got, err := pebble.TakeSurvey(ctx, part.Dir, m.Report.Progress)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (m *migration) compareCluster(ctx context.Context, c *Cluster, n int) error
 		if i == len(c.Seeds) {
 			name = "journals"
 		}
-		if err := sameAs(got, want, part); err != nil {
+		if err := compareStore(got, want, part); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		topics, journals = topics+len(got.Topics), journals+len(got.Journals)
@@ -118,9 +118,9 @@ func (m *migration) compareCluster(ctx context.Context, c *Cluster, n int) error
 	return m.save()
 }
 
-// sameAs compares a new store with its part of the source.
-func sameAs(got, want *pebble.Survey, part pebble.Part) error {
-	if string(got.Mark) != string(part.Mark) {
+// compareStore compares a new store with its part of the source.
+func compareStore(got, want *pebble.Survey, part pebble.CopyTarget) error {
+	if string(got.LogPosition) != string(part.LogPosition) {
 		return fmt.Errorf("mark of the store: %w", errDifferent)
 	}
 	for id, topic := range got.Topics {

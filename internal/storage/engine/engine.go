@@ -40,7 +40,7 @@ import (
 type Engine interface {
 	Topics
 	Log
-	Runs
+	Batches
 	Subscriptions
 	Statistics
 

@@ -55,9 +55,9 @@ func (d *DamagedMessage) Unwrap() error { return d.Cause }
 // PublicError returns the error that clients may see when stored data cannot be used,
 // or nil for other errors. Names of damaged files and keys belong in the log only.
 func PublicError(err error) error {
-	for _, told := range []error{ErrNewerFormat, ErrLogLost, ErrCorrupt, ErrNotOpen} {
-		if errors.Is(err, told) {
-			return told
+	for _, public := range []error{ErrNewerFormat, ErrLogLost, ErrCorrupt, ErrNotOpen} {
+		if errors.Is(err, public) {
+			return public
 		}
 	}
 	return nil

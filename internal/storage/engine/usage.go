@@ -49,8 +49,8 @@ type Disk struct {
 	Loaded    int   // topics in memory
 }
 
-// Age updates Oldest with the publish time of a message in the backlog.
-func (f *Usage) Age(publish int64) {
+// ObserveOldest updates Oldest with the publish time of a message in the backlog.
+func (f *Usage) ObserveOldest(publish int64) {
 	if f.Oldest == 0 || publish < f.Oldest {
 		f.Oldest = publish
 	}

@@ -61,8 +61,8 @@ type Appended struct {
 type Record struct {
 	Message
 	ID          MessageID
-	PublishTime int64     // epoch milliseconds, set by the engine
-	Run         RunFormat // format of the batch that contains it; 0 for a message appended individually
+	PublishTime int64       // epoch milliseconds, set by the engine
+	Run         BatchFormat // format of the batch that contains it; 0 for a message appended individually
 }
 
 // Weight returns the bytes that the record counts against MaxBytes: those of its payload,

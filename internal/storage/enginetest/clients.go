@@ -72,7 +72,7 @@ func (p *producer) send(topic engine.TopicID, part int32, msgs []engine.Message,
 		return
 	}
 	for i := range out {
-		p.h.noteAnswer(b.msgs[i], out[i].ID)
+		p.h.noteResult(b.msgs[i], out[i].ID)
 	}
 }
 
@@ -84,11 +84,11 @@ func (p *producer) check() {
 		if err != nil {
 			p.h.Fatalf("second append: got error %v, want none", err)
 		}
-		if out[0].Duplicate != s.there || s.there && out[0].ID != s.id {
-			p.h.Fatalf("second append: got %+v, want duplicate %v of %v", out[0], s.there, s.id)
+		if out[0].Duplicate != s.stored || s.stored && out[0].ID != s.id {
+			p.h.Fatalf("second append: got %+v, want duplicate %v of %v", out[0], s.stored, s.id)
 		}
 		// The messages of a lost append are now appended individually.
-		s.known, s.there, s.id, s.batch = true, true, out[0].ID, &batch{}
+		s.decided, s.stored, s.id, s.batch = true, true, out[0].ID, &batch{}
 	}
 	p.mine = nil
 }
@@ -120,7 +120,7 @@ func (c *consumer) step(rng *rand.Rand) {
 	case n == 8 && c.topic == logTopic:
 		c.rewind()
 	case n == 9 && len(c.held) > 0:
-		c.speakLate(rng)
+		c.settleLate(rng)
 	default:
 		records, err := c.h.e.Read(c.h.ctx, c.topic,
 			engine.ReadRequest{Partition: engine.AllPartitions, Max: 100, Subscription: c.name})
@@ -128,7 +128,7 @@ func (c *consumer) step(rng *rand.Rand) {
 			c.h.Errorf("read: got error %v, want none", err)
 		}
 		for _, r := range records {
-			c.h.noteSeen(r)
+			c.h.noteObserved(r)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (c *consumer) receive(most int) {
 		c.h.Errorf("receive: got error %v, want none", err)
 	}
 	for _, d := range got {
-		c.h.noteSeen(d.Record)
+		c.h.noteObserved(d.Record)
 		if c.acked[d.ID] {
 			c.h.Errorf("receive: got %v, want it never again: it was acknowledged", d.ID)
 		}
@@ -178,9 +178,9 @@ func (c *consumer) settle(rng *rand.Rand) {
 	clear(c.open)
 }
 
-// speakLate settles a message in the name of an earlier consumer, whose lease has ended. The
+// settleLate settles a message in the name of an earlier consumer, whose lease has ended. The
 // engine must reject the settlement.
-func (c *consumer) speakLate(rng *rand.Rand) {
+func (c *consumer) settleLate(rng *rand.Rand) {
 	d := c.held[rng.IntN(len(c.held))]
 	for _, action := range []engine.Action{engine.Nack, engine.Extend} {
 		late := engine.Settlement{ID: d.ID, Action: action, Delivery: d.Redeliveries + 2}
@@ -217,7 +217,7 @@ func (c *consumer) check() {
 		c.h.Fatalf("describe: got error %v, want none", err)
 	}
 	backlog := stats.Subscriptions[0].Backlog
-	came := map[engine.MessageID]bool{}
+	delivered := map[engine.MessageID]bool{}
 	var all []engine.Delivery
 	for {
 		got, err := c.h.e.Receive(c.h.ctx, c.topic, c.name,
@@ -229,36 +229,36 @@ func (c *consumer) check() {
 			break
 		}
 		for _, d := range got {
-			if came[d.ID] {
+			if delivered[d.ID] {
 				c.h.Fatalf("receive: got %v twice, want it once", d.ID)
 			}
-			came[d.ID] = true
+			delivered[d.ID] = true
 		}
 		all = append(all, got...)
 	}
-	var there uint64
+	var existing uint64
 	for _, s := range c.h.sent[c.topic] {
-		if s.there {
-			there++
-			c.checkOne(s.id, came)
+		if s.stored {
+			existing++
+			c.checkOne(s.id, delivered)
 		}
 	}
-	if uint64(len(came)) != backlog {
-		c.h.Fatalf("receive: got %d of %d messages, want the backlog of %d", len(came), there, backlog)
+	if uint64(len(delivered)) != backlog {
+		c.h.Fatalf("receive: got %d of %d messages, want the backlog of %d", len(delivered), existing, backlog)
 	}
 	c.held, c.reset = nil, false
 	c.held = all
 	clear(c.open)
 }
 
-func (c *consumer) checkOne(id engine.MessageID, came map[engine.MessageID]bool) {
+func (c *consumer) checkOne(id engine.MessageID, delivered map[engine.MessageID]bool) {
 	c.h.Helper()
 	switch {
-	case c.acked[id] && came[id] && !c.reset:
+	case c.acked[id] && delivered[id] && !c.reset:
 		c.h.Fatalf("receive: got %v, want it never again: it was acknowledged", id)
-	case !c.acked[id] && !c.open[id] && !came[id]:
+	case !c.acked[id] && !c.open[id] && !delivered[id]:
 		c.h.Fatalf("receive: got no %v, want it: it was not acknowledged", id)
-	case came[id]:
+	case delivered[id]:
 		delete(c.acked, id)
 	default:
 		c.acked[id] = true
@@ -281,7 +281,7 @@ func (w *tailReader) step(*rand.Rand) {
 		w.h.Errorf("read: got error %v, want none", err)
 	}
 	for _, r := range records {
-		w.h.noteSeen(r)
+		w.h.noteObserved(r)
 		w.next[r.ID.Partition] = r.ID.Entry + 1
 	}
 }
@@ -300,7 +300,7 @@ func (p *deadLetterConsumer) step(rng *rand.Rand) {
 		p.h.Errorf("receive: got error %v, want none", err)
 	}
 	for _, d := range got {
-		p.h.noteSeen(d.Record)
+		p.h.noteObserved(d.Record)
 		err := p.h.e.Settle(p.h.ctx, rejectTopic, "p", []engine.Settlement{{ID: d.ID, Action: engine.Nack}})
 		if err != nil && p.h.alive() {
 			p.h.Errorf("negative acknowledgement: got error %v, want none", err)
@@ -310,26 +310,26 @@ func (p *deadLetterConsumer) step(rng *rand.Rand) {
 
 func (p *deadLetterConsumer) check() {
 	p.h.Helper()
-	place := map[string]int{}
+	count := map[string]int{}
 	for topic, sub := range map[engine.TopicID]string{rejectTopic: "p", deadLetterTopic: ""} {
 		records, err := p.h.e.Read(p.h.ctx, topic, engine.ReadRequest{Partition: 0, Max: 10000, Subscription: sub})
 		if err != nil {
 			p.h.Fatalf("read topic %d: got error %v, want none", topic, err)
 		}
 		for _, r := range records {
-			place[string(r.Payload)]++
+			count[string(r.Payload)]++
 		}
 	}
-	there := 0
+	existing := 0
 	for payload, s := range p.h.sent[rejectTopic] {
-		if s.there {
-			there++
-			if n := place[payload]; n != 1 {
+		if s.stored {
+			existing++
+			if n := count[payload]; n != 1 {
 				p.h.Fatalf("message %q: got it in %d topics, want it in one", payload, n)
 			}
 		}
 	}
-	if len(place) != there {
-		p.h.Fatalf("got %d messages in both topics, want the %d that were sent", len(place), there)
+	if len(count) != existing {
+		p.h.Fatalf("got %d messages in both topics, want the %d that were sent", len(count), existing)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func deduping(parts int32) engine.TopicConfig {
-	c := keepParts(parts)
+	c := retainAllParts(parts)
 	c.Deduplicate = true
 	return c
 }
@@ -57,7 +57,7 @@ var dedupTests = []testCase{
 		}
 	}},
 	{"a topic that does not deduplicate accepts everything", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		for range 3 {
 			if out := v.putMsg(1, 0, sequenced("p", 1, "a")); out.Duplicate {
 				v.Fatalf("got %+v, want every message kept", out)
@@ -86,7 +86,7 @@ var dedupTests = []testCase{
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		fresh := map[uint64]engine.MessageID{}
-		answers := map[uint64][]engine.MessageID{}
+		results := map[uint64][]engine.MessageID{}
 		for w := range 8 {
 			wg.Go(func() {
 				for seq := range uint64(30) {
@@ -102,13 +102,13 @@ var dedupTests = []testCase{
 						}
 						fresh[seq] = out[0].ID
 					}
-					answers[seq] = append(answers[seq], out[0].ID)
+					results[seq] = append(results[seq], out[0].ID)
 					mu.Unlock()
 				}
 			})
 		}
 		wg.Wait()
-		for seq, ids := range answers {
+		for seq, ids := range results {
 			for _, id := range ids {
 				if id != fresh[seq] {
 					v.Fatalf("sequence %d: got id %v, want %v, that of the original", seq, id, fresh[seq])
@@ -130,8 +130,8 @@ var dedupTests = []testCase{
 
 var deadLetterTests = []testCase{
 	{"after its last delivery a message moves to the dead letter topic", func(v *env) {
-		v.topic(1, keep)
-		v.topic(2, keep)
+		v.topic(1, retainAll)
+		v.topic(2, retainAll)
 		v.sub(2, "letters")
 		v.ok(v.CreateSubscription(v.ctx, 1, "s",
 			engine.SubscriptionConfig{MaxDeliveries: 3, DeadLetterTopic: 2, Lease: v.tick}, engine.Position{}))
@@ -150,7 +150,7 @@ var deadLetterTests = []testCase{
 				v.ack(1, "s", v.expect(1, "s", "good")[0].ID)
 				continue
 			}
-			v.ok(v.speak(1, "s", engine.Nack, 0, got[0]))
+			v.ok(v.settleAs(1, "s", engine.Nack, 0, got[0]))
 		}
 		got := v.getReq(2, "letters", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: 0})
 		d := got[0]
@@ -172,8 +172,8 @@ var deadLetterTests = []testCase{
 		v.same(v.read(2, 0), []string{"bad"})
 	}},
 	{"a lease that expires counts as a delivery", func(v *env) {
-		v.topic(1, keep)
-		v.topic(2, keep)
+		v.topic(1, retainAll)
+		v.topic(2, retainAll)
 		v.ok(v.CreateSubscription(v.ctx, 1, "s",
 			engine.SubscriptionConfig{MaxDeliveries: 2, DeadLetterTopic: 2, Lease: v.tick}, engine.Position{}))
 		v.put(1, numbered("m", 0, 20)...)
@@ -184,8 +184,8 @@ var deadLetterTests = []testCase{
 		v.expect(1, "s")
 	}},
 	{"an acknowledged message is not moved to the dead letter topic", func(v *env) {
-		v.topic(1, keep)
-		v.topic(2, keep)
+		v.topic(1, retainAll)
+		v.topic(2, retainAll)
 		v.ok(v.CreateSubscription(v.ctx, 1, "s",
 			engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 2, Lease: 2 * v.tick}, engine.Position{}))
 		v.put(1, "a", "b")
@@ -197,7 +197,7 @@ var deadLetterTests = []testCase{
 		v.same(v.read(2, 0), []string{"b"})
 	}},
 	{"while the dead letter topic does not exist a message is redelivered", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.ok(v.CreateSubscription(v.ctx, 1, "s",
 			engine.SubscriptionConfig{MaxDeliveries: 1, DeadLetterTopic: 99, Lease: v.tick}, engine.Position{}))
 		v.put(1, "a")
@@ -207,7 +207,7 @@ var deadLetterTests = []testCase{
 				v.Fatalf("got %d redeliveries, want %d", got[0].Redeliveries, want)
 			}
 		}
-		v.topic(99, keep)
+		v.topic(99, retainAll)
 		v.eventually("dead letter", func() bool { return v.stats(99).Partitions[0].Next == 1 })
 	}},
 }

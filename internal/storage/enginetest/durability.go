@@ -10,7 +10,7 @@ import (
 
 var durabilityTests = []testCase{
 	{"writes whose calls returned survive a crash", func(v *env) {
-		v.topic(1, keepParts(2))
+		v.topic(1, retainAllParts(2))
 		v.sub(1, "s")
 		want := []string{}
 		for i := range 30 {
@@ -29,7 +29,7 @@ var durabilityTests = []testCase{
 		v.expect(1, "s", want...)
 	}},
 	{"messages that were read before a crash survive it", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		for round := range 10 {
 			var stop atomic.Bool
@@ -65,7 +65,7 @@ var durabilityTests = []testCase{
 		}
 	}},
 	{"every kind of change survives a crash immediately after it", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.crash()
 		v.sub(1, "s")
 		v.crash()

@@ -37,17 +37,17 @@ type Options struct {
 	// Timed runs the tests that depend on elapsed time also in real time. They take long and
 	// need an idle machine. Their results do not depend on where an engine stores its log.
 	Timed bool
-	// Without lists tests to skip, because the engine does not guarantee what they check; the
+	// Skip lists tests to skip, because the engine does not guarantee what they check; the
 	// engine's own tests check its behaviour.
-	Without []string
+	Skip []string
 }
 
 // Run runs the suite. newStore returns an empty store.
 func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
-	runGroups(t, opts, newStore, []testGroup{
+	runSections(t, opts, newStore, []testSection{
 		{"topics", topicTests},
 		{"log", logTests},
-		{"batches", runTests},
+		{"batches", batchTests},
 		{"subscriptions", subscriptionTests},
 		{"receive", receiveTests},
 		{"leases", leaseTests},
@@ -65,28 +65,28 @@ func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
 // RunJournals runs only the tests of journals, for implementations that store nothing else.
 // It calls only Journal and Close of the engines.
 func RunJournals(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
-	runGroups(t, opts, newStore, []testGroup{{"journals", journalTests}})
+	runSections(t, opts, newStore, []testSection{{"journals", journalTests}})
 }
 
-// testGroup contains the tests of one part of an engine.
-type testGroup struct {
+// testSection contains the tests of one part of an engine.
+type testSection struct {
 	name  string
 	tests []testCase
 }
 
-func runGroups(t *testing.T, opts Options, newStore func(t testing.TB) Store, groups []testGroup) {
-	for _, group := range groups {
-		t.Run(group.name, func(t *testing.T) {
+func runSections(t *testing.T, opts Options, newStore func(t testing.TB) Store, sections []testSection) {
+	for _, section := range sections {
+		t.Run(section.name, func(t *testing.T) {
 			t.Parallel()
-			for _, test := range group.tests {
-				if slices.Contains(opts.Without, test.name) {
+			for _, test := range section.tests {
+				if slices.Contains(opts.Skip, test.name) {
 					continue
 				}
 				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
 					if opts.RealTime {
 						v := newEnv(t, 250*time.Millisecond, newStore)
-						v.slack, v.hurries = 2*time.Second, !opts.Timed
+						v.slack, v.skipTimed = 2*time.Second, !opts.Timed
 						test.run(v)
 						return
 					}
@@ -114,7 +114,7 @@ type env struct {
 	tick  time.Duration
 	slack time.Duration // tolerance for late events
 
-	hurries bool // skip tests that depend on elapsed time
+	skipTimed bool // skip tests that depend on elapsed time
 }
 
 func newEnv(t *testing.T, tick time.Duration, newStore func(t testing.TB) Store) *env {
@@ -166,7 +166,7 @@ func (v *env) sleep(ticks float64) {
 // needsTime skips a test that depends on elapsed time, unless Timed is set or time is
 // simulated.
 func (v *env) needsTime() {
-	if v.hurries {
+	if v.skipTimed {
 		v.Skip("depends on elapsed time; it runs with simulated time, and in real time when Timed is set")
 	}
 }
@@ -183,11 +183,11 @@ func (v *env) eventually(what string, cond func() bool) {
 	v.Fatalf("timeout, want %s", what)
 }
 
-// keep is the configuration of a topic that retains everything.
-var keep = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
+// retainAll is the configuration of a topic that retains everything.
+var retainAll = engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
 
-func keepParts(n int32) engine.TopicConfig {
-	c := keep
+func retainAllParts(n int32) engine.TopicConfig {
+	c := retainAll
 	c.Partitions = n
 	return c
 }

@@ -42,7 +42,7 @@ func History(t testing.TB, rng *rand.Rand, store PowerStore, cuts int) {
 		newProducer(h, 0), newProducer(h, 1),
 		newConsumer(h, logTopic, "s"), newConsumer(h, queueTopic, "q"),
 		newDeadLetterConsumer(h), newJournalWriter(h, 0), newJournalWriter(h, 1), newTopicAdmin(h), newTailReader(h),
-		newStreamer(h),
+		newBatchProducer(h),
 	}
 	// Each history has a random subset of the clients, so that other races occur.
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -75,17 +75,17 @@ type history struct {
 	cut     <-chan struct{}
 	clients []client
 
-	mu   sync.Mutex
-	sent map[engine.TopicID]map[string]*sentMessage // by payload
-	seen map[engine.MessageID]string                // read or received before the last power failure
+	mu       sync.Mutex
+	sent     map[engine.TopicID]map[string]*sentMessage // by payload
+	observed map[engine.MessageID]string                // read or received before the last power failure
 }
 
 // sentMessage is the state of one message.
 type sentMessage struct {
 	payload string
 	batch   *batch
-	known   bool // whether the store has it is decided: there does not change any more
-	there   bool // the store has it
+	decided bool // whether the store has it is decided: there does not change any more
+	stored  bool // the store has it
 	id      engine.MessageID
 }
 
@@ -118,7 +118,7 @@ func (h *history) open(store PowerStore, fresh bool) {
 
 func (h *history) setUp() {
 	h.Helper()
-	h.seen = map[engine.MessageID]string{}
+	h.observed = map[engine.MessageID]string{}
 	h.sent = map[engine.TopicID]map[string]*sentMessage{}
 	one := engine.TopicConfig{Partitions: 1, RetainAge: -1, RetainBytes: -1}
 	long := engine.SubscriptionConfig{Lease: time.Hour}
@@ -202,24 +202,24 @@ func (h *history) noteSent(id engine.TopicID, payloads ...string) *batch {
 	return b
 }
 
-// noteAnswer records the result of an append that returned before the power failure.
-func (h *history) noteAnswer(s *sentMessage, id engine.MessageID) {
+// noteResult records the result of an append that returned before the power failure.
+func (h *history) noteResult(s *sentMessage, id engine.MessageID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s.there && s.id != id {
+	if s.stored && s.id != id {
 		h.Errorf("append %q: got the ids %v and %v, want one id", s.payload, s.id, id)
 	}
-	s.known, s.there, s.id = true, true, id
+	s.decided, s.stored, s.id = true, true, id
 }
 
-// noteSeen records a message that a client read before the power failure.
-func (h *history) noteSeen(r engine.Record) {
+// noteObserved records a message that a client read before the power failure.
+func (h *history) noteObserved(r engine.Record) {
 	if !h.alive() {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen[r.ID] = string(r.Payload)
+	h.observed[r.ID] = string(r.Payload)
 }
 
 // checkLog reads every topic completely and compares it with the sent messages.
@@ -249,11 +249,11 @@ func (h *history) checkLog() {
 			stats.Partitions[part].First = p.First
 			h.checkRecords(topic, records, p)
 		}
-		h.recall(topic, stats)
+		h.markTrimmed(topic, stats)
 		h.resolve(topic, stats)
 	}
-	for id, payload := range h.seen {
-		if s := h.sent[id.Topic][payload]; s == nil || !s.there || s.id != id {
+	for id, payload := range h.observed {
+		if s := h.sent[id.Topic][payload]; s == nil || !s.stored || s.id != id {
 			h.Fatalf("%v: got another message or none, want %s, which was read before the power failure", id, payload)
 		}
 	}
@@ -272,21 +272,21 @@ func (h *history) checkRecords(topic engine.TopicID, records []engine.Record, p 
 		switch {
 		case s == nil:
 			h.Fatalf("%v: got %q, want a message that was sent", r.ID, r.Payload)
-		case s.known && !s.there:
+		case s.decided && !s.stored:
 			h.Fatalf("%v: got %q, want none: it was lost in an earlier power failure", r.ID, r.Payload)
-		case s.there && s.id != r.ID:
+		case s.stored && s.id != r.ID:
 			h.Fatalf("%q: got it at %v, want it at %v", r.Payload, r.ID, s.id)
 		}
-		s.known, s.there, s.id = true, true, r.ID
+		s.decided, s.stored, s.id = true, true, r.ID
 	}
 }
 
-// recall marks messages as stored that were read before the power failure and are trimmed now.
-func (h *history) recall(topic engine.TopicID, stats engine.TopicStats) {
-	for id, payload := range h.seen {
+// markTrimmed marks messages as stored that were read before the power failure and are trimmed now.
+func (h *history) markTrimmed(topic engine.TopicID, stats engine.TopicStats) {
+	for id, payload := range h.observed {
 		if id.Topic == topic && id.Entry < stats.Partitions[id.Partition].First {
-			if s := h.sent[topic][payload]; s != nil && !s.known {
-				s.known, s.there, s.id = true, true, id
+			if s := h.sent[topic][payload]; s != nil && !s.decided {
+				s.decided, s.stored, s.id = true, true, id
 			}
 		}
 	}
@@ -298,20 +298,20 @@ func (h *history) recall(topic engine.TopicID, stats engine.TopicStats) {
 func (h *history) resolve(topic engine.TopicID, stats engine.TopicStats) {
 	h.Helper()
 	for payload, s := range h.sent[topic] {
-		if s.there {
+		if s.stored {
 			p := stats.Partitions[s.id.Partition]
 			if s.id.Entry >= p.Next {
 				h.Fatalf("%q: got a partition that ends at %d, want %v in it: the append returned", payload, p.Next,
 					s.id)
 			}
 			for _, other := range s.batch.msgs {
-				if !other.there {
+				if !other.stored {
 					h.Fatalf("got %q without %q, want all of an append or none", payload, other.payload)
 				}
 			}
 		}
 	}
 	for _, s := range h.sent[topic] {
-		s.known = true
+		s.decided = true
 	}
 }

@@ -79,14 +79,14 @@ func (s *journalWriter) replay(j engine.Journal) (state []string, last uint64) {
 	for {
 		position, r, err := j.LoadSnapshot(s.h.ctx)
 		if err != nil {
-			s.complain("load snapshot: got error %v, want none", err)
+			s.errorf("load snapshot: got error %v, want none", err)
 			return nil, 0
 		}
 		state = nil
 		if r != nil {
 			text, err := io.ReadAll(r)
 			if err = errors.Join(err, r.Close()); err != nil {
-				s.complain("read snapshot: got error %v, want none", err)
+				s.errorf("read snapshot: got error %v, want none", err)
 			}
 			for line := range bytes.Lines(text) {
 				state = append(state, strings.TrimSuffix(string(line), "\n"))
@@ -100,14 +100,14 @@ func (s *journalWriter) replay(j engine.Journal) (state []string, last uint64) {
 			continue
 		}
 		if err != nil || last != uint64(len(state)) {
-			s.complain("replay: got last position %d, error %v; want %d and no error", last, err, len(state))
+			s.errorf("replay: got last position %d, error %v; want %d and no error", last, err, len(state))
 		}
 		return state, last
 	}
 }
 
-// complain fails the test, unless the power has failed: then calls may fail.
-func (s *journalWriter) complain(format string, args ...any) {
+// errorf fails the test, unless the power has failed: then calls may fail.
+func (s *journalWriter) errorf(format string, args ...any) {
 	s.h.Helper()
 	if s.h.alive() {
 		s.h.Errorf(format, args...)

@@ -10,19 +10,19 @@ import (
 // and not the consumer of an earlier lease (docs/spec/messages.md#m7).
 var leaseOwnerTests = []testCase{
 	{"a late settlement does not affect the lease of the next consumer", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a")
 		old := v.lease(1, "s", 1)
 		v.sleep(1.5)
 		next := v.lease(1, "s", 10)
 		for _, action := range []engine.Action{engine.Nack, engine.Extend} {
-			v.want(v.speak(1, "s", action, 20, old), engine.ErrLeaseEnded)
+			v.want(v.settleAs(1, "s", action, 20, old), engine.ErrLeaseEnded)
 			// Without a delivery number the sender is ambiguous.
-			v.want(v.speak(1, "s", action, 20,
-				engine.Delivery{Record: engine.Record{ID: old.ID}, Redeliveries: notSaid}), engine.ErrLeaseEnded)
+			v.want(v.settleAs(1, "s", action, 20,
+				engine.Delivery{Record: engine.Record{ID: old.ID}, Redeliveries: noDelivery}), engine.ErrLeaseEnded)
 		}
-		v.ok(v.speak(1, "s", engine.Release, 0, old)) // no error, and no effect
+		v.ok(v.settleAs(1, "s", engine.Release, 0, old)) // no error, and no effect
 		v.expect(1, "s")
 		v.sleep(8)
 		v.expect(1, "s") // the current lease was not changed
@@ -32,41 +32,41 @@ var leaseOwnerTests = []testCase{
 		}
 	}},
 	{"the current consumer can extend and release after an earlier lease", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a")
 		v.lease(1, "s", 1)
 		v.sleep(1.5)
 		next := v.lease(1, "s", 2)
-		v.ok(v.speak(1, "s", engine.Extend, 10, next))
+		v.ok(v.settleAs(1, "s", engine.Extend, 10, next))
 		v.sleep(3)
 		v.expect(1, "s")
-		v.ok(v.speak(1, "s", engine.Nack, 0, next))
-		v.want(v.speak(1, "s", engine.Nack, 0, next), engine.ErrLeaseEnded)
+		v.ok(v.settleAs(1, "s", engine.Nack, 0, next))
+		v.want(v.settleAs(1, "s", engine.Nack, 0, next), engine.ErrLeaseEnded)
 		last := v.lease(1, "s", 10)
-		v.ok(v.speak(1, "s", engine.Release, 0, last))
+		v.ok(v.settleAs(1, "s", engine.Release, 0, last))
 		v.expect(1, "s", "a")
 	}},
 	{"without a delivery number the current lease is meant, unless one has expired", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		id := v.put(1, "a")[0]
-		unsaid := engine.Delivery{Record: engine.Record{ID: id}, Redeliveries: notSaid}
-		v.want(v.speak(1, "s", engine.Nack, 0, unsaid), engine.ErrLeaseEnded) // it is not leased
+		ambiguous := engine.Delivery{Record: engine.Record{ID: id}, Redeliveries: noDelivery}
+		v.want(v.settleAs(1, "s", engine.Nack, 0, ambiguous), engine.ErrLeaseEnded) // it is not leased
 		for range 3 {
 			v.expect(1, "s", "a")
-			v.ok(v.speak(1, "s", engine.Extend, 10, unsaid))
-			v.ok(v.speak(1, "s", engine.Nack, 0, unsaid))
+			v.ok(v.settleAs(1, "s", engine.Extend, 10, ambiguous))
+			v.ok(v.settleAs(1, "s", engine.Nack, 0, ambiguous))
 		}
 	}},
 	{"one lease that has ended rejects the whole call", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a", "b", "c")
 		got := v.expect(1, "s", "a", "b", "c")
 		v.ack(1, "s", got[1].ID)
 		for _, action := range []engine.Action{engine.Nack, engine.Extend} {
-			v.want(v.speak(1, "s", action, 1, got...), engine.ErrLeaseEnded)
+			v.want(v.settleAs(1, "s", action, 1, got...), engine.ErrLeaseEnded)
 		}
 		mixed := []engine.Settlement{{ID: got[0].ID, Action: engine.Ack}, {ID: got[1].ID, Action: engine.Nack}}
 		v.want(v.Settle(v.ctx, 1, "s", mixed), engine.ErrLeaseEnded)
@@ -77,21 +77,21 @@ var leaseOwnerTests = []testCase{
 		}
 	}},
 	{"a late acknowledgement ends the lease of the next consumer", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a")
 		old := v.lease(1, "s", 1)
 		v.sleep(1.5)
 		next := v.lease(1, "s", 10)
-		v.ok(v.speak(1, "s", engine.Ack, 0, old))
-		v.want(v.speak(1, "s", engine.Extend, 10, next), engine.ErrLeaseEnded)
+		v.ok(v.settleAs(1, "s", engine.Ack, 0, old))
+		v.want(v.settleAs(1, "s", engine.Extend, 10, next), engine.ErrLeaseEnded)
 		v.sleep(31)
 		v.expect(1, "s")
 	}},
 }
 
-// notSaid is a value of Redeliveries for a settlement without a delivery number.
-const notSaid = ^uint32(0)
+// noDelivery is a value of Redeliveries for a settlement without a delivery number.
+const noDelivery = ^uint32(0)
 
 // lease receives one message with a lease of some ticks.
 func (v *env) lease(id engine.TopicID, name string, ticks int) engine.Delivery {
@@ -104,8 +104,8 @@ func (v *env) lease(id engine.TopicID, name string, ticks int) engine.Delivery {
 	return got[0]
 }
 
-// speak settles messages with the leases of the given deliveries.
-func (v *env) speak(id engine.TopicID, name string, action engine.Action, ticks int, held ...engine.Delivery) error {
+// settleAs settles messages with the leases of the given deliveries.
+func (v *env) settleAs(id engine.TopicID, name string, action engine.Action, ticks int, held ...engine.Delivery) error {
 	v.Helper()
 	list := make([]engine.Settlement, len(held))
 	for i := range held {

@@ -8,7 +8,7 @@ import (
 
 var leaseTests = []testCase{
 	{"a message is redelivered with a count when its lease expires", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a", "b")
 		req := engine.ReceiveRequest{Max: 1, Lease: 2 * v.tick, Partition: engine.AllPartitions}
@@ -30,7 +30,7 @@ var leaseTests = []testCase{
 		}
 	}},
 	{"the subscription's lease applies when the request has none", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{Lease: 3 * v.tick}, engine.Position{}))
 		v.put(1, "a")
 		v.expect(1, "s", "a")
@@ -45,7 +45,7 @@ var leaseTests = []testCase{
 		v.expect(1, "s")
 	}},
 	{"a waiting caller gets a message whose lease expires", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a")
 		v.same(payloads(v.getReq(1, "s",
@@ -57,7 +57,7 @@ var leaseTests = []testCase{
 		}
 	}},
 	{"acknowledged messages are never redelivered, and acknowledging twice is no error", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a", "b", "c")
 		got := v.expect(1, "s", "a", "b", "c")
@@ -70,7 +70,7 @@ var leaseTests = []testCase{
 		v.expect(1, "s", "a", "c")
 	}},
 	{"an acknowledgement after the lease has expired is accepted", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a", "b", "c")
 		old := v.getReq(1, "s", engine.ReceiveRequest{Max: 2, Lease: v.tick, Partition: engine.AllPartitions})
@@ -82,7 +82,7 @@ var leaseTests = []testCase{
 		v.expect(1, "s", "c")
 	}},
 	{"a message can be acknowledged without having been received", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		ids := v.put(1, "a", "b", "c")
 		v.ack(1, "s", ids[1])
@@ -93,7 +93,7 @@ var leaseTests = []testCase{
 		}
 	}},
 	{"a negative acknowledgement redelivers immediately or after its delay", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a", "b")
 		got := v.expect(1, "s", "a", "b")
@@ -120,7 +120,7 @@ var leaseTests = []testCase{
 		v.expect(1, "s", "a")
 	}},
 	{"a lease can be extended, and shortened", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a", "b")
 		got := v.getReq(1, "s", engine.ReceiveRequest{Max: 2, Lease: 2 * v.tick, Partition: engine.AllPartitions})
@@ -135,7 +135,7 @@ var leaseTests = []testCase{
 		}
 	}},
 	{"leases do not survive a crash, redelivery counts do", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a", "b")
 		for range 3 {
@@ -150,7 +150,7 @@ var leaseTests = []testCase{
 		}
 	}},
 	{"many leases expire individually", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, numbered("m", 0, 50)...)
 		var ends []time.Time

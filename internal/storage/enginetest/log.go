@@ -15,7 +15,7 @@ import (
 
 var logTests = []testCase{
 	{"entries of a partition start at 0 and grow by one", func(v *env) {
-		v.topic(5, keepParts(2))
+		v.topic(5, retainAllParts(2))
 		for part := range int32(2) {
 			for i, id := range v.putPart(5, part, numbered("m", 0, 5)...) {
 				if id != (engine.MessageID{Topic: 5, Partition: part, Entry: uint64(i)}) {
@@ -29,7 +29,7 @@ var logTests = []testCase{
 		}
 	}},
 	{"all fields of a message are stored", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		want := []engine.Message{
 			{Payload: []byte{}, SchemaVersion: engine.NoSchema},
@@ -83,7 +83,7 @@ var logTests = []testCase{
 		}
 	}},
 	{"an append of several messages is ordered, and all or none", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		var msgs []engine.Message
 		for _, p := range numbered("m", 0, 100) {
 			msgs = append(msgs, engine.Message{Payload: []byte(p)})
@@ -108,7 +108,7 @@ var logTests = []testCase{
 		}
 	}},
 	{"concurrent appends get consecutive and unique ids", func(v *env) {
-		v.topic(1, keepParts(2))
+		v.topic(1, retainAllParts(2))
 		var mu sync.Mutex
 		seen := map[engine.MessageID]string{}
 		var wg sync.WaitGroup
@@ -150,7 +150,7 @@ var logTests = []testCase{
 		}
 	}},
 	{"publish times never decrease", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		for range 5 {
 			v.put(1, "x")
 			v.sleep(0.1)
@@ -170,7 +170,7 @@ var logTests = []testCase{
 	}},
 	{"read starts, filters and stops as requested", testRead},
 	{"read waits for the first message, up to its wait", func(v *env) {
-		v.topic(1, keepParts(2))
+		v.topic(1, retainAllParts(2))
 		start := time.Now()
 		got, err := v.Read(v.ctx, 1, engine.ReadRequest{Partition: 1, Max: 1, Wait: v.tick})
 		v.ok(err)
@@ -205,7 +205,7 @@ var logTests = []testCase{
 	}},
 	{"read continues from an entry in each partition, and covers new partitions", testTail},
 	{"statistics of a partition are exact", func(v *env) {
-		v.topic(1, keepParts(2))
+		v.topic(1, retainAllParts(2))
 		v.putPart(1, 1, strings.Repeat("x", 1000), strings.Repeat("y", 500))
 		check := func() {
 			v.Helper()
@@ -228,7 +228,7 @@ var logTests = []testCase{
 }
 
 func testRead(v *env) {
-	v.topic(1, keepParts(2))
+	v.topic(1, retainAllParts(2))
 	v.sub(1, "s")
 	var since time.Time
 	for i := range 10 {
@@ -275,7 +275,7 @@ func testRead(v *env) {
 
 // testTail follows a topic that grows, in messages and in partitions.
 func testTail(v *env) {
-	v.topic(1, keepParts(2))
+	v.topic(1, retainAllParts(2))
 	v.putPart(1, 0, "a0", "a1")
 	v.putPart(1, 1, "b0")
 	next := []uint64{1, 1}
@@ -307,7 +307,7 @@ func testTail(v *env) {
 		done := make(chan []string, 1)
 		go func() { done <- tail() }()
 		v.sleep(0.2) // let it wait
-		v.ok(v.ConfigureTopic(v.ctx, 1, keepParts(step.parts)))
+		v.ok(v.ConfigureTopic(v.ctx, 1, retainAllParts(step.parts)))
 		v.putPart(1, step.into, step.text)
 		v.same(<-done, []string{step.text})
 	}

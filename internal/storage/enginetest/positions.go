@@ -9,7 +9,7 @@ import (
 // positionTopic creates a topic with ten messages on two partitions, a tick apart, and returns
 // their ids and the time just before each.
 func positionTopic(v *env) (ids []engine.MessageID, times []time.Time) {
-	v.topic(1, keepParts(2))
+	v.topic(1, retainAllParts(2))
 	for i, p := range numbered("m", 0, 10) {
 		v.sleep(1)
 		times = append(times, time.Now())

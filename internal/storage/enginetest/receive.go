@@ -14,7 +14,7 @@ import (
 
 var receiveTests = []testCase{
 	{"messages of a partition are delivered in order, once each", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, numbered("m", 0, 7)...)
 		v.same(payloads(v.get(1, "s", 3)), numbered("m", 0, 3))
@@ -25,7 +25,7 @@ var receiveTests = []testCase{
 		v.want(err, engine.ErrInvalid)
 	}},
 	{"all partitions are drained, or the requested one", func(v *env) {
-		v.topic(1, keepParts(5))
+		v.topic(1, retainAllParts(5))
 		v.sub(1, "s")
 		want := []string{}
 		for i := range 20 {
@@ -46,7 +46,7 @@ var receiveTests = []testCase{
 	}},
 	{"a waiting caller gets the first message immediately", func(v *env) {
 		v.needsTime()
-		v.topic(1, keepParts(2))
+		v.topic(1, retainAllParts(2))
 		v.sub(1, "s")
 		result := make(chan []engine.Delivery, 1)
 		start := time.Now()
@@ -65,7 +65,7 @@ var receiveTests = []testCase{
 		}
 	}},
 	{"waiting without messages ends in time", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		for _, wait := range []time.Duration{0, v.tick / 10, v.tick} {
 			start := time.Now()
@@ -76,7 +76,7 @@ var receiveTests = []testCase{
 		}
 	}},
 	{"waiting callers are served in the order of their arrival", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		served := make(chan int, 10)
 		for i := range 10 {
@@ -101,7 +101,7 @@ var receiveTests = []testCase{
 		}
 	}},
 	{"a caller waiting for one partition does not block another", func(v *env) {
-		v.topic(1, keepParts(2))
+		v.topic(1, retainAllParts(2))
 		v.sub(1, "s")
 		first, second := make(chan string, 1), make(chan string, 1)
 		receive := func(part int32, to chan string) {
@@ -123,7 +123,7 @@ var receiveTests = []testCase{
 		v.same([]string{<-first}, []string{"a"})
 	}},
 	{"a receive stops at its bytes, but returns at least one message", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "aaaa", "bbbb", "cccc")
 		req := engine.ReceiveRequest{Max: 10, MaxBytes: 9, Partition: engine.AllPartitions}
@@ -143,7 +143,7 @@ var receiveTests = []testCase{
 		}
 	}},
 	{"the bytes of a receive include keys and properties", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.putMsg(1, 0, engine.Message{Payload: []byte("a"), Key: "kkkk"})
 		v.putMsg(1, 0, engine.Message{Payload: []byte("b"), Properties: []engine.Property{{Key: "pp", Value: "vv"}}})
@@ -155,7 +155,7 @@ var receiveTests = []testCase{
 	{"a cancelled caller loses nothing", testCancelledReceive},
 	{"delayed messages are delivered when they are due and do not block others", func(v *env) {
 		v.needsTime()
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		now := time.Now()
 		due := now.Add(10 * v.tick)
@@ -179,7 +179,7 @@ var receiveTests = []testCase{
 		}
 	}},
 	{"no more messages than the limit are leased", func(v *env) {
-		c := keep
+		c := retainAll
 		c.MaxUnacked = 3
 		v.topic(1, c)
 		v.sub(1, "s")
@@ -203,7 +203,7 @@ var receiveTests = []testCase{
 		v.expect(1, "s", "m4")
 	}},
 	{"concurrent consumers get each message once", func(v *env) {
-		v.topic(1, keepParts(3))
+		v.topic(1, retainAllParts(3))
 		v.sub(1, "s")
 		var got sync.Map
 		var n atomic.Int64
@@ -242,7 +242,7 @@ var receiveTests = []testCase{
 // testCancelledReceive cancels callers at the moment when messages arrive: each message reaches
 // exactly one caller, and none is delayed until a lease expires.
 func testCancelledReceive(v *env) {
-	v.topic(1, keep)
+	v.topic(1, retainAll)
 	v.ok(v.CreateSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{Lease: time.Hour}, engine.Position{}))
 	ctx, cancel := context.WithCancel(v.ctx)
 	cancel()

@@ -102,7 +102,7 @@ var retentionTests = []testCase{
 		})
 	}},
 	{"unacknowledged messages are settled after their time to live", func(v *env) {
-		c := keep
+		c := retainAll
 		c.TTL = 60 * v.tick
 		v.topic(1, c)
 		v.sub(1, "s")
@@ -123,7 +123,7 @@ var retentionTests = []testCase{
 		v.same(v.read(1, 0), []string{"a", "b", "c"}) // settled, and retained
 	}},
 	{"a topic over its quota rejects messages", func(v *env) {
-		c := keep
+		c := retainAll
 		c.BacklogBytes = 5000
 		v.topic(1, c)
 		big := strings.Repeat("x", 1000)
@@ -164,7 +164,7 @@ var retentionTests = []testCase{
 		}
 	}},
 	{"a changed policy applies to stored messages", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.put(1, numbered("m", 0, 10)...)
 		v.sleep(10)
 		v.same(v.read(1, 0), numbered("m", 0, 10))

@@ -12,7 +12,7 @@ import (
 
 var subscriptionTests = []testCase{
 	{"a subscription is created once, and each has its own cursor", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.put(1, "a")
 		v.sub(1, "one")
 		v.want(v.CreateSubscription(v.ctx, 1, "one", engine.SubscriptionConfig{}, engine.Position{}),
@@ -27,7 +27,7 @@ var subscriptionTests = []testCase{
 		v.expect(1, "two", "a")
 	}},
 	{"every call reports a missing subscription", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		_, err := v.Receive(v.ctx, 1, "s", engine.ReceiveRequest{Max: 1, Partition: engine.AllPartitions})
 		v.want(err, engine.ErrNoSubscription)
 		v.want(v.Settle(v.ctx, 1, "s", nil), engine.ErrNoSubscription)
@@ -39,7 +39,7 @@ var subscriptionTests = []testCase{
 			engine.ErrInvalid)
 	}},
 	{"configurations survive a restart, and the caller may change its copy", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		first := func() engine.SubscriptionConfig {
 			return engine.SubscriptionConfig{
 				Lease: 5 * time.Second, MaxDeliveries: 3, DeadLetterTopic: 9,
@@ -72,7 +72,7 @@ var subscriptionTests = []testCase{
 		check(second())
 	}},
 	{"a new subscription with the name of a deleted one starts empty", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, numbered("m", 0, 5)...)
 		got := v.get(1, "s", 5)
@@ -85,7 +85,7 @@ var subscriptionTests = []testCase{
 		v.expect(1, "s", numbered("m", 0, 5)...)
 	}},
 	{"a deletion ends waiting callers", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		done := make(chan error, 1)
 		go func() {
@@ -99,8 +99,8 @@ var subscriptionTests = []testCase{
 	}},
 	{"acknowledgements in any order are exact and survive a restart", testAckOrder},
 	{"an id of another topic or partition, or of no message, is rejected", func(v *env) {
-		v.topic(1, keep)
-		v.topic(2, keep)
+		v.topic(1, retainAll)
+		v.topic(2, retainAll)
 		v.sub(1, "s")
 		v.put(2, "x")
 		v.put(1, "a")
@@ -125,7 +125,7 @@ var subscriptionTests = []testCase{
 		v.expect(1, "s", "a")
 	}},
 	{"a cumulative acknowledgement settles all messages up to an id", func(v *env) {
-		v.topic(1, keepParts(2))
+		v.topic(1, retainAllParts(2))
 		v.sub(1, "s")
 		ids := v.put(1, numbered("m", 1000, 1600)...) // all of one size
 		size := v.stats(1).Partitions[0].Bytes / 600
@@ -165,7 +165,7 @@ var subscriptionTests = []testCase{
 // testAckOrder acknowledges in random order and compares the statistics with a plain set.
 func testAckOrder(v *env) {
 	const n = 1500
-	v.topic(1, keep)
+	v.topic(1, retainAll)
 	v.sub(1, "s")
 	var ids []engine.MessageID
 	for range n / 100 {
@@ -228,7 +228,7 @@ func testAckOrder(v *env) {
 }
 
 func testSubscriptionStats(v *env) {
-	c := keepParts(2)
+	c := retainAllParts(2)
 	v.topic(1, c)
 	v.sub(1, "s")
 	v.subAt(1, "late", engine.Position{Kind: engine.Latest})

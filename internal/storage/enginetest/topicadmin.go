@@ -8,20 +8,20 @@ import (
 
 // topicAdmin creates and deletes its own topics.
 type topicAdmin struct {
-	h    *history
-	next engine.TopicID
-	is   map[engine.TopicID]bool // whether a topic exists, by calls that returned
-	open engine.TopicID          // topic of a call that did not return
+	h      *history
+	next   engine.TopicID
+	exists map[engine.TopicID]bool // whether a topic exists, by calls that returned
+	open   engine.TopicID          // topic of a call that did not return
 }
 
 func newTopicAdmin(h *history) *topicAdmin {
-	return &topicAdmin{h: h, next: freeTopics, is: map[engine.TopicID]bool{}}
+	return &topicAdmin{h: h, next: freeTopics, exists: map[engine.TopicID]bool{}}
 }
 
 func (a *topicAdmin) step(rng *rand.Rand) {
 	id, create := a.next, true
-	for old, there := range a.is {
-		if there && rng.IntN(2) == 0 {
+	for old, existing := range a.exists {
+		if existing && rng.IntN(2) == 0 {
 			id, create = old, false
 		}
 	}
@@ -39,7 +39,7 @@ func (a *topicAdmin) step(rng *rand.Rand) {
 	if err != nil {
 		a.h.Errorf("topic %d: got error %v, want none", id, err)
 	}
-	a.is[id], a.open = create, 0
+	a.exists[id], a.open = create, 0
 }
 
 func (a *topicAdmin) check() {
@@ -48,21 +48,21 @@ func (a *topicAdmin) check() {
 	if err != nil {
 		a.h.Fatalf("list: got error %v, want none", err)
 	}
-	there := map[engine.TopicID]bool{}
+	existing := map[engine.TopicID]bool{}
 	for _, id := range ids {
-		there[id] = true
+		existing[id] = true
 	}
-	for id, want := range a.is {
-		if id != a.open && there[id] != want {
-			a.h.Fatalf("topic %d exists: got %v, want %v", id, there[id], want)
+	for id, want := range a.exists {
+		if id != a.open && existing[id] != want {
+			a.h.Fatalf("topic %d exists: got %v, want %v", id, existing[id], want)
 		}
 	}
-	for id := range there {
-		if _, known := a.is[id]; !known && id != a.open {
+	for id := range existing {
+		if _, known := a.exists[id]; !known && id != a.open {
 			a.h.Fatalf("list: got topic %d, want no topic that was never created", id)
 		}
 	}
 	if a.open != 0 {
-		a.is[a.open], a.open = there[a.open], 0
+		a.exists[a.open], a.open = existing[a.open], 0
 	}
 }

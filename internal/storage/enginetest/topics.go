@@ -11,16 +11,16 @@ import (
 
 var topicTests = []testCase{
 	{"a topic is created once", func(v *env) {
-		v.topic(7, keep)
-		v.want(v.CreateTopic(v.ctx, 7, keep), engine.ErrTopicExists)
+		v.topic(7, retainAll)
+		v.want(v.CreateTopic(v.ctx, 7, retainAll), engine.ErrTopicExists)
 		v.reopen()
-		v.want(v.CreateTopic(v.ctx, 7, keep), engine.ErrTopicExists)
+		v.want(v.CreateTopic(v.ctx, 7, retainAll), engine.ErrTopicExists)
 	}},
 	{"an invalid configuration is rejected", func(v *env) {
 		v.want(v.CreateTopic(v.ctx, 1, engine.TopicConfig{}), engine.ErrInvalid)
 		v.want(v.CreateTopic(v.ctx, 1, engine.TopicConfig{Partitions: -1}), engine.ErrInvalid)
-		v.topic(1, keepParts(2))
-		v.want(v.ConfigureTopic(v.ctx, 1, keepParts(1)), engine.ErrInvalid)
+		v.topic(1, retainAllParts(2))
+		v.want(v.ConfigureTopic(v.ctx, 1, retainAllParts(1)), engine.ErrInvalid)
 	}},
 	{"every call reports a missing topic", testMissingTopic},
 	{"configurations survive a restart", func(v *env) {
@@ -42,7 +42,7 @@ var topicTests = []testCase{
 	}},
 	{"topics are listed in order and in pages", func(v *env) {
 		for _, id := range []engine.TopicID{9, 2, 300, 4, 1 << 40} {
-			v.topic(id, keep)
+			v.topic(id, retainAll)
 		}
 		v.ok(v.DeleteTopic(v.ctx, 4))
 		var all []engine.TopicID
@@ -60,10 +60,10 @@ var topicTests = []testCase{
 		}
 	}},
 	{"every subscription starts at the beginning of a new partition", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.put(1, "a")
 		v.subAt(1, "s", engine.Position{Kind: engine.Latest})
-		v.ok(v.ConfigureTopic(v.ctx, 1, keepParts(3)))
+		v.ok(v.ConfigureTopic(v.ctx, 1, retainAllParts(3)))
 		v.putPart(1, 2, "b")
 		v.expect(1, "s", "b")
 		v.crash()
@@ -74,7 +74,7 @@ var topicTests = []testCase{
 	}},
 	{"a deleted topic is removed with its messages and subscriptions", testDeletedTopic},
 	{"a deletion ends waiting callers", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		received, read := make(chan error, 1), make(chan error, 1)
 		go func() {
@@ -92,10 +92,10 @@ var topicTests = []testCase{
 		v.want(<-read, engine.ErrNoTopic)
 	}},
 	{"a terminated topic rejects messages and still delivers", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a")
-		c := keep
+		c := retainAll
 		c.Terminated = true
 		v.ok(v.ConfigureTopic(v.ctx, 1, c))
 		_, err := v.Append(v.ctx, 1, 0, []engine.Message{{Payload: []byte("b")}})
@@ -106,7 +106,7 @@ var topicTests = []testCase{
 		v.ack(1, "s", v.expect(1, "s", "a")[0].ID)
 	}},
 	{"a closed engine returns ErrClosed, and closing ends waiting callers", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		j, err := v.Journal(v.ctx, "j")
 		v.ok(err)
@@ -146,7 +146,7 @@ func testMissingTopic(v *env) {
 			return err
 		},
 		"settle":    func() error { return v.Settle(v.ctx, 1, "s", nil) },
-		"configure": func() error { return v.ConfigureTopic(v.ctx, 1, keep) },
+		"configure": func() error { return v.ConfigureTopic(v.ctx, 1, retainAll) },
 		"delete":    func() error { return v.DeleteTopic(v.ctx, 1) },
 		"describe":  func() error { _, err := v.DescribeTopic(v.ctx, 1); return err },
 		"create subscription": func() error {
@@ -167,8 +167,8 @@ func testMissingTopic(v *env) {
 }
 
 func testDeletedTopic(v *env) {
-	v.topic(1, keepParts(2))
-	v.topic(2, keep)
+	v.topic(1, retainAllParts(2))
+	v.topic(2, retainAll)
 	v.sub(1, "s")
 	v.sub(2, "s")
 	v.putPart(1, 1, numbered("a", 0, 10)...)

@@ -21,7 +21,7 @@ func (v *env) trim(id engine.TopicID, before, want uint64) {
 
 var trimTests = []testCase{
 	{"messages before an entry are deleted, consumed or not", func(v *env) {
-		v.topic(1, keepParts(2))
+		v.topic(1, retainAllParts(2))
 		v.sub(1, "s")
 		ids := v.put(1, numbered("m", 0, 10)...)
 		v.putPart(1, 1, "other")
@@ -45,7 +45,7 @@ var trimTests = []testCase{
 		}
 	}},
 	{"trimming again, or less, changes nothing", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.put(1, numbered("m", 0, 6)...)
 		v.trim(1, 4, 4)
 		bytes := v.stats(1).Partitions[0].Bytes
@@ -58,10 +58,10 @@ var trimTests = []testCase{
 		v.same(v.read(1, 0), numbered("m", 4, 6))
 	}},
 	{"trimming to the end deletes everything, and entries continue", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		v.put(1, "a")
-		v.putRun(1, run("b", "c"))
+		v.putBatch(1, plainBatch("b", "c"))
 		v.trim(1, 3, 3)
 		if s := v.stats(1).Partitions[0]; s.Bytes != 0 || s.Next != 3 {
 			v.Fatalf("got %+v, want no bytes and next entry 3", s)
@@ -75,7 +75,7 @@ var trimTests = []testCase{
 		v.expect(1, "s", "next")
 	}},
 	{"an entry after the end is rejected", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.put(1, "a", "b")
 		for _, before := range []uint64{3, ^uint64(0)} {
 			_, err := v.Trim(v.ctx, 1, 0, before)
@@ -90,15 +90,15 @@ var trimTests = []testCase{
 		v.want(err, engine.ErrNoTopic)
 	}},
 	{"a batch that contains the entry stays unchanged", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
-		v.putRun(1, run("a", "b", "c", "d"), engine.Side{Key: []byte("k"), Value: []byte("v")})
-		v.putRun(1, run("e", "f"))
+		v.putBatch(1, plainBatch("a", "b", "c", "d"), engine.Attribute{Key: []byte("k"), Value: []byte("v")})
+		v.putBatch(1, plainBatch("e", "f"))
 		v.trim(1, 2, 2)
 		for range 2 {
 			v.same(v.stored(1, 2), []string{"[0: 1 a,1 b,1 c,1 d]", "[4: 1 e,1 f]"})
 			v.same(v.read(1, 0), []string{"c", "d", "e", "f"})
-			if got := v.side(1, "k"); got != "v" {
+			if got := v.attribute(1, "k"); got != "v" {
 				v.Fatalf("attribute: got %q, want it unchanged", got)
 			}
 			v.crash()
@@ -106,13 +106,13 @@ var trimTests = []testCase{
 		v.expect(1, "s", "c", "d", "e", "f")
 		v.trim(1, 4, 4)
 		v.same(v.stored(1, 0), []string{"[4: 1 e,1 f]"})
-		found, err := v.Find(v.ctx, 1, 0, 0)
+		found, err := v.FindByTime(v.ctx, 1, 0, 0)
 		if err != nil || found.Entry != 4 {
 			v.Fatalf("first message by time: got %+v, %v; want entry 4", found, err)
 		}
 	}},
 	{"leased and delayed messages are deleted too", func(v *env) {
-		v.topic(1, keep)
+		v.topic(1, retainAll)
 		v.sub(1, "s")
 		ids := v.put(1, "a", "b", "c")
 		v.putMsg(1, 0, engine.Message{

@@ -26,16 +26,16 @@ func BenchmarkAgainstBare(b *testing.B) {
 			makeTopics(b, e, 1, 1, true)
 			value := payload(1024)
 			var key atomic.Uint64
-			bare := &course{writers: writers, call: func() error {
+			bare := &workload{writers: writers, call: func() error {
 				var k [messageKeyLen]byte
 				binary.BigEndian.PutUint64(k[8:], key.Add(1))
 				return db.Set(k[:], value, cdb.Sync)
 			}}
-			appends := &course{writers: writers, call: func() error {
+			appends := &workload{writers: writers, call: func() error {
 				_, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: value}})
 				return err
 			}}
-			receives := &course{writers: writers, call: func() error { return receiveAck(ctx, e) }}
+			receives := &workload{writers: writers, call: func() error { return receiveAck(ctx, e) }}
 			for b.Loop() {
 				for range roundsPerLoop {
 					bare.turn(b)
@@ -55,8 +55,8 @@ func BenchmarkAgainstBare(b *testing.B) {
 	}
 }
 
-// course is one of several workloads that take turns.
-type course struct {
+// workload is one of several workloads that take turns.
+type workload struct {
 	writers int
 	call    func() error
 	turns   []time.Duration
@@ -68,7 +68,7 @@ const (
 	roundsPerLoop  = 7  // minimum number of turns for the median
 )
 
-func (c *course) turn(b *testing.B) {
+func (c *workload) turn(b *testing.B) {
 	start, used := time.Now(), cpuTime()
 	spread(c.writers, c.writers*callsPerWriter, func(_, _ int) {
 		if err := c.call(); err != nil {
@@ -80,12 +80,12 @@ func (c *course) turn(b *testing.B) {
 }
 
 // rate returns the calls per second in the median turn.
-func (c *course) rate() float64 {
+func (c *workload) rate() float64 {
 	slices.Sort(c.turns)
 	return float64(c.writers*callsPerWriter) / c.turns[len(c.turns)/2].Seconds()
 }
 
-func (c *course) cpuPerCall() float64 {
+func (c *workload) cpuPerCall() float64 {
 	return float64(c.cpu.Microseconds()) / float64(len(c.turns)*c.writers*callsPerWriter)
 }
 

@@ -22,7 +22,7 @@ func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
 	if len(msgs) == 0 {
 		return nil, nil
 	}
-	if err := e.takesMessages(); err != nil {
+	if err := e.checkMessageSpace(); err != nil {
 		return nil, err
 	}
 	t, err := e.topics.acquire(ctx, id)
@@ -56,7 +56,7 @@ func (e *Engine) append(ctx context.Context, t *topic, p *partition, drafts []dr
 	if total > maxAppendBytes {
 		return nil, fmt.Errorf("%w: %d bytes in one append, at most %d", engine.ErrTooLarge, total, maxAppendBytes)
 	}
-	if !e.disk.takes(int64(total)) {
+	if !e.disk.admit(int64(total)) {
 		return nil, engine.ErrDiskFull
 	}
 	if err := t.checkQuota(stored); err != nil {
@@ -66,8 +66,8 @@ func (e *Engine) append(ctx context.Context, t *topic, p *partition, drafts []dr
 		return e.appendOnce(ctx, t, p, drafts, total)
 	}
 	now := time.Now().UnixMilli()
-	runs := together(drafts, now)
-	g, err := e.commit.lockWithRoom(ctx, total)
+	batches := packInternalBatches(drafts, now)
+	g, err := e.commit.lockWithCapacity(ctx, total)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func (e *Engine) append(ctx context.Context, t *topic, p *partition, drafts []dr
 		return nil, err
 	}
 	out := make([]engine.Appended, len(drafts))
-	if len(runs) > 0 {
-		p.appendTogetherLocked(g, runs, out, now)
+	if len(batches) > 0 {
+		p.appendBatchesLocked(g, batches, out, now)
 	} else {
 		for i := range drafts {
 			out[i].ID = p.appendLocked(g, &drafts[i], now)

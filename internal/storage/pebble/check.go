@@ -15,8 +15,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Checked counts what Check has verified.
-type Checked struct {
+// CheckResult counts what Check has verified.
+type CheckResult struct {
 	Tables   int
 	Messages int
 	Records  int // of journals
@@ -30,9 +30,9 @@ const maxFindings = 100
 type checker struct {
 	fs       vfs.FS
 	dir      string
-	found    func(file, problem string)
+	report   func(file, problem string)
 	findings int
-	done     Checked
+	done     CheckResult
 }
 
 // Check verifies the store in dir: that no file is missing or truncated, every block of
@@ -41,9 +41,9 @@ type checker struct {
 // with the bytes of the tables that are done.
 func Check(ctx context.Context, dir string, found func(file, problem string),
 	progress func(done, total int64),
-) (Checked, error) {
-	c := &checker{fs: vfs.Default, dir: dir, found: found}
-	if err := intact(c.fs, dir, true); err != nil {
+) (CheckResult, error) {
+	c := &checker{fs: vfs.Default, dir: dir, report: found}
+	if err := checkIntact(c.fs, dir, true); err != nil {
 		c.problem("", strings.TrimPrefix(err.Error(), engine.ErrCorrupt.Error()+": "))
 		return c.done, nil
 	}
@@ -55,7 +55,7 @@ func Check(ctx context.Context, dir string, found func(file, problem string),
 
 func (c *checker) problem(file, text string) {
 	if c.findings++; c.findings <= maxFindings {
-		c.found(file, text)
+		c.report(file, text)
 	}
 }
 

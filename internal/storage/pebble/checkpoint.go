@@ -7,9 +7,9 @@ import (
 	cdb "github.com/cockroachdb/pebble/v2"
 )
 
-// flushWorthwhile is the size of the log from which on it is flushed to a table before a
+// checkpointFlushBytes is the size of the log from which on it is flushed to a table before a
 // checkpoint, so that less has to be copied while writes are paused.
-const flushWorthwhile = 1 << 20
+const checkpointFlushBytes = 1 << 20
 
 // Checkpoint implements engine.Engine. Topics, subscriptions and journals are in one store,
 // so the copy is consistent. Tables are hard-linked if the file system supports that.
@@ -26,7 +26,7 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	if e.logged {
 		return e.store.checkpointFlushed(dir)
 	}
-	if e.db.Metrics().WAL.Size > flushWorthwhile {
+	if e.db.Metrics().WAL.Size > checkpointFlushBytes {
 		if err := e.db.Flush(); err != nil {
 			return fmt.Errorf("flushing before the checkpoint to %s: %w", dir, storeError(err))
 		}

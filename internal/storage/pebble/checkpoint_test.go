@@ -115,8 +115,8 @@ type slowFile struct {
 func (f *slowFile) Read(p []byte) (int, error) {
 	n, err := f.File.Read(p)
 	if n > 0 {
-		const messages, patience = 12, 5 * time.Millisecond
-		deadline, poll := time.After(patience), time.NewTicker(time.Millisecond)
+		const messages, timeout = 12, 5 * time.Millisecond
+		deadline, poll := time.After(timeout), time.NewTicker(time.Millisecond)
 		defer poll.Stop()
 		for target := f.written.Load() + messages; f.written.Load() < target; {
 			select {

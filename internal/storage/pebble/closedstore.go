@@ -17,18 +17,18 @@ import (
 
 // closedStore is a store that is opened read-only; no other process has it open.
 type closedStore struct {
-	db       *cdb.DB
-	dir      string
-	era      uint64
-	format   uint64
-	mark     []byte
-	journals map[uint32]string
-	numbers  map[uint32]uint32 // new numbers of the journals by their old ones; nil keeps them
+	db          *cdb.DB
+	dir         string
+	era         uint64
+	format      uint64
+	logPosition []byte
+	journals    map[uint32]string
+	numbers     map[uint32]uint32 // new numbers of the journals by their old ones; nil keeps them
 }
 
 // openClosed opens a store read-only.
 func openClosed(dir string) (*closedStore, error) {
-	if err := intact(vfs.Default, dir, true); err != nil {
+	if err := checkIntact(vfs.Default, dir, true); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	silent := &store{log: slog.New(slog.DiscardHandler), fs: vfs.Default, dir: dir, failed: make(chan struct{})}
@@ -67,7 +67,7 @@ func (r *closedStore) load(s *store) error {
 			formatVersion)
 	}
 	var err error
-	if r.mark, err = s.get([]byte{keyMark}); err != nil && !errors.Is(err, cdb.ErrNotFound) {
+	if r.logPosition, err = s.get([]byte{keyLogPosition}); err != nil && !errors.Is(err, cdb.ErrNotFound) {
 		return err
 	}
 	return s.scan([]byte{keyJournal}, func(key, body []byte) error {
@@ -110,24 +110,24 @@ func (r *closedStore) renumbered(key, value []byte) (newKey, newValue []byte, er
 	return key, addChecksum(key, body), nil
 }
 
-// owner is the topic or journal that a key belongs to.
-type owner struct {
-	nobody  bool // the key belongs to the store itself, or to a journal that no longer exists
+// keyOwner is the topic or journal that a key belongs to.
+type keyOwner struct {
+	unowned bool // the key belongs to the store itself, or to a journal that no longer exists
 	journal bool
 	name    string
 	topic   engine.TopicID
 }
 
-func (r *closedStore) owner(key []byte) (owner, error) {
-	topicAt := func(i int) (owner, error) {
+func (r *closedStore) ownerOf(key []byte) (keyOwner, error) {
+	topicAt := func(i int) (keyOwner, error) {
 		if len(key) < i+8 {
-			return owner{}, corrupt(key, "key is too short")
+			return keyOwner{}, corrupt(key, "key is too short")
 		}
-		return owner{topic: engine.TopicID(binary.BigEndian.Uint64(key[i:]))}, nil
+		return keyOwner{topic: engine.TopicID(binary.BigEndian.Uint64(key[i:]))}, nil
 	}
 	switch key[0] {
-	case keyFormat, keyEraNow, keyMark:
-		return owner{nobody: true}, nil
+	case keyFormat, keyEraNow, keyLogPosition:
+		return keyOwner{unowned: true}, nil
 	case keyTopic:
 		return topicAt(1)
 	case keyMessage:
@@ -135,15 +135,15 @@ func (r *closedStore) owner(key []byte) (owner, error) {
 	case keyDue:
 		return topicAt(9)
 	case keyJournal:
-		return owner{journal: true, name: string(key[1:])}, nil
+		return keyOwner{journal: true, name: string(key[1:])}, nil
 	case keyRecord, keySnapshot, keyChunk:
 		if len(key) < 5 {
-			return owner{}, corrupt(key, "key is too short")
+			return keyOwner{}, corrupt(key, "key is too short")
 		}
 		name, ok := r.journals[binary.BigEndian.Uint32(key[1:])]
-		return owner{journal: true, name: name, nobody: !ok}, nil
+		return keyOwner{journal: true, name: name, unowned: !ok}, nil
 	}
-	return owner{}, corrupt(key, "key is of an unknown kind")
+	return keyOwner{}, corrupt(key, "key is of an unknown kind")
 }
 
 // Journals returns the names of the journals of a store. No process may have the store open.

@@ -15,54 +15,54 @@ import (
 )
 
 const (
-	// groupsInFlight limits the commit batches that are applied and not yet synced.
+	// maxInFlight limits the commit batches that are applied and not yet synced.
 	// Pebble syncs all of them with one fsync; a batch that is not applied when a
 	// sync starts has to wait for the next one.
-	groupsInFlight = 128
-	// maxGroupBytes limits the size of the current batch; when it is full, appends
+	maxInFlight = 128
+	// maxBatchBytes limits the size of the current batch; when it is full, appends
 	// wait for the next one.
-	maxGroupBytes = 8 << 20
-	// maxUnsynced limits the memory of the batches in flight.
-	maxUnsynced = 32 << 20
-	// maxRoomWait is how long an append waits for capacity in a batch before it
+	maxBatchBytes = 8 << 20
+	// maxUnsyncedBytes limits the memory of the batches in flight.
+	maxUnsyncedBytes = 32 << 20
+	// capacityTimeout is how long an append waits for capacity in a batch before it
 	// fails with ErrBusy.
-	maxRoomWait = 10 * time.Second
+	capacityTimeout = 10 * time.Second
 )
 
-// group is a commit batch: a set of writes that become durable atomically.
-type group struct {
-	batch    *cdb.Batch
-	bytes    int
-	slots    []slot
-	sides    []sideWrite
-	sideAt   map[string]int // index in attributes, by key
-	touched  []touch
-	topics   []*topic
-	journals []journalTouch
-	after    []func()  // called in order once the batch is durable
-	place    Place     // the append to an external log; nil without one
-	writers  int       // callers that have added to it
-	offered  time.Time // when it was appended to an external log
-	done     chan struct{}
-	err      error // valid once done is closed
+// commitBatch is a commit batch: a set of writes that become durable atomically.
+type commitBatch struct {
+	batch          *cdb.Batch
+	bytes          int
+	coalesced      []coalescedWrite
+	attributes     []attributeWrite
+	attributeIndex map[string]int // index in attributes, by key
+	partitions     []partitionEnd
+	topics         []*topic
+	journals       []journalEnd
+	after          []func()  // called in order once the batch is durable
+	logAppend      LogAppend // the append to an external log; nil without one
+	writers        int       // callers that have added to it
+	offeredAt      time.Time // when it was appended to an external log
+	done           chan struct{}
+	err            error // valid once done is closed
 }
 
-// touch is the end of a partition after the commit batch.
-type touch struct {
+// partitionEnd is the end of a partition after the commit batch.
+type partitionEnd struct {
 	part    *partition
 	next    uint64
 	cum     int64
 	publish int64
 }
 
-type journalTouch struct {
+type journalEnd struct {
 	journal *journal
 	last    uint64
 }
 
-// slot is a small value that may change many times while its commit batch is open and
+// coalescedWrite is a small value that may change many times while its commit batch is open and
 // is written once: a cursor's floor or a block of acknowledgements.
-type slot struct {
+type coalescedWrite struct {
 	cancelled bool // write nothing
 	klen      uint8
 	vlen      uint8 // 0 deletes the key
@@ -70,9 +70,9 @@ type slot struct {
 	val       [blockValueLen]byte
 }
 
-// pin keeps the topic loaded until the batch has completed. The caller holds
+// pinLocked keeps the topic loaded until the batch has completed. The caller holds
 // committer.mu, as for everything that is added to a batch.
-func (g *group) pin(t *topic) {
+func (g *commitBatch) pinLocked(t *topic) {
 	if t.pinnedBy != g {
 		t.pinnedBy = g
 		t.pins.Add(1)
@@ -80,37 +80,37 @@ func (g *group) pin(t *topic) {
 	}
 }
 
-func (g *group) set(key, body []byte) {
+func (g *commitBatch) setLocked(key, body []byte) {
 	// A Pebble batch returns errors only when it is indexed, and ours are not.
 	_ = g.batch.Set(key, addChecksum(key, body), nil)
 	g.bytes += len(key) + len(body) + 16
 }
 
-func (g *group) delete(key []byte) { _ = g.batch.Delete(key, nil) }
+func (g *commitBatch) deleteLocked(key []byte) { _ = g.batch.Delete(key, nil) }
 
-func (g *group) deleteRange(start, end []byte) { _ = g.batch.DeleteRange(start, end, nil) }
+func (g *commitBatch) deleteRangeLocked(start, end []byte) { _ = g.batch.DeleteRange(start, end, nil) }
 
 // committer collects writes into commit batches and makes them durable in order.
 type committer struct {
 	e   *Engine
 	log Log // the external log; nil when Pebble writes its own
 
-	mu       sync.Mutex
-	cur      *group
-	inFlight []*group
-	unsynced int           // bytes of inFlight
-	synced   sync.Cond     // signalled when unsyncedBytes decreases
-	room     chan struct{} // closed when cur is swapped; nil while no append waits
-	woken    bool          // wakeup was sent to since cur was swapped
-	err      error         // why no more writes are possible
-	gatherer               // for an external log
+	mu            sync.Mutex
+	cur           *commitBatch
+	inFlight      []*commitBatch
+	unsyncedBytes int           // bytes of inFlight
+	synced        sync.Cond     // signalled when unsyncedBytes decreases
+	capacity      chan struct{} // closed when cur is swapped; nil while no append waits
+	woken         bool          // wakeup was sent to since cur was swapped
+	err           error         // why no more writes are possible
+	lingerState                 // for an external log
 
 	applying sync.Mutex // held while a batch is handed to Pebble, and to pause that
 
 	wakeup  chan struct{}
 	stop    chan struct{}
 	tokens  chan struct{}
-	syncing chan *group
+	syncing chan *commitBatch
 	ended   sync.WaitGroup
 }
 
@@ -119,14 +119,14 @@ func (c *committer) start(e *Engine) {
 	c.synced.L = &c.mu
 	c.wakeup = make(chan struct{}, 1)
 	c.stop = make(chan struct{})
-	inFlight := groupsInFlight
+	inFlight := maxInFlight
 	if c.log != nil {
-		inFlight = loggedInFlight
-		c.joined, c.most = make(chan struct{}, 1), maxLinger
+		inFlight = maxLoggedInFlight
+		c.joined, c.lingerLimit = make(chan struct{}, 1), maxLinger
 	}
 	c.tokens = make(chan struct{}, inFlight)
-	c.syncing = make(chan *group, inFlight)
-	c.cur = c.newGroup()
+	c.syncing = make(chan *commitBatch, inFlight)
+	c.cur = c.newBatch()
 	c.ended.Add(2)
 	go c.applyLoop()
 	go c.syncLoop()
@@ -147,18 +147,18 @@ func (c *committer) close() {
 	}
 }
 
-func (c *committer) newGroup() *group {
-	return &group{
-		batch: c.e.db.NewBatch(cdb.WithInitialSizeBytes(16<<10), cdb.WithMaxRetainedSizeBytes(maxGroupBytes)),
+func (c *committer) newBatch() *commitBatch {
+	return &commitBatch{
+		batch: c.e.db.NewBatch(cdb.WithInitialSizeBytes(16<<10), cdb.WithMaxRetainedSizeBytes(maxBatchBytes)),
 		done:  make(chan struct{}),
 	}
 }
 
-// lockWithRoom locks committer.mu and returns the current batch, once it has capacity
+// lockWithCapacity locks committer.mu and returns the current batch, once it has capacity
 // for another need bytes. The caller adds to the batch and then calls unlockAndCommit,
 // or unlock when it added nothing. The caller must not hold a subscription's lock: the
 // batches in flight may need that lock to complete.
-func (c *committer) lockWithRoom(ctx context.Context, need int) (*group, error) {
+func (c *committer) lockWithCapacity(ctx context.Context, need int) (*commitBatch, error) {
 	var deadline *time.Timer
 	for {
 		c.mu.Lock()
@@ -166,20 +166,20 @@ func (c *committer) lockWithRoom(ctx context.Context, need int) (*group, error) 
 			defer c.mu.Unlock()
 			return nil, c.err
 		}
-		if c.cur.bytes == 0 || c.cur.bytes+need <= maxGroupBytes {
+		if c.cur.bytes == 0 || c.cur.bytes+need <= maxBatchBytes {
 			return c.cur, nil
 		}
-		if c.room == nil {
-			c.room = make(chan struct{})
+		if c.capacity == nil {
+			c.capacity = make(chan struct{})
 		}
-		room := c.room
+		capacity := c.capacity
 		c.mu.Unlock()
 		if deadline == nil {
-			deadline = time.NewTimer(maxRoomWait)
+			deadline = time.NewTimer(capacityTimeout)
 			defer deadline.Stop()
 		}
 		select {
-		case <-room:
+		case <-capacity:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-deadline.C:
@@ -188,8 +188,8 @@ func (c *committer) lockWithRoom(ctx context.Context, need int) (*group, error) 
 	}
 }
 
-// lockGroup is lockWithRoom for small writes, which do not wait for capacity.
-func (c *committer) lockGroup() (*group, error) {
+// lockBatch is lockWithCapacity for small writes, which do not wait for capacity.
+func (c *committer) lockBatch() (*commitBatch, error) {
 	c.mu.Lock()
 	if c.err != nil {
 		defer c.mu.Unlock()
@@ -217,7 +217,7 @@ func (c *committer) unlock() { c.mu.Unlock() }
 
 // wait returns once the batch is durable. When ctx ends first, the outcome is unknown to
 // the caller; most likely the write succeeds.
-func (g *group) wait(ctx context.Context) error {
+func (g *commitBatch) wait(ctx context.Context) error {
 	select {
 	case <-g.done:
 		return g.err
@@ -232,7 +232,7 @@ func (g *group) wait(ctx context.Context) error {
 }
 
 // durable reports without waiting whether the batch has completed successfully.
-func (g *group) durable() bool {
+func (g *commitBatch) durable() bool {
 	select {
 	case <-g.done:
 		return g.err == nil
@@ -263,10 +263,10 @@ func (c *committer) applyLoop() {
 		runtime.Gosched()
 		c.tokens <- struct{}{}
 		if c.log != nil {
-			c.gather()
+			c.linger()
 		}
 		c.mu.Lock()
-		for c.unsynced > maxUnsynced && c.err == nil {
+		for c.unsyncedBytes > maxUnsyncedBytes && c.err == nil {
 			c.synced.Wait()
 		}
 		if c.err != nil {
@@ -274,18 +274,18 @@ func (c *committer) applyLoop() {
 			return
 		}
 		g := c.cur
-		c.cur = c.newGroup()
+		c.cur = c.newBatch()
 		c.woken = false
-		if c.room != nil {
-			close(c.room)
-			c.room = nil
+		if c.capacity != nil {
+			close(c.capacity)
+			c.capacity = nil
 		}
 		c.inFlight = append(c.inFlight, g)
-		c.unsynced += g.bytes
+		c.unsyncedBytes += g.bytes
 		c.mu.Unlock()
 
 		if c.log != nil {
-			c.offer(g)
+			c.appendToLog(g)
 		} else if err := c.apply(g); err != nil {
 			c.e.fail(err)
 			return
@@ -296,7 +296,7 @@ func (c *committer) applyLoop() {
 
 // apply hands the batch to Pebble. Pebble panics when its write-ahead log cannot be
 // written, and reports commit errors only to its logger.
-func (c *committer) apply(g *group) (err error) {
+func (c *committer) apply(g *commitBatch) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("applying a commit batch: %v", r)
@@ -313,11 +313,11 @@ func (c *committer) apply(g *group) (err error) {
 
 // emit writes the coalesced values and the attributes into the Pebble batch. Nothing may
 // be added to the commit batch afterwards.
-func (g *group) emit() {
-	for i := range g.slots {
-		g.slots[i].emit(g.batch)
+func (g *commitBatch) emit() {
+	for i := range g.coalesced {
+		g.coalesced[i].emit(g.batch)
 	}
-	g.emitSides()
+	g.emitAttributes()
 }
 
 // whilePaused calls do while nothing is written to the store. Callers continue to add to
@@ -337,7 +337,7 @@ func (c *committer) whilePaused(do func() error) (err error) {
 	return do()
 }
 
-func (s *slot) emit(b *cdb.Batch) {
+func (s *coalescedWrite) emit(b *cdb.Batch) {
 	if s.cancelled {
 		return
 	}
@@ -357,7 +357,7 @@ func (s *slot) emit(b *cdb.Batch) {
 func (c *committer) syncLoop() {
 	defer c.ended.Done()
 	for g := range c.syncing {
-		if !c.settled(g) {
+		if !c.awaitDurable(g) {
 			<-c.tokens
 			continue
 		}
@@ -367,9 +367,9 @@ func (c *committer) syncLoop() {
 	}
 }
 
-// settled waits until the batch is durable and readable. It returns false when the engine
+// awaitDurable waits until the batch is durable and readable. It returns false when the engine
 // has stopped.
-func (c *committer) settled(g *group) bool {
+func (c *committer) awaitDurable(g *commitBatch) bool {
 	if c.log != nil {
 		return c.applyLogged(g)
 	}
@@ -382,20 +382,20 @@ func (c *committer) settled(g *group) bool {
 
 // complete publishes a durable batch: first the watermarks, then the functions in after,
 // then the callers, then waiting consumers and readers.
-func (c *committer) complete(g *group) {
+func (c *committer) complete(g *commitBatch) {
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
 		return
 	}
 	if c.log != nil {
-		c.learnLocked(g)
+		c.observeLocked(g)
 	}
 	c.inFlight = c.inFlight[1:]
-	c.unsynced -= g.bytes
+	c.unsyncedBytes -= g.bytes
 	c.synced.Signal()
-	for i := range g.touched {
-		t := &g.touched[i]
+	for i := range g.partitions {
+		t := &g.partitions[i]
 		t.part.durableCum, t.part.durablePublish = t.cum, t.publish
 		t.part.durable.Store(t.next)
 	}
@@ -407,36 +407,36 @@ func (c *committer) complete(g *group) {
 		f()
 	}
 	close(g.done)
-	for i := range g.touched {
-		g.touched[i].part.announce()
+	for i := range g.partitions {
+		g.partitions[i].part.announce()
 	}
 	for _, t := range g.topics {
 		t.release()
 	}
 	// Cursors and partitions still point to the batch; release its memory.
-	g.slots, g.touched, g.topics, g.journals, g.after = nil, nil, nil, nil, nil
-	g.sides, g.sideAt = nil, nil
+	g.coalesced, g.partitions, g.topics, g.journals, g.after = nil, nil, nil, nil, nil
+	g.attributes, g.attributeIndex = nil, nil
 }
 
 // fail ends all batches with an error and rejects further writes.
-func (c *committer) fail(why error) {
+func (c *committer) fail(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return
 	}
-	c.err = why
+	c.err = cause
 	c.synced.Broadcast()
 	if c.cur != nil { // nil while the store is being opened
 		c.inFlight = append(c.inFlight, c.cur)
 	}
 	for _, g := range c.inFlight {
-		g.err = why
+		g.err = cause
 		close(g.done)
 	}
 	c.inFlight = nil
-	if c.room != nil {
-		close(c.room)
-		c.room = nil
+	if c.capacity != nil {
+		close(c.capacity)
+		c.capacity = nil
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Part is a store that Copy creates, and selects the topics and journals that it contains.
-type Part struct {
-	Dir     string
-	Mark    []byte // position in the external log; nil for none
-	Topic   func(id engine.TopicID) bool
-	Journal func(name string) bool
+// CopyTarget is a store that Copy creates, and selects the topics and journals that it contains.
+type CopyTarget struct {
+	Dir         string
+	LogPosition []byte // position in the external log; nil for none
+	Topic       func(id engine.TopicID) bool
+	Journal     func(name string) bool
 }
 
 // CopyOptions configures Copy.
@@ -25,22 +25,22 @@ type CopyOptions struct {
 	// From are the directories of the stores to copy. No process may have them open, and
 	// no two contain the same topic or journal.
 	From []string
-	To   []Part
+	To   []CopyTarget
 	// After is the last argument of OnDurable in an earlier call that was interrupted.
 	After []byte
-	// Note is called periodically when everything up to a key is durable.
-	Note func(after []byte) error
+	// OnDurable is called periodically when everything up to a key is durable.
+	OnDurable func(after []byte) error
 	// Progress is called with the bytes of the tables that are done.
 	Progress func(done, total int64)
 
-	every int64 // bytes between two calls of OnDurable; 0 means copyNote
+	flushEvery int64 // bytes between two calls of OnDurable; 0 means copyFlushBytes
 }
 
 const (
-	copyBatch   = 1 << 20
-	copyNote    = 128 << 20
-	copyTick    = 8 << 20 // bytes between two calls of Progress
-	copyBuffers = 16 << 20
+	copyBatch         = 1 << 20
+	copyFlushBytes    = 128 << 20
+	copyProgressBytes = 8 << 20 // bytes between two calls of Progress
+	copyBuffers       = 16 << 20
 )
 
 // Copy copies topics and journals from stores to new stores: it splits one store into
@@ -57,17 +57,17 @@ func Copy(ctx context.Context, o CopyOptions) (err error) {
 }
 
 type copier struct {
-	o       CopyOptions
-	sources []*closedStore
-	targets []*partStore
-	total   int64
-	since   int64 // bytes since the last call of OnDurable
-	ticked  int64 // bytes since the last call of Progress
+	o          CopyOptions
+	sources    []*closedStore
+	targets    []*targetStore
+	total      int64
+	unflushed  int64 // bytes since the last call of OnDurable
+	unreported int64 // bytes since the last call of Progress
 }
 
-// partStore is a store that is being created.
-type partStore struct {
-	Part
+// targetStore is a store that is being created.
+type targetStore struct {
+	CopyTarget
 	store *store
 	batch *cdb.Batch
 }
@@ -96,7 +96,7 @@ func (c *copier) open() error {
 		if err != nil {
 			return err
 		}
-		t := &partStore{Part: part, store: s, batch: s.db.NewBatch()}
+		t := &targetStore{CopyTarget: part, store: s, batch: s.db.NewBatch()}
 		c.targets = append(c.targets, t)
 		for _, number := range []struct {
 			key   byte
@@ -116,7 +116,7 @@ func (c *copier) open() error {
 }
 
 func (c *copier) run(ctx context.Context) error {
-	all, err := newMerged(c.sources, c.o.After)
+	all, err := newMergedIterator(c.sources, c.o.After)
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func (c *copier) run(ctx context.Context) error {
 		if err := c.put(all.source(), key, value); err != nil {
 			return err
 		}
-		c.since, c.ticked = c.since+int64(len(key)+len(value)), c.ticked+int64(len(key)+len(value))
-		if err := c.tell(key); err != nil {
+		c.unflushed, c.unreported = c.unflushed+int64(len(key)+len(value)), c.unreported+int64(len(key)+len(value))
+		if err := c.reportProgress(key); err != nil {
 			return err
 		}
 	}
@@ -141,10 +141,10 @@ func (c *copier) run(ctx context.Context) error {
 		return err
 	}
 	for _, t := range c.targets {
-		if t.Mark == nil {
+		if t.LogPosition == nil {
 			continue
 		}
-		if err := t.set([]byte{keyMark}, addChecksum([]byte{keyMark}, t.Mark)); err != nil {
+		if err := t.set([]byte{keyLogPosition}, addChecksum([]byte{keyLogPosition}, t.LogPosition)); err != nil {
 			return err
 		}
 	}
@@ -154,8 +154,8 @@ func (c *copier) run(ctx context.Context) error {
 
 // put copies a key to the stores that select its topic or journal.
 func (c *copier) put(from *closedStore, key, value []byte) error {
-	is, err := from.owner(key)
-	if err != nil || is.nobody {
+	is, err := from.ownerOf(key)
+	if err != nil || is.unowned {
 		return err
 	}
 	if is.journal {
@@ -173,10 +173,10 @@ func (c *copier) put(from *closedStore, key, value []byte) error {
 	return nil
 }
 
-// tell calls Progress and OnDurable when they are due.
-func (c *copier) tell(key []byte) error {
-	if c.ticked >= copyTick {
-		c.ticked = 0
+// reportProgress calls Progress and OnDurable when they are due.
+func (c *copier) reportProgress(key []byte) error {
+	if c.unreported >= copyProgressBytes {
+		c.unreported = 0
 		var done int64
 		for _, r := range c.sources {
 			size, err := r.db.EstimateDiskUsage([]byte{0}, key)
@@ -187,14 +187,14 @@ func (c *copier) tell(key []byte) error {
 		}
 		c.o.Progress(min(done, c.total), c.total)
 	}
-	if c.since < cmp.Or(c.o.every, copyNote) {
+	if c.unflushed < cmp.Or(c.o.flushEvery, copyFlushBytes) {
 		return nil
 	}
-	c.since = 0
+	c.unflushed = 0
 	if err := c.flush(); err != nil {
 		return err
 	}
-	return c.o.Note(bytes.Clone(key))
+	return c.o.OnDurable(bytes.Clone(key))
 }
 
 // flush makes everything durable that was copied so far.
@@ -224,7 +224,7 @@ func (c *copier) close() error {
 	return errors.Join(problems...)
 }
 
-func (t *partStore) set(key, value []byte) error {
+func (t *targetStore) set(key, value []byte) error {
 	if err := t.batch.Set(key, value, nil); err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (t *partStore) set(key, value []byte) error {
 	return t.write()
 }
 
-func (t *partStore) write() error {
+func (t *targetStore) write() error {
 	if t.batch.Empty() {
 		return nil
 	}

@@ -92,19 +92,19 @@ func filesOf(t *testing.T, dir string) map[string]string {
 
 func survey(t *testing.T, dir string) *Survey {
 	t.Helper()
-	s, err := Take(t.Context(), dir, func(int64, int64) {})
+	s, err := TakeSurvey(t.Context(), dir, func(int64, int64) {})
 	if err != nil {
 		t.Fatalf("survey of %s: got error %v, want none", dir, err)
 	}
 	return s
 }
 
-// parts returns the targets for three shards and for the journals that all members share.
-func parts(dir string) []Part {
-	var list []Part
+// copyTargets returns the targets for three shards and for the journals that all members share.
+func copyTargets(dir string) []CopyTarget {
+	var list []CopyTarget
 	for i := range 3 {
-		list = append(list, Part{
-			Dir: filepath.Join(dir, fmt.Sprint(i)), Mark: []byte("mark"),
+		list = append(list, CopyTarget{
+			Dir: filepath.Join(dir, fmt.Sprint(i)), LogPosition: []byte("mark"),
 			Topic: func(id engine.TopicID) bool { return int(id)%3 == i },
 			Journal: func(name string) bool {
 				var n int
@@ -113,7 +113,7 @@ func parts(dir string) []Part {
 			},
 		})
 	}
-	return append(list, Part{
+	return append(list, CopyTarget{
 		Dir: filepath.Join(dir, "journals"), Topic: func(engine.TopicID) bool { return false },
 		Journal: func(name string) bool { return !strings.HasPrefix(name, "groups-") },
 	})
@@ -127,11 +127,11 @@ func TestCopy(t *testing.T) {
 	from, to := copied(t), t.TempDir()
 	want, files := survey(t, from), filesOf(t, from)
 	errCut := errors.New("cut")
-	o := CopyOptions{From: []string{from}, To: parts(to), Progress: func(int64, int64) {}, every: 9 << 10}
+	o := CopyOptions{From: []string{from}, To: copyTargets(to), Progress: func(int64, int64) {}, flushEvery: 9 << 10}
 	cuts := 0
 	for {
 		var after []byte
-		o.Note = func(key []byte) error {
+		o.OnDurable = func(key []byte) error {
 			if after != nil {
 				cuts++
 				return errCut
@@ -156,11 +156,11 @@ func TestCopy(t *testing.T) {
 	}
 	var dirs []string
 	topics, journals := map[engine.TopicID]TopicSurvey{}, map[string]JournalSurvey{}
-	for i, part := range parts(to) {
+	for i, part := range copyTargets(to) {
 		dirs = append(dirs, part.Dir)
 		got := survey(t, part.Dir)
-		if string(got.Mark) != string(part.Mark) {
-			t.Errorf("part %d: got log position %q, want %q", i, got.Mark, part.Mark)
+		if string(got.LogPosition) != string(part.LogPosition) {
+			t.Errorf("part %d: got log position %q, want %q", i, got.LogPosition, part.LogPosition)
 		}
 		for id, s := range got.Topics {
 			if !part.Topic(id) {
@@ -187,16 +187,16 @@ func TestCopy(t *testing.T) {
 	}
 
 	united := filepath.Join(t.TempDir(), "store")
-	every := Part{
+	every := CopyTarget{
 		Dir: united, Topic: func(engine.TopicID) bool { return true },
 		Journal: func(string) bool { return true },
 	}
 	must(t, Copy(t.Context(), CopyOptions{
-		From: dirs, To: []Part{every}, Progress: func(int64, int64) {},
-		Note: func([]byte) error { return nil },
+		From: dirs, To: []CopyTarget{every}, Progress: func(int64, int64) {},
+		OnDurable: func([]byte) error { return nil },
 	}))
 	got := survey(t, united)
-	if !maps.Equal(got.Topics, want.Topics) || !maps.Equal(got.Journals, want.Journals) || got.Mark != nil {
+	if !maps.Equal(got.Topics, want.Topics) || !maps.Equal(got.Journals, want.Journals) || got.LogPosition != nil {
 		t.Errorf("united store: got %+v, want %+v", got, want)
 	}
 	if a, b := contents(t, united), contents(t, from); !slices.Equal(a, b) {

@@ -31,10 +31,10 @@ type cursor struct {
 
 	counts map[uint64]uint32 // stored delivery counts, by entry
 
-	slotGroup *group
-	slot      int
+	savedIn    *commitBatch
+	writeIndex int
 
-	aged oldest // the first message of the backlog at the last call of Usage
+	oldestSeen oldestMessage // the first message of the backlog at the last call of Usage
 }
 
 // block is a bitmap of acknowledged entries.
@@ -43,8 +43,8 @@ type block struct {
 	bytes  int64 // of the entries with a bit
 	stored bool  // in the store, or in a commit batch that is not applied yet
 
-	slotGroup *group
-	slot      int
+	savedIn    *commitBatch
+	writeIndex int
 }
 
 func (b *block) has(entry uint64) bool {
@@ -84,7 +84,7 @@ func (b *block) nextClear(entry uint64) uint64 {
 	return start + blockEntries
 }
 
-func (c *cursor) isAcked(entry uint64) bool {
+func (c *cursor) isAckedLocked(entry uint64) bool {
 	if entry < c.floor {
 		return true
 	}
@@ -92,8 +92,8 @@ func (c *cursor) isAcked(entry uint64) bool {
 	return b != nil && b.has(entry)
 }
 
-// backlog counts the durable messages not acknowledged.
-func (c *cursor) backlog() uint64 {
+// backlogLocked counts the durable messages not acknowledged.
+func (c *cursor) backlogLocked() uint64 {
 	durable := c.part.durable.Load()
 	if durable < c.floor {
 		return 0
@@ -101,16 +101,16 @@ func (c *cursor) backlog() uint64 {
 	return durable - c.floor - c.above
 }
 
-// ack acknowledges an entry of size bytes and adds the change to the commit batch. The
+// ackLocked acknowledges an entry of size bytes and adds the change to the commit batch. The
 // entry must not be acknowledged yet. The caller also holds committer.mu, as for all
 // methods with a batch.
-func (c *cursor) ack(g *group, entry uint64, size int64) {
-	c.forget(g, entry)
+func (c *cursor) ackLocked(g *commitBatch, entry uint64, size int64) {
+	c.forgetLocked(g, entry)
 	c.acked += size
 	c.sub.acked.Add(size)
 	if entry == c.floor {
 		c.floor++
-		c.advance(g)
+		c.advanceLocked(g)
 	} else {
 		n := entry / blockEntries
 		b := c.blocks[n]
@@ -124,13 +124,13 @@ func (c *cursor) ack(g *group, entry uint64, size int64) {
 		b.set(entry)
 		b.bytes += size
 		c.above++
-		c.saveBlock(g, n, b)
+		c.saveBlockLocked(g, n, b)
 	}
-	c.save(g)
+	c.saveLocked(g)
 }
 
-// advance moves the floor over entries that are acknowledged already.
-func (c *cursor) advance(g *group) {
+// advanceLocked moves the floor over entries that are acknowledged already.
+func (c *cursor) advanceLocked(g *commitBatch) {
 	for c.above > 0 {
 		n := c.floor / blockEntries
 		b := c.blocks[n]
@@ -144,31 +144,31 @@ func (c *cursor) advance(g *group) {
 		c.above -= clear - c.floor
 		c.floor = clear
 		if clear/blockEntries != n {
-			c.dropBlock(g, n, b)
+			c.dropBlockLocked(g, n, b)
 		}
 	}
 	if c.floor%blockEntries == 0 && c.floor > 0 {
 		n := c.floor/blockEntries - 1
 		if b := c.blocks[n]; b != nil {
-			c.dropBlock(g, n, b)
+			c.dropBlockLocked(g, n, b)
 		}
 	}
 }
 
-// moveTo moves the floor forward; acked are the bytes that are acknowledged then.
+// moveToLocked moves the floor forward; acked are the bytes that are acknowledged then.
 // Acknowledgements above the floor stay.
-func (c *cursor) moveTo(g *group, floor uint64, acked int64) {
+func (c *cursor) moveToLocked(g *commitBatch, floor uint64, acked int64) {
 	if floor <= c.floor {
 		return
 	}
 	for entry := range c.items {
 		if entry < floor {
-			c.forget(g, entry)
+			c.forgetLocked(g, entry)
 		}
 	}
 	if len(c.counts) > 0 {
 		id, sub, part := c.part.topic.id, c.sub.id, c.part.index
-		g.deleteRange(cursorKey(ofCount, id, sub, part), cursorEntryKey(ofCount, id, sub, part, floor))
+		g.deleteRangeLocked(cursorKey(ofCount, id, sub, part), cursorEntryKey(ofCount, id, sub, part, floor))
 		for entry := range c.counts {
 			if entry < floor {
 				delete(c.counts, entry)
@@ -180,7 +180,7 @@ func (c *cursor) moveTo(g *group, floor uint64, acked int64) {
 		switch {
 		case start+blockEntries <= floor:
 			c.above -= uint64(b.countFrom(max(start, c.floor)))
-			c.dropBlock(g, n, b)
+			c.dropBlockLocked(g, n, b)
 		case start < floor:
 			c.above -= uint64(b.countFrom(max(start, c.floor)) - b.countFrom(floor))
 		}
@@ -188,17 +188,17 @@ func (c *cursor) moveTo(g *group, floor uint64, acked int64) {
 	c.sub.acked.Add(acked - c.acked)
 	c.floor, c.acked = floor, acked
 	c.next = max(c.next, floor)
-	c.advance(g)
-	c.save(g)
+	c.advanceLocked(g)
+	c.saveLocked(g)
 }
 
-// reset moves the floor to any entry and discards the acknowledgements above it.
-func (c *cursor) reset(g *group, floor uint64, acked int64) {
-	c.cancelSlots(g)
+// resetLocked moves the floor to any entry and discards the acknowledgements above it.
+func (c *cursor) resetLocked(g *commitBatch, floor uint64, acked int64) {
+	c.cancelWritesLocked(g)
 	id, sub, part := c.part.topic.id, c.sub.id, c.part.index
 	for _, kind := range []byte{ofAcks, ofCount} {
 		prefix := cursorKey(kind, id, sub, part)
-		g.deleteRange(prefix, after(prefix))
+		g.deleteRangeLocked(prefix, after(prefix))
 	}
 	for _, it := range c.items {
 		c.sub.dropLocked(it)
@@ -206,39 +206,39 @@ func (c *cursor) reset(g *group, floor uint64, acked int64) {
 	c.items, c.ready, c.blocks, c.counts, c.above = nil, nil, nil, nil, 0
 	c.sub.acked.Add(acked - c.acked)
 	c.floor, c.acked, c.next = floor, acked, floor
-	c.save(g)
+	c.saveLocked(g)
 }
 
-// forget discards the entry's item and delivery count.
-func (c *cursor) forget(g *group, entry uint64) {
+// forgetLocked discards the entry's item and delivery count.
+func (c *cursor) forgetLocked(g *commitBatch, entry uint64) {
 	if it := c.items[entry]; it != nil {
 		c.sub.dropLocked(it)
 		delete(c.items, entry)
 	}
 	if _, ok := c.counts[entry]; ok {
 		delete(c.counts, entry)
-		g.delete(cursorEntryKey(ofCount, c.part.topic.id, c.sub.id, c.part.index, entry))
+		g.deleteLocked(cursorEntryKey(ofCount, c.part.topic.id, c.sub.id, c.part.index, entry))
 	}
 }
 
-// save adds the floor to the commit batch, once however often it moves.
-func (c *cursor) save(g *group) {
-	if c.slotGroup != g {
-		c.slotGroup, c.slot = g, len(g.slots)
-		g.slots = append(g.slots, slot{})
-		s := &g.slots[c.slot]
+// saveLocked adds the floor to the commit batch, once however often it moves.
+func (c *cursor) saveLocked(g *commitBatch) {
+	if c.savedIn != g {
+		c.savedIn, c.writeIndex = g, len(g.coalesced)
+		g.coalesced = append(g.coalesced, coalescedWrite{})
+		s := &g.coalesced[c.writeIndex]
 		putCursorKey(s, ofCursor, c)
 		s.vlen = cursorLen
-		g.pin(c.part.topic)
+		g.pinLocked(c.part.topic)
 	}
-	s := &g.slots[c.slot]
+	s := &g.coalesced[c.writeIndex]
 	binary.LittleEndian.PutUint64(s.val[:], c.floor)
 	binary.LittleEndian.PutUint64(s.val[8:], uint64(c.acked))
-	c.sub.changed = g
+	c.sub.changedIn = g
 }
 
-func (c *cursor) saveBlock(g *group, n uint64, b *block) {
-	s := c.blockSlot(g, n, b)
+func (c *cursor) saveBlockLocked(g *commitBatch, n uint64, b *block) {
+	s := c.blockWriteLocked(g, n, b)
 	b.stored = true
 	s.vlen = blockValueLen
 	for i, w := range b.words {
@@ -247,27 +247,27 @@ func (c *cursor) saveBlock(g *group, n uint64, b *block) {
 	binary.LittleEndian.PutUint64(s.val[8*blockWords:], uint64(b.bytes))
 }
 
-func (c *cursor) dropBlock(g *group, n uint64, b *block) {
+func (c *cursor) dropBlockLocked(g *commitBatch, n uint64, b *block) {
 	delete(c.blocks, n)
 	if b.stored {
-		c.blockSlot(g, n, b).vlen = 0
+		c.blockWriteLocked(g, n, b).vlen = 0
 	}
 }
 
-func (c *cursor) blockSlot(g *group, n uint64, b *block) *slot {
-	if b.slotGroup != g {
-		b.slotGroup, b.slot = g, len(g.slots)
-		g.slots = append(g.slots, slot{})
-		s := &g.slots[b.slot]
+func (c *cursor) blockWriteLocked(g *commitBatch, n uint64, b *block) *coalescedWrite {
+	if b.savedIn != g {
+		b.savedIn, b.writeIndex = g, len(g.coalesced)
+		g.coalesced = append(g.coalesced, coalescedWrite{})
+		s := &g.coalesced[b.writeIndex]
 		putCursorKey(s, ofAcks, c)
 		binary.BigEndian.PutUint64(s.key[cursorKeyLen:], n)
 		s.klen = cursorEntryKeyLen
-		g.pin(c.part.topic)
+		g.pinLocked(c.part.topic)
 	}
-	return &g.slots[b.slot]
+	return &g.coalesced[b.writeIndex]
 }
 
-func putCursorKey(s *slot, kind byte, c *cursor) {
+func putCursorKey(s *coalescedWrite, kind byte, c *cursor) {
 	s.key[0] = keyTopic
 	binary.BigEndian.PutUint64(s.key[1:], uint64(c.part.topic.id))
 	s.key[topicPrefixLen] = kind
@@ -276,23 +276,23 @@ func putCursorKey(s *slot, kind byte, c *cursor) {
 	s.klen = cursorKeyLen
 }
 
-// cancelSlots removes the cursor's writes from the commit batch.
-func (c *cursor) cancelSlots(g *group) {
+// cancelWritesLocked removes the cursor's writes from the commit batch.
+func (c *cursor) cancelWritesLocked(g *commitBatch) {
 	prefix := cursorKey(ofAcks, c.part.topic.id, c.sub.id, c.part.index)
-	for i := range g.slots {
-		s := &g.slots[i]
+	for i := range g.coalesced {
+		s := &g.coalesced[i]
 		if s.klen == cursorEntryKeyLen && string(s.key[:cursorKeyLen]) == string(prefix) {
 			s.cancelled = true
 		}
 	}
-	if c.slotGroup == g {
-		g.slots[c.slot].cancelled = true
-		c.slotGroup = nil
+	if c.savedIn == g {
+		g.coalesced[c.writeIndex].cancelled = true
+		c.savedIn = nil
 	}
 }
 
-// restoreBlock restores one stored block.
-func (c *cursor) restoreBlock(key, body []byte) error {
+// restoreBlockLocked restores one stored block.
+func (c *cursor) restoreBlockLocked(key, body []byte) error {
 	if len(body) != blockValueLen {
 		return corrupt(key, fmt.Sprintf("block of acknowledgements has %d bytes, want %d", len(body), blockValueLen))
 	}

@@ -38,26 +38,26 @@ type damagedMessage struct {
 	at  time.Time
 }
 
-// damagedFor is how long a damaged message is not read again: detecting the damage costs
+// damageCacheTTL is how long a damaged message is not read again: detecting the damage costs
 // Pebble up to a second of CPU time, and consumers retry often.
-const damagedFor = 30 * time.Second
+const damageCacheTTL = 30 * time.Second
 
 // maxDamaged limits the damaged messages that are remembered. Messages beyond the limit
 // are counted each time they are read.
 const maxDamaged = 10_000
 
-// damageWindow is how far around a damaged message its neighbours are searched for the
+// damageSearchWindow is how far around a damaged message its neighbours are searched for the
 // values that it would have contained.
-const damageWindow = 4096
+const damageSearchWindow = 4096
 
 // id returns the message id of an entry.
 func (p *partition) id(entry uint64) engine.MessageID {
 	return engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry}
 }
 
-// damaged wraps the error of a damaged message in a DamagedMessage, and counts and logs
+// recordDamage wraps the error of a damaged message in a DamagedMessage, and counts and logs
 // it. It returns other errors unchanged.
-func (p *partition) damaged(entry uint64, err error) error {
+func (p *partition) recordDamage(entry uint64, err error) error {
 	if err == nil || !errors.Is(err, engine.ErrCorrupt) {
 		return err
 	}
@@ -74,31 +74,31 @@ func (p *partition) damaged(entry uint64, err error) error {
 			slog.Uint64("topic", uint64(id.Topic)), slog.Int("partition", int(id.Partition)),
 			slog.Uint64("entry", id.Entry), slog.Any("error", err))
 	}
-	told := &engine.DamagedMessage{ID: id, Cause: err}
+	reported := &engine.DamagedMessage{ID: id, Cause: err}
 	if known || len(d.messages) < maxDamaged {
 		if d.messages == nil {
 			d.messages = make(map[engine.MessageID]damagedMessage)
 		}
-		d.messages[id] = damagedMessage{told, time.Now()}
+		d.messages[id] = damagedMessage{reported, time.Now()}
 	}
-	return told
+	return reported
 }
 
-// known returns the remembered error of a damaged message, if it was found recently.
-func (d *damage) known(id engine.MessageID) error {
+// recent returns the remembered error of a damaged message, if it was found recently.
+func (d *damage) recent(id engine.MessageID) error {
 	if d.found.Load() == 0 {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if m, ok := d.messages[id]; ok && time.Since(m.at) < damagedFor {
+	if m, ok := d.messages[id]; ok && time.Since(m.at) < damageCacheTTL {
 		return m.err
 	}
 	return nil
 }
 
-// acknowledged counts the damaged messages among those that a consumer acknowledged.
-func (d *damage) acknowledged(settlements []engine.Settlement) {
+// countSkipped counts the damaged messages among those that a consumer acknowledged.
+func (d *damage) countSkipped(settlements []engine.Settlement) {
 	if d.found.Load() == 0 {
 		return
 	}
@@ -119,9 +119,9 @@ func (e *Engine) DamagedMessages() (found, skipped int64) {
 	return e.damage.found.Load(), e.damage.skipped.Load()
 }
 
-// damagedStore records damage that affects more than single messages, and returns the
+// recordStoreDamage records damage that affects more than single messages, and returns the
 // error unchanged.
-func (s *store) damagedStore(err error) error {
+func (s *store) recordStoreDamage(err error) error {
 	if err == nil || !errors.Is(err, engine.ErrCorrupt) {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *store) corruptTable(info cdb.DataCorruptionInfo) {
 	s.log.Error("store: file is damaged", slog.String("detail", info.String()))
 	if err := s.openTable(info.Path); err != nil {
 		// The call records the damage; its result is the same error.
-		_ = s.damagedStore(fmt.Errorf("%w: %s: %w", engine.ErrCorrupt, filepath.Base(info.Path), err))
+		_ = s.recordStoreDamage(fmt.Errorf("%w: %s: %w", engine.ErrCorrupt, filepath.Base(info.Path), err))
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *store) openTable(path string) error {
 // headNear returns the head of the first record in [entry, end) that is not damaged.
 func (p *partition) headNear(entry, end uint64) (recordHead, error) {
 	head, err := p.head(entry)
-	for at := entry + 1; errors.Is(err, engine.ErrCorrupt) && at < min(end, entry+damageWindow); at++ {
+	for at := entry + 1; errors.Is(err, engine.ErrCorrupt) && at < min(end, entry+damageSearchWindow); at++ {
 		head, err = p.head(at)
 	}
 	return head, err
@@ -179,7 +179,7 @@ func (p *partition) headNear(entry, end uint64) (recordHead, error) {
 func (p *partition) cumBeforeDamage(entry uint64) (int64, error) {
 	first, firstCum := p.first.Load(), p.firstCum.Load()
 	var err error
-	for at := entry - 1; at > first && at+damageWindow > entry; at-- {
+	for at := entry - 1; at > first && at+damageSearchWindow > entry; at-- {
 		var head recordHead
 		if head, err = p.head(at - 1); err == nil {
 			return head.cum, nil
@@ -188,7 +188,7 @@ func (p *partition) cumBeforeDamage(entry uint64) (int64, error) {
 			break
 		}
 	}
-	if err == nil || errors.Is(err, cdb.ErrNotFound) || entry-first <= damageWindow {
+	if err == nil || errors.Is(err, cdb.ErrNotFound) || entry-first <= damageSearchWindow {
 		return firstCum, nil
 	}
 	return 0, err

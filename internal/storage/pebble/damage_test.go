@@ -43,13 +43,13 @@ func TestFaultDamagedFiles(t *testing.T) {
 			fault := tally.Fault{Name: "damaged file, " + name}
 			seen := map[string]int{}
 			for _, file := range files {
-				for _, harm := range harms(tc.closed, rounds) {
+				for _, harm := range corruptions(tc.closed, rounds) {
 					fs := good.CrashClone(vfs.CrashCloneCfg{})
 					if !rewrite(t, fs, "store/"+file, func(data []byte) []byte { return harm(data, rng) }) {
 						continue
 					}
 					fault.Injected++
-					seen[judge(t, fs, file, &fault)]++
+					seen[classifyDamage(t, fs, file, &fault)]++
 				}
 			}
 			t.Logf("outcomes: %v", seen)
@@ -61,10 +61,10 @@ func TestFaultDamagedFiles(t *testing.T) {
 	}
 }
 
-// harms returns the damages of a file: flipped bits, a truncated file, an empty file. The
+// corruptions returns the damages of a file: flipped bits, a truncated file, an empty file. The
 // effect of a crash on the end of a log cannot be distinguished from damage there, so the
 // ends of files are not damaged in a store that was not closed.
-func harms(closed bool, rounds int) []func([]byte, *rand.Rand) []byte {
+func corruptions(closed bool, rounds int) []func([]byte, *rand.Rand) []byte {
 	flip := func(data []byte, rng *rand.Rand) []byte {
 		n := len(data)
 		if !closed {
@@ -157,9 +157,9 @@ func rewrite(t *testing.T, fs vfs.FS, name string, change func([]byte) []byte) b
 	return true
 }
 
-// judge opens a damaged store, reads all of it, counts missing and wrong messages, and
+// classifyDamage opens a damaged store, reads all of it, counts missing and wrong messages, and
 // returns the outcome.
-func judge(t *testing.T, fs vfs.FS, name string, fault *tally.Fault) string {
+func classifyDamage(t *testing.T, fs vfs.FS, name string, fault *tally.Fault) string {
 	t.Helper()
 	ctx := context.Background()
 	fault.Checked += 2 * damageMessages
@@ -288,9 +288,9 @@ func TestDamagedRecord(t *testing.T) {
 	if err := e.db.Set(key, bad, nil); err != nil {
 		t.Fatal(err)
 	}
-	var told *engine.DamagedMessage
+	var reported *engine.DamagedMessage
 	if _, err := e.Read(ctx, 1, engine.ReadRequest{From: 1, Max: 1}); !errors.Is(err, engine.ErrCorrupt) ||
-		!errors.As(err, &told) || told.ID.Entry != 1 {
+		!errors.As(err, &reported) || reported.ID.Entry != 1 {
 		t.Errorf("read: got %v, want damage of entry 1", err)
 	}
 	if got, err := e.Read(ctx, 1, engine.ReadRequest{Max: 10}); err != nil || len(got) != 1 {

@@ -17,13 +17,13 @@ import (
 // deadLetterMover moves messages that were delivered too often to their dead letter topic.
 // Within one store the copy and the acknowledgement are one atomic write.
 type deadLetterMover struct {
-	e      *Engine
-	mu     sync.Mutex
-	queue  []*item
-	wakeup chan struct{}
-	stop   chan struct{}
-	ended  chan struct{}
-	count  atomic.Pointer[func(engine.TopicID)] // called for every message that was moved
+	e       *Engine
+	mu      sync.Mutex
+	queue   []*item
+	wakeup  chan struct{}
+	stop    chan struct{}
+	ended   chan struct{}
+	onMoved atomic.Pointer[func(engine.TopicID)] // called for every message that was moved
 }
 
 func (m *deadLetterMover) start(e *Engine) {
@@ -86,11 +86,11 @@ func (m *deadLetterMover) move(it *item) error {
 		return err
 	}
 	letter := letterOf(&r)
-	ctx, cancel := context.WithTimeout(context.Background(), elsewhereTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), deadLetterTimeout)
 	defer cancel()
 	t, err := e.topics.acquire(ctx, to)
 	if errors.Is(err, engine.ErrNoTopic) && e.opts.DeadLetters != nil {
-		return m.moveElsewhere(ctx, it, to, &letter, size)
+		return m.moveToOtherStore(ctx, it, to, &letter, size)
 	}
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (m *deadLetterMover) move(it *item) error {
 	if it.state != itemDeadLetter || c.items[it.entry] != it {
 		return nil // acknowledged or reset meanwhile
 	}
-	g, err := e.commit.lockGroup()
+	g, err := e.commit.lockBatch()
 	if err != nil {
 		return err
 	}
@@ -120,9 +120,9 @@ func (m *deadLetterMover) move(it *item) error {
 	now := time.Now()
 	p.appendLocked(g, &d, now.UnixMilli())
 	t.scheduleAfterAppendLocked(g, now.UnixMilli())
-	c.ack(g, it.entry, size)
+	c.ackLocked(g, it.entry, size)
 	s.topic.scheduleAfterAckLocked(g, now.UnixMilli())
-	if count := m.count.Load(); count != nil {
+	if count := m.onMoved.Load(); count != nil {
 		g.after = append(g.after, func() { (*count)(s.topic.id) })
 	}
 	e.commit.unlockAndCommit()
@@ -144,13 +144,13 @@ func letterOf(r *engine.Record) engine.Message {
 	return letter
 }
 
-// elsewhereTimeout is the timeout for moving one dead letter, also to a topic of another
+// deadLetterTimeout is the timeout for moving one dead letter, also to a topic of another
 // store.
-const elsewhereTimeout = 5 * time.Second
+const deadLetterTimeout = 5 * time.Second
 
-// moveElsewhere moves a message to a topic of another store. The copy is durable before the
+// moveToOtherStore moves a message to a topic of another store. The copy is durable before the
 // message is acknowledged; a crash in between leads to a second copy.
-func (m *deadLetterMover) moveElsewhere(ctx context.Context, it *item, to engine.TopicID, letter *engine.Message,
+func (m *deadLetterMover) moveToOtherStore(ctx context.Context, it *item, to engine.TopicID, letter *engine.Message,
 	size int64,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -174,14 +174,14 @@ func (m *deadLetterMover) moveElsewhere(ctx context.Context, it *item, to engine
 	if it.state != itemDeadLetter || c.items[it.entry] != it {
 		return nil // acknowledged or reset meanwhile
 	}
-	g, err := e.commit.lockGroup()
+	g, err := e.commit.lockBatch()
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	c.ack(g, it.entry, size)
+	c.ackLocked(g, it.entry, size)
 	s.topic.scheduleAfterAckLocked(g, now.UnixMilli())
-	if count := m.count.Load(); count != nil {
+	if count := m.onMoved.Load(); count != nil {
 		g.after = append(g.after, func() { (*count)(s.topic.id) })
 	}
 	e.commit.unlockAndCommit()
@@ -198,14 +198,14 @@ func origin(id engine.MessageID) string {
 
 // redeliver makes a message that could not be moved available again, so that it is not
 // lost.
-func (m *deadLetterMover) redeliver(it *item, why error) {
+func (m *deadLetterMover) redeliver(it *item, cause error) {
 	s := it.cur.sub
 	if m.e.stopCause() != nil {
 		return
 	}
 	m.e.log.Warn("message could not be moved to the dead letter topic and is delivered again; create the topic or "+
 		"change the subscription", slog.Uint64("topic", uint64(s.topic.id)), slog.String("subscription", s.name),
-		slog.Int("partition", int(it.cur.part.index)), slog.Uint64("entry", it.entry), slog.Any("error", why))
+		slog.Int("partition", int(it.cur.part.index)), slog.Uint64("entry", it.entry), slog.Any("error", cause))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unusable != nil || it.state != itemDeadLetter {

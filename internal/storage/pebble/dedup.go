@@ -22,7 +22,7 @@ type dedup struct {
 
 type pendingMessage struct {
 	id    engine.MessageID
-	group *group
+	batch *commitBatch
 }
 
 // anyKey reports whether any of the messages can be a duplicate.
@@ -43,7 +43,7 @@ func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts 
 	out := make([]engine.Appended, len(drafts))
 	now := time.Now().UnixMilli()
 	t.dedup.mu.Lock()
-	waits, fresh, err := t.markDuplicates(drafts, out)
+	waits, fresh, err := t.findDuplicatesLocked(drafts, out)
 	if err != nil {
 		t.dedup.mu.Unlock()
 		return nil, err
@@ -65,10 +65,12 @@ func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts 
 	return out, nil
 }
 
-// markDuplicates stores in out which messages are duplicates of earlier appends. It returns
+// findDuplicatesLocked stores in out which messages are duplicates of earlier appends. It returns
 // the commit batches of earlier appends that are not durable yet, and the number of new
 // messages. The caller holds dedup.mu.
-func (t *topic) markDuplicates(drafts []draft, out []engine.Appended) (waits []*group, fresh int, err error) {
+func (t *topic) findDuplicatesLocked(drafts []draft,
+	out []engine.Appended,
+) (waits []*commitBatch, fresh int, err error) {
 	for i := range drafts {
 		key := drafts[i].msg.Dedup
 		if key.IsZero() {
@@ -77,7 +79,7 @@ func (t *topic) markDuplicates(drafts []draft, out []engine.Appended) (waits []*
 		}
 		if first, ok := t.dedup.find(key); ok {
 			out[i] = engine.Appended{ID: first.id, Duplicate: true}
-			waits = append(waits, first.group)
+			waits = append(waits, first.batch)
 			continue
 		}
 		id, found, err := t.original(key)
@@ -111,8 +113,8 @@ func (t *topic) original(key engine.DedupKey) (engine.MessageID, bool, error) {
 // holds dedup.mu.
 func (e *Engine) writeFreshLocked(ctx context.Context, t *topic, p *partition, drafts []draft, out []engine.Appended,
 	total int, now int64,
-) (*group, error) {
-	g, err := e.commit.lockWithRoom(ctx, total)
+) (*commitBatch, error) {
+	g, err := e.commit.lockWithCapacity(ctx, total)
 	if err != nil {
 		return nil, err
 	}
@@ -136,15 +138,15 @@ func (e *Engine) writeFreshLocked(ctx context.Context, t *topic, p *partition, d
 		out[i].ID = id
 		if !key.IsZero() {
 			keys = append(keys, key)
-			t.dedup.add(key, pendingMessage{id: id, group: g})
+			t.dedup.add(key, pendingMessage{id: id, batch: g})
 			var body packer
 			body.uint(uint64(id.Partition))
 			body.uint(id.Entry)
-			g.set(dedupKey(t.id, key), body)
+			g.setLocked(dedupKey(t.id, key), body)
 		}
 	}
 	if len(keys) > 0 {
-		g.after = append(g.after, func() { t.dedup.settle(keys) })
+		g.after = append(g.after, func() { t.dedup.forgetDurable(keys) })
 	}
 	t.scheduleAfterAppendLocked(g, now)
 	e.commit.unlockAndCommit()
@@ -167,8 +169,8 @@ func (d *dedup) add(key engine.DedupKey, p pendingMessage) {
 	d.pending[key] = p
 }
 
-// settle removes pending messages that have become durable.
-func (d *dedup) settle(keys []engine.DedupKey) {
+// forgetDurable removes pending messages that have become durable.
+func (d *dedup) forgetDurable(keys []engine.DedupKey) {
 	d.pendingMu.Lock()
 	defer d.pendingMu.Unlock()
 	for _, k := range keys {

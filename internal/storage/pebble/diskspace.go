@@ -14,7 +14,7 @@ type diskSpace struct {
 	s         *store
 	noAppend  atomic.Bool
 	noJournal atomic.Bool
-	left      atomic.Int64 // bytes that may be written before the next check
+	budget    atomic.Int64 // bytes that may be written before the next check
 	stop      chan struct{}
 	ended     chan struct{}
 }
@@ -25,21 +25,21 @@ const diskCheckInterval = time.Second
 // a twentieth of the disk, at least the size of a write buffer and at most 1 GiB, but never
 // more than a quarter of the disk.
 const (
-	reserveShare = 20
-	largestShare = 4
-	leastReserve = defaultMemTable
-	mostReserve  = 1 << 30
+	reserveShare    = 20
+	maxReserveShare = 4
+	minReserve      = defaultMemTable
+	maxReserve      = 1 << 30
 )
 
 func (d *diskSpace) reserve(total uint64) uint64 {
 	if d.s.opts.MinFreeBytes > 0 {
 		return uint64(d.s.opts.MinFreeBytes)
 	}
-	return min(max(total/reserveShare, leastReserve), mostReserve, total/largestShare)
+	return min(max(total/reserveShare, minReserve), maxReserve, total/maxReserveShare)
 }
 
 func (d *diskSpace) start() {
-	d.left.Store(math.MaxInt64)
+	d.budget.Store(math.MaxInt64)
 	d.stop = make(chan struct{})
 	d.ended = make(chan struct{})
 	if d.s.opts.MinFreeBytes < 0 || !d.check() {
@@ -57,14 +57,14 @@ func (d *diskSpace) close() {
 // full reports whether messages are rejected.
 func (d *diskSpace) full() bool { return d.noAppend.Load() }
 
-// takes reports whether there is space for size more bytes of messages, and counts them. A
+// admit reports whether there is space for size more bytes of messages, and counts them. A
 // fast producer can fill a small disk between two checks, so the bytes since the last check
 // are counted; twice, because they are written to the log and later to a table.
-func (d *diskSpace) takes(size int64) bool {
+func (d *diskSpace) admit(size int64) bool {
 	if d.noAppend.Load() {
 		return false
 	}
-	if d.left.Add(-2*size) < 0 {
+	if d.budget.Add(-2*size) < 0 {
 		d.check()
 	}
 	return !d.noAppend.Load()
@@ -111,7 +111,7 @@ func (d *diskSpace) check() bool {
 	if was := d.noAppend.Swap(full); was != full {
 		d.report(full, usage.AvailBytes, reserve)
 	}
-	d.left.Store(int64(usage.AvailBytes) - int64(reserve))
+	d.budget.Store(int64(usage.AvailBytes) - int64(reserve))
 	d.noJournal.Store(usage.AvailBytes < reserve/4)
 	return true
 }

@@ -66,8 +66,8 @@
 //  8. A topic that a batch has written to stays loaded until the batch has completed
 //     (commitBatch.pinLocked). So a topic that is loaded from the store contains only
 //     durable data.
-//  9. Memory is bounded: cur by maxGroupBytes (appends wait for the next batch, small
-//     writes do not), batches in flight by groupsInFlight and maxUnsynced.
+//  9. Memory is bounded: cur by maxBatchBytes (appends wait for the next batch, small
+//     writes do not), batches in flight by maxInFlight and maxUnsyncedBytes.
 //
 // # External log
 //
@@ -157,8 +157,8 @@
 // other lock held; a failure under it takes committer.mu. Two subscriptions are locked at
 // the same time only to delete their topic, under topic.admin and topic.mu.
 //
-// Callers' locks come first: package messaging calls AppendRun and Attributes with the mutex
-// of its producerTable held, so the order is producerTable.mu, then the locks above. AppendRun
+// Callers' locks come first: package messaging calls AppendBatch and Attributes with the mutex
+// of its producerTable held, so the order is producerTable.mu, then the locks above. AppendBatch
 // calls the function that returns the attributes with committer.mu held. So this function
 // must neither call the engine nor take a lock that may be held during a call of the engine.
 //

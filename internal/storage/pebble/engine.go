@@ -15,7 +15,7 @@ import (
 // Engine implements engine.Engine on an open store.
 type Engine struct {
 	*store
-	keeps bool // the store is closed with the engine
+	ownsStore bool // the store is closed with the engine
 
 	commit      committer
 	eras        eraCounter
@@ -26,18 +26,18 @@ type Engine struct {
 	deadLetters deadLetterMover
 	reclaim     reclaimer
 	journal     journalTable
-	splits      *lru.Cache[splitKey, *splitRun]
+	splits      *lru.Cache[splitKey, *splitBatch]
 
-	opened  time.Time
-	ops     atomic.Int64  // calls in progress
-	drained chan struct{} // signalled when ops reaches 0 while closing
-	closing chan struct{}
-	closed  atomic.Bool
-	resigns atomic.Bool // after Close, calls return ErrNotOwner
-	closeMu sync.Mutex
-	ended   bool
+	opened   time.Time
+	ops      atomic.Int64  // calls in progress
+	drained  chan struct{} // signalled when ops reaches 0 while closing
+	closing  chan struct{}
+	closed   atomic.Bool
+	resigned atomic.Bool // after Close, calls return ErrNotOwner
+	closeMu  sync.Mutex
+	ended    bool
 
-	why     atomic.Pointer[error] // the error of calls after the engine has stopped
+	stopErr atomic.Pointer[error] // the error of calls after the engine has stopped
 	stopped chan struct{}         // closed when stopErr is set
 }
 
@@ -51,7 +51,7 @@ func Open(dir string, opts Options) (*Engine, error) {
 		return nil, err
 	}
 	e := newEngine(s, nil)
-	e.keeps = true
+	e.ownsStore = true
 	if err := e.start(); err != nil {
 		e.commit.close()
 		return nil, errors.Join(err, s.close())
@@ -72,7 +72,7 @@ func newEngine(s *store, log Log) *Engine {
 	if s.opts.Cache != nil {
 		e.splits = s.opts.Cache.splits
 	} else {
-		e.splits = lru.New[splitKey, *splitRun](splitCacheBytes)
+		e.splits = lru.New[splitKey, *splitBatch](splitCacheBytes)
 	}
 	e.commit.log = log
 	return e
@@ -103,7 +103,7 @@ func (e *Engine) enter(ctx context.Context) error {
 		e.leave()
 		return notBegun(e.closedCause())
 	}
-	if e.why.Load() != nil {
+	if e.stopErr.Load() != nil {
 		e.leave()
 		return notBegun(e.stopCause())
 	}
@@ -133,17 +133,17 @@ func (e *Engine) leave() {
 
 // stop ends the engine permanently: it acknowledges nothing any more, and all calls
 // return the error cause.
-func (e *Engine) stop(why error) {
-	if !e.why.CompareAndSwap(nil, &why) {
+func (e *Engine) stop(cause error) {
+	if !e.stopErr.CompareAndSwap(nil, &cause) {
 		return
 	}
 	close(e.stopped)
-	e.commit.fail(why)
+	e.commit.fail(cause)
 }
 
 // stopCause returns the error of calls after the engine has stopped, or nil.
 func (e *Engine) stopCause() error {
-	if p := e.why.Load(); p != nil {
+	if p := e.stopErr.Load(); p != nil {
 		return *p
 	}
 	return nil
@@ -157,8 +157,8 @@ func (e *Engine) Health() error {
 	if err := e.fault(); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrFailed, err)
 	}
-	if why := e.stopCause(); why != nil {
-		return why
+	if cause := e.stopCause(); cause != nil {
+		return cause
 	}
 	if p := e.damage.store.Load(); p != nil {
 		return *p
@@ -176,7 +176,7 @@ func (e *Engine) Close() error {
 	e.ended = true
 	e.closed.Store(true)
 	close(e.closing)
-	if e.keeps {
+	if e.ownsStore {
 		e.store.end()
 	}
 	for e.ops.Load() > 0 {
@@ -190,7 +190,7 @@ func (e *Engine) Close() error {
 		e.commit.close()
 	}
 	e.store.serve(nil)
-	if !e.keeps {
+	if !e.ownsStore {
 		return e.failure()
 	}
 	if err := e.store.close(); err != nil {

@@ -48,13 +48,13 @@ func (c *eraCounter) start(e *Engine) error {
 
 // countLocked counts size more bytes and returns their era. The caller holds
 // committer.mu.
-func (c *eraCounter) countLocked(g *group, size int) uint32 {
+func (c *eraCounter) countLocked(g *commitBatch, size int) uint32 {
 	if c.written >= c.limit {
 		c.current++
 		c.written = 0
 		var p packer
 		p.uint(uint64(c.current))
-		g.set([]byte{keyEraNow}, p)
+		g.setLocked([]byte{keyEraNow}, p)
 	}
 	c.written += int64(size)
 	return c.current
@@ -62,7 +62,7 @@ func (c *eraCounter) countLocked(g *group, size int) uint32 {
 
 // enterEraLocked returns the era for the partition's next entry, and stores the entry when
 // it is the partition's first in that era. The caller holds committer.mu.
-func (p *partition) enterEraLocked(g *group, entry uint64, size int) uint32 {
+func (p *partition) enterEraLocked(g *commitBatch, entry uint64, size int) uint32 {
 	era := p.topic.e.eras.countLocked(g, size)
 	eras := *p.eras.Load()
 	if n := len(eras); n > 0 && eras[n-1].era == era {
@@ -72,7 +72,7 @@ func (p *partition) enterEraLocked(g *group, entry uint64, size int) uint32 {
 	p.eras.Store(&grown)
 	var body packer
 	body.uint(entry)
-	g.set(eraKey(p.topic.id, p.index, era), body)
+	g.setLocked(eraKey(p.topic.id, p.index, era), body)
 	return era
 }
 
@@ -113,11 +113,11 @@ func (p *partition) spans(from, to uint64) (out []span) {
 
 // cutErasLocked deletes the entries [from, to) and the keys of the eras that become
 // empty. It returns the eras that contained the entries. The caller holds committer.mu.
-func (p *partition) cutErasLocked(g *group, from, to uint64) (cut []uint32) {
+func (p *partition) cutErasLocked(g *commitBatch, from, to uint64) (cut []uint32) {
 	id := p.topic.id
 	for _, s := range p.spans(from, to) {
 		cut = append(cut, s.era)
-		g.deleteRange(messageKey(s.era, id, p.index, s.from), messageKey(s.era, id, p.index, s.to))
+		g.deleteRangeLocked(messageKey(s.era, id, p.index, s.from), messageKey(s.era, id, p.index, s.to))
 	}
 	eras := *p.eras.Load()
 	empty := 0
@@ -129,7 +129,7 @@ func (p *partition) cutErasLocked(g *group, from, to uint64) (cut []uint32) {
 		if end > to {
 			break
 		}
-		g.delete(eraKey(id, p.index, eras[empty].era))
+		g.deleteLocked(eraKey(id, p.index, eras[empty].era))
 		empty++
 	}
 	if empty > 0 {

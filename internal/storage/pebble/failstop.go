@@ -52,7 +52,7 @@ func (f *failStopFS) Unwrap() vfs.FS { return f.FS }
 // Create implements vfs.FS.
 func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasSuffix(name, ".sst") {
-		f.s.tables.pause()
+		f.s.tables.backOff()
 	}
 	file, err := f.FS.Create(name, category)
 	switch {

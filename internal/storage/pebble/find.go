@@ -10,13 +10,15 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Find implements engine.Runs.
-func (e *Engine) Find(ctx context.Context, id engine.TopicID, index int32, millis int64) (engine.Found, error) {
+// FindByTime implements engine.Batches.
+func (e *Engine) FindByTime(ctx context.Context, id engine.TopicID, index int32,
+	millis int64,
+) (engine.FindResult, error) {
 	return e.find(ctx, id, index, func(*partition) (int64, error) { return millis, nil })
 }
 
-// FindNewest implements engine.Runs.
-func (e *Engine) FindNewest(ctx context.Context, id engine.TopicID, index int32) (engine.Found, error) {
+// FindNewest implements engine.Batches.
+func (e *Engine) FindNewest(ctx context.Context, id engine.TopicID, index int32) (engine.FindResult, error) {
 	newest := func(p *partition) (int64, error) {
 		if p.first.Load() == p.durable.Load() {
 			return 0, nil
@@ -35,7 +37,7 @@ func (e *Engine) FindNewest(ctx context.Context, id engine.TopicID, index int32)
 // largestTime returns the largest timestamp of the messages that are not trimmed.
 func (p *partition) largestTime() (int64, error) {
 	largest := int64(-1)
-	w := storedWalk{p: p, visit: func(s *engine.Stored) (bool, error) {
+	w := storedScan{p: p, visit: func(s *engine.StoredValue) (bool, error) {
 		time := s.Run.MaxTime
 		if s.Run.Count == 0 {
 			time = s.Record.Timestamp(s.PublishTime)
@@ -43,41 +45,41 @@ func (p *partition) largestTime() (int64, error) {
 		largest = max(largest, time)
 		return true, nil
 	}}
-	err := w.run(context.Background(), p.first.Load(), p.durable.Load())
+	err := w.scan(context.Background(), p.first.Load(), p.durable.Load())
 	return largest, err
 }
 
 // find returns the first message whose timestamp is at least the result of at.
 func (e *Engine) find(ctx context.Context, id engine.TopicID, index int32,
 	at func(*partition) (int64, error),
-) (engine.Found, error) {
+) (engine.FindResult, error) {
 	if err := e.enter(ctx); err != nil {
-		return engine.Found{}, err
+		return engine.FindResult{}, err
 	}
 	defer e.leave()
 	t, err := e.topics.acquire(ctx, id)
 	if err != nil {
-		return engine.Found{}, err
+		return engine.FindResult{}, err
 	}
 	defer t.release()
 	p, err := t.partition(index)
 	if err != nil {
-		return engine.Found{}, err
+		return engine.FindResult{}, err
 	}
 	millis, err := at(p)
 	if err != nil {
-		return engine.Found{}, err
+		return engine.FindResult{}, err
 	}
 	from, err := p.firstTimed(millis)
 	if err != nil {
-		return engine.Found{}, err
+		return engine.FindResult{}, err
 	}
-	var found engine.Found
-	w := storedWalk{p: p, visit: func(s *engine.Stored) (bool, error) {
-		err := t.e.lookInside(s, from, millis, &found)
+	var found engine.FindResult
+	w := storedScan{p: p, visit: func(s *engine.StoredValue) (bool, error) {
+		err := t.e.findInValue(s, from, millis, &found)
 		return !found.OK, err
 	}}
-	err = w.run(ctx, from, p.durable.Load())
+	err = w.scan(ctx, from, p.durable.Load())
 	return found, err
 }
 
@@ -100,11 +102,11 @@ func (p *partition) firstTimed(millis int64) (uint64, error) {
 	return lo + uint64(n), failure
 }
 
-// lookInside searches a stored value for the first matching message.
-func (e *Engine) lookInside(s *engine.Stored, from uint64, millis int64, found *engine.Found) error {
+// findInValue searches a stored value for the first matching message.
+func (e *Engine) findInValue(s *engine.StoredValue, from uint64, millis int64, found *engine.FindResult) error {
 	if s.Run.Count == 0 {
 		if time := s.Record.Timestamp(s.PublishTime); time >= millis {
-			*found = engine.Found{OK: true, Entry: s.First, Time: time}
+			*found = engine.FindResult{OK: true, Entry: s.First, Time: time}
 		}
 		return nil
 	}
@@ -115,7 +117,7 @@ func (e *Engine) lookInside(s *engine.Stored, from uint64, millis int64, found *
 	err := e.splitBody(s.Run.Format, s.Run.Body, func(i int32, m *engine.Message) error {
 		entry := s.First + uint64(i)
 		if time := m.Timestamp(s.PublishTime); time >= millis && entry >= from {
-			*found = engine.Found{OK: true, Entry: entry, Time: time}
+			*found = engine.FindResult{OK: true, Entry: entry, Time: time}
 			return stop
 		}
 		return nil

@@ -14,10 +14,10 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// intact returns an error when files of the store are missing or damaged. It detects
+// checkIntact returns an error when files of the store are missing or damaged. It detects
 // damage that Pebble would take for an empty store, or for a log that a crash truncated.
 // Damage inside tables is detected when they are read.
-func intact(fs vfs.FS, dir string, mustExist bool) error {
+func checkIntact(fs vfs.FS, dir string, mustExist bool) error {
 	names, err := fs.List(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -63,9 +63,9 @@ func intact(fs vfs.FS, dir string, mustExist bool) error {
 	return nil
 }
 
-// noteClose records the sizes and checksums of the files of the closed store. Tables are
+// recordClose records the sizes and checksums of the files of the closed store. Tables are
 // left out: Pebble stores their sizes, and every block has a checksum.
-func noteClose(fs vfs.FS, dir string) error {
+func recordClose(fs vfs.FS, dir string) error {
 	all, err := fs.List(dir)
 	if err != nil {
 		return err

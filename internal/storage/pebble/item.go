@@ -10,7 +10,7 @@ type item struct {
 	at         instant // when the lease expires or the delay ends
 	deliveries uint32
 	state      itemState
-	lapsed     bool         // a lease has expired, and its consumer may still send settlements
+	expired    bool         // a lease has expired, and its consumer may still send settlements
 	index      int          // in the heap of its state
 	size       atomic.Int64 // stored bytes, once the record was read
 }
@@ -18,7 +18,7 @@ type item struct {
 type itemState uint8
 
 const (
-	itemLoose      itemState = iota // in no heap: about to get another state
+	itemDetached   itemState = iota // in no heap: about to get another state
 	itemLeased                      // in subscription.timers
 	itemWaiting                     // in subscription.timers
 	itemReady                       // in cursor.ready

@@ -31,20 +31,20 @@ type journal struct {
 	e         *Engine
 	id        uint32
 	name      string
-	createdBy *group // the commit batch that created it; nil when it was loaded
+	createdBy *commitBatch // the commit batch that created it; nil when it was loaded
 
 	tail broadcast
 
 	// protected by committer.mu
-	assigned uint64 // position of the last record, durable or not
-	durable  uint64 // position of the last durable record
-	last     *group // the commit batch with the last record
+	assigned  uint64       // position of the last record, durable or not
+	durable   uint64       // position of the last durable record
+	lastBatch *commitBatch // the commit batch with the last record
 
 	saveMu sync.Mutex // one snapshot is saved at a time
 	snapMu sync.Mutex
-	snap   snapshot // the latest durable snapshot; protected by snapMu
-	saving *group   // the commit batch that replaces snap; protected by snapMu
-	lastID uint64   // highest id of a snapshot ever begun; protected by saveMu
+	snap   snapshot     // the latest durable snapshot; protected by snapMu
+	saving *commitBatch // the commit batch that replaces snap; protected by snapMu
+	lastID uint64       // highest id of a snapshot ever begun; protected by saveMu
 }
 
 var _ engine.Journal = (*journal)(nil)
@@ -81,9 +81,9 @@ func (jt *journalTable) open(name string) (*journal, error) {
 	var j *journal
 	switch {
 	case errors.Is(err, cdb.ErrNotFound):
-		j, err = jt.create(name, key)
+		j, err = jt.createLocked(name, key)
 	case err == nil:
-		j, err = jt.restore(name, body)
+		j, err = jt.restoreLocked(name, body)
 	}
 	if err != nil {
 		return nil, err
@@ -92,13 +92,13 @@ func (jt *journalTable) open(name string) (*journal, error) {
 	return j, nil
 }
 
-func (jt *journalTable) create(name string, key []byte) (*journal, error) {
+func (jt *journalTable) createLocked(name string, key []byte) (*journal, error) {
 	if jt.next == 0 {
-		if err := jt.count(); err != nil {
+		if err := jt.countLocked(); err != nil {
 			return nil, err
 		}
 	}
-	g, err := jt.e.commit.lockGroup()
+	g, err := jt.e.commit.lockBatch()
 	if err != nil {
 		return nil, err
 	}
@@ -107,12 +107,12 @@ func (jt *journalTable) create(name string, key []byte) (*journal, error) {
 	jt.next++
 	var p packer
 	p.uint(uint64(j.id))
-	g.set(key, p)
+	g.setLocked(key, p)
 	return j, nil
 }
 
-// count determines the number of the next new journal. The caller holds journalTable.mu.
-func (jt *journalTable) count() error {
+// countLocked determines the number of the next new journal. The caller holds journalTable.mu.
+func (jt *journalTable) countLocked() error {
 	highest := uint32(0)
 	err := jt.e.scan([]byte{keyJournal}, func(_, body []byte) error {
 		u := unpacker{rest: body}
@@ -123,7 +123,7 @@ func (jt *journalTable) count() error {
 	return err
 }
 
-func (jt *journalTable) restore(name string, body []byte) (*journal, error) {
+func (jt *journalTable) restoreLocked(name string, body []byte) (*journal, error) {
 	u := unpacker{rest: body}
 	j := &journal{e: jt.e, id: uint32(u.uint()), name: name}
 	if u.err != nil {
@@ -138,14 +138,14 @@ func (jt *journalTable) restore(name string, body []byte) (*journal, error) {
 		UpperBound: recordKey(j.id+1, 0),
 	})
 	if err != nil {
-		return nil, j.e.damagedStore(storeError(err))
+		return nil, j.e.recordStoreDamage(storeError(err))
 	}
 	defer iter.Close()
 	if iter.Last() {
 		j.assigned = max(j.assigned, binary.BigEndian.Uint64(iter.Key()[5:]))
 	}
 	j.durable = j.assigned
-	return j, j.e.damagedStore(storeError(iter.Error()))
+	return j, j.e.recordStoreDamage(storeError(iter.Error()))
 }
 
 // advanceLocked publishes that the records up to last are durable. The caller holds
@@ -162,8 +162,8 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 		return 0, err
 	}
 	defer e.leave()
-	if !engine.Frees(ctx) {
-		if err := e.takesRecords(); err != nil {
+	if !engine.AllowedWhenDiskFull(ctx) {
+		if err := e.checkRecordSpace(); err != nil {
 			return 0, err
 		}
 	}
@@ -174,12 +174,12 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 	if total > maxAppendBytes {
 		return 0, fmt.Errorf("%w: %d bytes in one append, at most %d", engine.ErrTooLarge, total, maxAppendBytes)
 	}
-	g, err := e.commit.lockWithRoom(ctx, total)
+	g, err := e.commit.lockWithCapacity(ctx, total)
 	if err != nil {
 		return 0, err
 	}
 	if after != j.assigned {
-		return 0, j.refuseAndUnlock(ctx, after)
+		return 0, j.rejectAndUnlock(ctx, after)
 	}
 	if len(records) == 0 {
 		e.commit.unlock()
@@ -187,11 +187,11 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 	}
 	for _, r := range records {
 		j.assigned++
-		g.set(recordKey(j.id, j.assigned), r)
+		g.setLocked(recordKey(j.id, j.assigned), r)
 	}
 	last := j.assigned
-	j.last = g
-	g.journals = append(g.journals, journalTouch{j, last})
+	j.lastBatch = g
+	g.journals = append(g.journals, journalEnd{j, last})
 	e.commit.unlockAndCommit()
 	if err := g.wait(ctx); err != nil {
 		return 0, err
@@ -199,11 +199,11 @@ func (j *journal) Append(ctx context.Context, after uint64, records ...[]byte) (
 	return last, nil
 }
 
-// refuseAndUnlock returns the error of an append at the wrong position. It first waits
+// rejectAndUnlock returns the error of an append at the wrong position. It first waits
 // until the conflicting record can be read: otherwise the caller would read nothing new and
 // conflict again. It is called with committer.mu held and releases it.
-func (j *journal) refuseAndUnlock(ctx context.Context, after uint64) error {
-	winner, assigned := j.last, j.assigned
+func (j *journal) rejectAndUnlock(ctx context.Context, after uint64) error {
+	winner, assigned := j.lastBatch, j.assigned
 	j.e.commit.unlock()
 	if after > assigned {
 		return fmt.Errorf("%w: append to journal %q after position %d, but the journal ends at %d", engine.ErrInvalid,
@@ -279,7 +279,7 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 		UpperBound: recordKey(j.id, end+1),
 	})
 	if err != nil {
-		return after, j.e.damagedStore(storeError(err))
+		return after, j.e.recordStoreDamage(storeError(err))
 	}
 	defer iter.Close()
 	last := after
@@ -290,7 +290,7 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 		}
 		value, err := iter.ValueAndErr()
 		if err != nil {
-			return last, j.e.damagedStore(storeError(err))
+			return last, j.e.recordStoreDamage(storeError(err))
 		}
 		record, err := checkChecksum(iter.Key(), value)
 		if err != nil {
@@ -305,7 +305,7 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 		}
 	}
 	if err := iter.Error(); err != nil {
-		return last, j.e.damagedStore(storeError(err))
+		return last, j.e.recordStoreDamage(storeError(err))
 	}
 	if last < end {
 		return last, j.explainGap(ctx, last)

@@ -9,33 +9,33 @@ import (
 // Every key starts with a byte for its kind. Numbers are big-endian, so that keys sort by
 // topic, partition and entry.
 const (
-	keyFormat   = 'F' // format version of the store
-	keyEraNow   = 'E' // current era
-	keyMark     = 'L' // position up to which the external log is applied
-	keyTopic    = 't' // topic kind ...: everything of a topic except its messages
-	keyMessage  = 'm' // era topic partition entry → record; a batch has its last entry
-	keyDue      = 'x' // time topic → nothing: when the topic has to be trimmed
-	keyJournal  = 'J' // name → journal number
-	keyRecord   = 'j' // journal position → record
-	keySnapshot = 'K' // journal → latest snapshot
-	keyChunk    = 'k' // journal snapshot chunk → part of a snapshot
+	keyFormat      = 'F' // format version of the store
+	keyEraNow      = 'E' // current era
+	keyLogPosition = 'L' // position up to which the external log is applied
+	keyTopic       = 't' // topic kind ...: everything of a topic except its messages
+	keyMessage     = 'm' // era topic partition entry → record; a batch has its last entry
+	keyDue         = 'x' // time topic → nothing: when the topic has to be trimmed
+	keyJournal     = 'J' // name → journal number
+	keyRecord      = 'j' // journal position → record
+	keySnapshot    = 'K' // journal → latest snapshot
+	keyChunk       = 'k' // journal snapshot chunk → part of a snapshot
 )
 
 // The kinds of a topic's keys, in the order in which they are read when the topic is
 // loaded. Those from ofAcks on are read when they are needed.
 const (
-	ofConfig = 'a' // → configuration
-	ofHead   = 'b' // partition → first entry that is not trimmed
-	ofEra    = 'c' // partition era → first entry of the partition in that era
-	ofDelay  = 'd' // partition entry → time before which it is not delivered
-	ofDue    = 'e' // → time under which the topic is listed in keyDue
-	ofSub    = 'f' // name → subscription
-	ofCursor = 'g' // subscription partition → floor
-	ofRuns   = 'h' // partition → nothing: it has, or had, batches
-	ofAcks   = 'p' // subscription partition block → bitmap
-	ofCount  = 'q' // subscription partition entry → deliveries so far
-	ofDedup  = 'r' // producer sequence → message id, for deduplication
-	ofSide   = 's' // partition key → value of an attribute
+	ofConfig    = 'a' // → configuration
+	ofHead      = 'b' // partition → first entry that is not trimmed
+	ofEra       = 'c' // partition era → first entry of the partition in that era
+	ofDelay     = 'd' // partition entry → time before which it is not delivered
+	ofDue       = 'e' // → time under which the topic is listed in keyDue
+	ofSub       = 'f' // name → subscription
+	ofCursor    = 'g' // subscription partition → floor
+	ofBatches   = 'h' // partition → nothing: it has, or had, batches
+	ofAcks      = 'p' // subscription partition block → bitmap
+	ofCount     = 'q' // subscription partition entry → deliveries so far
+	ofDedup     = 'r' // producer sequence → message id, for deduplication
+	ofAttribute = 's' // partition key → value of an attribute
 )
 
 // topicPrefixLen is the length of the common prefix of a topic's keys; kindLen is the

@@ -28,29 +28,30 @@ func TestKill(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	said := &testimony{
+	acknowledged := &acknowledgedWrites{
 		messages: map[uint64]string{}, acked: map[uint64]bool{}, records: map[uint64]string{},
 	}
 	for round := range rounds {
-		said.record(t, dir, round)
-		said.check(t, dir)
+		acknowledged.record(t, dir, round)
+		acknowledged.check(t, dir)
 	}
-	t.Logf("%d messages, %d acknowledgements, %d records", len(said.messages), len(said.acked), len(said.records))
-	if len(said.messages) == 0 || len(said.acked) == 0 || len(said.records) == 0 {
+	t.Logf("%d messages, %d acknowledgements, %d records", len(acknowledged.messages), len(acknowledged.acked),
+		len(acknowledged.records))
+	if len(acknowledged.messages) == 0 || len(acknowledged.acked) == 0 || len(acknowledged.records) == 0 {
 		t.Error("acknowledged writes of the child processes: got none of a kind, want some of each")
 	}
 }
 
-// testimony contains the writes that the child processes acknowledged before they were
+// acknowledgedWrites contains the writes that the child processes acknowledged before they were
 // killed.
-type testimony struct {
+type acknowledgedWrites struct {
 	messages map[uint64]string
 	acked    map[uint64]bool
 	records  map[uint64]string
 }
 
 // record runs a child process until it is killed and parses each complete line of its output.
-func (s *testimony) record(t *testing.T, dir string, round int) {
+func (s *acknowledgedWrites) record(t *testing.T, dir string, round int) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestKillChild$", "-test.v=false")
 	child.Env = append(os.Environ(), "FRESHET_KILL_DIR="+dir, fmt.Sprintf("FRESHET_KILL_ROUND=%d", round))
@@ -74,14 +75,14 @@ func (s *testimony) record(t *testing.T, dir string, round int) {
 				_ = child.Process.Kill()
 			})
 		}
-		s.note(t, line)
+		s.parseLine(t, line)
 	}
 	if err := child.Wait(); err == nil || child.ProcessState.Exited() {
 		t.Fatalf("child process: got exit with error %v, want it killed", err)
 	}
 }
 
-func (s *testimony) note(t *testing.T, line string) {
+func (s *acknowledgedWrites) parseLine(t *testing.T, line string) {
 	t.Helper()
 	var n uint64
 	var text string
@@ -103,7 +104,7 @@ func scan(line, format string, args ...any) bool {
 	return err == nil && n == len(args)
 }
 
-func (s *testimony) check(t *testing.T, dir string) {
+func (s *acknowledgedWrites) check(t *testing.T, dir string) {
 	t.Helper()
 	ctx := context.Background()
 	e, err := Open(dir, Options{})
@@ -164,14 +165,14 @@ func TestKillChild(t *testing.T) {
 		}
 	}
 	var mu sync.Mutex
-	say := func(format string, args ...any) {
+	printLine := func(format string, args ...any) {
 		mu.Lock()
 		defer mu.Unlock()
 		if _, err := fmt.Fprintf(os.Stdout, format+"\n", args...); err != nil {
 			os.Exit(1) // the parent is gone
 		}
 	}
-	say("open")
+	printLine("open")
 	round := os.Getenv("FRESHET_KILL_ROUND")
 	for w := range 4 {
 		go func() {
@@ -181,7 +182,7 @@ func TestKillChild(t *testing.T) {
 				if err != nil {
 					panic(err)
 				}
-				say("message %d %s", out[0].ID.Entry, text)
+				printLine("message %d %s", out[0].ID.Entry, text)
 			}
 		}()
 	}
@@ -198,7 +199,7 @@ func TestKillChild(t *testing.T) {
 				if err := e.Settle(ctx, 1, "s", []engine.Settlement{{ID: d.ID}}); err != nil {
 					panic(err)
 				}
-				say("ack %d", d.ID.Entry)
+				printLine("ack %d", d.ID.Entry)
 			}
 		}
 	}()
@@ -210,7 +211,7 @@ func TestKillChild(t *testing.T) {
 	for i := 0; err == nil; i++ {
 		text := fmt.Sprintf("%s/%d", round, i)
 		if last, err = j.Append(ctx, last, []byte(text)); err == nil {
-			say("record %d %s", last, text)
+			printLine("record %d %s", last, text)
 		}
 	}
 	if !errors.Is(err, context.Canceled) {

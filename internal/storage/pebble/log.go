@@ -17,7 +17,7 @@ import (
 type Log interface {
 	// Append appends a batch and returns without waiting. The batch belongs to the log
 	// until Wait of the result has returned. One goroutine calls it.
-	Append(batch []byte) Place
+	Append(batch []byte) LogAppend
 	// Live reports whether reads of the store are still current: no other writer can have
 	// taken over the log. It is called often and must be fast.
 	Live() bool
@@ -26,13 +26,13 @@ type Log interface {
 	Full() (messages, records bool)
 }
 
-// Place is an append to a Log that may not be acknowledged yet.
-type Place interface {
+// LogAppend is an append to a Log that may not be acknowledged yet.
+type LogAppend interface {
 	// Wait returns the encoded log position of the batch, which the store keeps with the
 	// batch, once the log has acknowledged it. An error means that this writer may not
 	// append any more: the log may or may not have the batch, and has none of the later
 	// ones.
-	Wait() (mark []byte, err error)
+	Wait() (position []byte, err error)
 }
 
 // Store is an open store with an external log. It follows that log (Apply), and an engine
@@ -50,19 +50,19 @@ func OpenStore(dir string, opts Options) (*Store, error) {
 	return &Store{s}, nil
 }
 
-// Mark returns the log position of the last batch that was applied, nil when none was.
-func (st *Store) Mark() ([]byte, error) {
-	mark, err := st.s.get([]byte{keyMark})
+// LogPosition returns the log position of the last batch that was applied, nil when none was.
+func (st *Store) LogPosition() ([]byte, error) {
+	position, err := st.s.get([]byte{keyLogPosition})
 	if errors.Is(err, cdb.ErrNotFound) {
 		return nil, nil
 	}
-	return mark, err
+	return position, err
 }
 
 // Apply applies a batch of the log together with its log position; an empty batch changes
 // only the position. The store takes ownership of the batch. Apply must not be called
 // while an engine is open.
-func (st *Store) Apply(batch, mark []byte) (err error) {
+func (st *Store) Apply(batch, position []byte) (err error) {
 	s := st.s
 	if err := s.failure(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (st *Store) Apply(batch, mark []byte) (err error) {
 			return fmt.Errorf("%w: batch of the log cannot be decoded: %w", engine.ErrCorrupt, err)
 		}
 	}
-	if err := s.apply(b, mark); err != nil {
+	if err := s.apply(b, position); err != nil {
 		return err
 	}
 	return b.Close()
@@ -81,14 +81,14 @@ func (st *Store) Apply(batch, mark []byte) (err error) {
 
 // apply writes a batch and its log position atomically. Pebble panics when the manifest
 // cannot be written.
-func (s *store) apply(b *cdb.Batch, mark []byte) (err error) {
+func (s *store) apply(b *cdb.Batch, position []byte) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("applying a commit batch: %v", r)
 		}
 	}()
-	key := []byte{keyMark}
-	if err := b.Set(key, addChecksum(key, mark), nil); err != nil {
+	key := []byte{keyLogPosition}
+	if err := b.Set(key, addChecksum(key, position), nil); err != nil {
 		return fmt.Errorf("applying a commit batch: %w", err)
 	}
 	if err := s.db.Apply(b, cdb.NoSync); err != nil {
@@ -155,20 +155,20 @@ func (e *Engine) live() error {
 // return ErrNotOwner instead of ErrClosed.
 func (e *Engine) Resign() {
 	if !e.closed.Load() {
-		e.resigns.Store(true)
+		e.resigned.Store(true)
 	}
 }
 
 // closedCause returns the error of calls to a closed engine.
 func (e *Engine) closedCause() error {
-	if e.resigns.Load() {
+	if e.resigned.Load() {
 		return engine.ErrNotOwner
 	}
 	return engine.ErrClosed
 }
 
-// takesMessages returns an error when there is no space for messages.
-func (e *Engine) takesMessages() error {
+// checkMessageSpace returns an error when there is no space for messages.
+func (e *Engine) checkMessageSpace() error {
 	if e.disk.full() {
 		return engine.ErrDiskFull
 	}
@@ -180,8 +180,8 @@ func (e *Engine) takesMessages() error {
 	return nil
 }
 
-// takesRecords returns an error when there is no space for journal records.
-func (e *Engine) takesRecords() error {
+// checkRecordSpace returns an error when there is no space for journal records.
+func (e *Engine) checkRecordSpace() error {
 	if e.disk.critical() {
 		return engine.ErrDiskFull
 	}
@@ -196,43 +196,43 @@ func (e *Engine) takesRecords() error {
 var errLogFull = fmt.Errorf("%w: replicated log of the shard is at its size limit, because a member of the ensemble "+
 	"lags behind", engine.ErrDiskFull)
 
-// offer appends a batch to the log.
-func (c *committer) offer(g *group) {
+// appendToLog appends a batch to the log.
+func (c *committer) appendToLog(g *commitBatch) {
 	g.emit()
 	if !g.batch.Empty() {
-		g.offered = time.Now()
-		g.place = c.log.Append(g.batch.Repr())
+		g.offeredAt = time.Now()
+		g.logAppend = c.log.Append(g.batch.Repr())
 	}
 }
 
 // applyLogged waits until the log has acknowledged the batch, and applies it to the store.
 // It returns false when the engine has stopped.
-func (c *committer) applyLogged(g *group) bool {
-	var mark []byte
-	if g.place != nil {
+func (c *committer) applyLogged(g *commitBatch) bool {
+	var position []byte
+	if g.logAppend != nil {
 		var err error
-		if mark, err = g.place.Wait(); err != nil {
-			c.e.lose(err)
+		if position, err = g.logAppend.Wait(); err != nil {
+			c.e.loseLog(err)
 			return false
 		}
 	}
 	c.mu.Lock()
 	stopped := c.err != nil
 	c.mu.Unlock()
-	if stopped || g.place == nil {
+	if stopped || g.logAppend == nil {
 		return !stopped
 	}
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	if err := c.e.store.apply(g.batch, mark); err != nil {
+	if err := c.e.store.apply(g.batch, position); err != nil {
 		c.e.store.fail(err)
 		return false
 	}
 	return true
 }
 
-// lose stops the engine because another writer may append to its log.
-func (e *Engine) lose(err error) {
+// loseLog stops the engine because another writer may append to its log.
+func (e *Engine) loseLog(err error) {
 	if e.stopCause() == nil {
 		e.log.Warn("engine stopped because another member of the ensemble may own its shard; callers retry",
 			slog.String("dir", e.dir), slog.Any("error", err))
@@ -260,8 +260,8 @@ func (s *store) checkpointFlushed(dir string) (err error) {
 	return nil
 }
 
-// room returns the disk usage of the store.
-func (s *store) room() engine.Disk {
+// diskUsage returns the disk usage of the store.
+func (s *store) diskUsage() engine.Disk {
 	d := engine.Disk{Used: int64(s.db.Metrics().DiskSpaceUsage()), Available: -1}
 	if usage, err := s.fs.GetDiskUsage(s.dir); err == nil {
 		d.Available = int64(usage.AvailBytes)

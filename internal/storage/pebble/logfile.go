@@ -18,8 +18,8 @@ type logFile struct {
 
 // How much space is allocated in one step.
 const (
-	leastReserved = 64 << 10
-	mostReserved  = 16 << 20
+	minPreallocate = 64 << 10
+	maxPreallocate = 16 << 20
 )
 
 // reusedLog returns a log that overwrites an old one and has its space.
@@ -38,7 +38,7 @@ func (*logFile) Preallocate(int64, int64) error { return nil }
 // Write implements vfs.File.
 func (f *logFile) Write(p []byte) (int, error) {
 	if end := f.written + int64(len(p)); end > f.reserved {
-		length := max(end-f.reserved, min(max(f.written, leastReserved), mostReserved))
+		length := max(end-f.reserved, min(max(f.written, minPreallocate), maxPreallocate))
 		_ = f.File.Preallocate(f.reserved, length) // on a full disk the write below returns the error
 		f.reserved += length
 	}

@@ -37,7 +37,7 @@ func TestLogTakesSpaceAsItGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 		end := int64(written + len(record))
-		if most := end + max(leastReserved, min(end, mostReserved)); below.taken < end || below.taken > most {
+		if most := end + max(minPreallocate, min(end, maxPreallocate)); below.taken < end || below.taken > most {
 			t.Fatalf("%d bytes written: got %d bytes allocated, want between %d and %d", end, below.taken, end, most)
 		}
 	}

@@ -46,12 +46,12 @@ func (l *memoryLog) newWriter() *logWriter {
 	return &logWriter{l, l.writer}
 }
 
-type memoryPlace struct {
+type memoryAppend struct {
 	w     *logWriter
 	batch []byte
 }
 
-func (w *logWriter) Append(batch []byte) Place { return &memoryPlace{w, batch} }
+func (w *logWriter) Append(batch []byte) LogAppend { return &memoryAppend{w, batch} }
 
 func (w *logWriter) Live() bool {
 	w.log.mu.Lock()
@@ -66,7 +66,7 @@ func (w *logWriter) Full() (messages, records bool) {
 }
 
 // Wait appends with a delay, so that batches are in flight for longer than they take to apply.
-func (p *memoryPlace) Wait() ([]byte, error) {
+func (p *memoryAppend) Wait() ([]byte, error) {
 	time.Sleep(200 * time.Microsecond)
 	l := p.w.log
 	l.mu.Lock()
@@ -84,15 +84,15 @@ func (p *memoryPlace) Wait() ([]byte, error) {
 		return nil, errSealed
 	}
 	l.batches = append(l.batches, append([]byte(nil), p.batch...))
-	return mark(len(l.batches)), nil
+	return encodeLogPosition(len(l.batches)), nil
 }
 
-func mark(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+func encodeLogPosition(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
 // follow applies to a store the batches of the log that it does not have.
 func (l *memoryLog) follow(t testing.TB, s *Store) {
 	t.Helper()
-	at, err := s.Mark()
+	at, err := s.LogPosition()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func (l *memoryLog) follow(t testing.TB, s *Store) {
 		t.Fatalf("got a store with %d batches, want no more than the %d of its log", from, len(l.batches))
 	}
 	for i := from; i < len(l.batches); i++ {
-		if err := s.Apply(append([]byte(nil), l.batches[i]...), mark(i+1)); err != nil {
+		if err := s.Apply(append([]byte(nil), l.batches[i]...), encodeLogPosition(i+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -299,7 +299,7 @@ func TestLostLog(t *testing.T) {
 	if err := s.store.s.failure(); err != nil {
 		t.Errorf("health of the store: got %v, want none", err)
 	}
-	at, err := s.store.Mark()
+	at, err := s.store.LogPosition()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,19 +17,19 @@ type merger struct {
 
 // walk is the position of a merger in one partition.
 type walk struct {
-	part  *partition
-	iter  *cdb.Iterator
-	span  span   // the span of the iterator
-	spans []span // the remaining spans
-	entry uint64 // current entry: a partition has no gaps
-	bad   error  // why the entry cannot be read, when its block is damaged
+	part     *partition
+	iter     *cdb.Iterator
+	span     span   // the span of the iterator
+	spans    []span // the remaining spans
+	entry    uint64 // current entry: a partition has no gaps
+	blockErr error  // why the entry cannot be read, when its block is damaged
 
-	last    uint64     // last entry of the iterator's current value
-	value   recordHead // head of the value
-	corrupt error      // why the value cannot be used
-	head    recordHead // head of the entry
-	run     *splitRun  // the decoded value, once a record of it was read
-	ok      bool
+	last     uint64      // last entry of the iterator's current value
+	value    recordHead  // head of the value
+	valueErr error       // why the value cannot be used
+	head     recordHead  // head of the entry
+	batch    *splitBatch // the decoded value, once a record of it was read
+	ok       bool
 }
 
 // merge returns a merger over durable messages, from an entry on in each partition.
@@ -87,8 +87,8 @@ func (m *merger) load(w *walk, ok bool) {
 		m.loadDamaged(w, storeError(err))
 		return
 	}
-	w.ok, w.run, w.last = true, nil, messageEntry(w.iter.Key())
-	if w.value, w.corrupt = verify(w.iter.Key(), value); w.corrupt != nil {
+	w.ok, w.batch, w.last = true, nil, messageEntry(w.iter.Key())
+	if w.value, w.valueErr = verify(w.iter.Key(), value); w.valueErr != nil {
 		// The value contains all entries from the current one on, since there are no gaps.
 		w.value = recordHead{
 			publish: w.head.publish, size: int64(len(value)),
@@ -111,22 +111,22 @@ func (m *merger) loadDamaged(w *walk, err error) {
 		m.err, w.ok = err, false
 		return
 	}
-	w.ok, w.bad, w.last = true, w.part.damaged(w.entry, err), w.entry
+	w.ok, w.blockErr, w.last = true, w.part.recordDamage(w.entry, err), w.entry
 	w.head.size = 0 // unknown; its publish time stays that of the previous record
 }
 
 // advance moves a walk to its next entry.
 func (m *merger) advance(w *walk) {
 	w.entry++
-	if w.bad == nil && w.entry <= w.last {
+	if w.blockErr == nil && w.entry <= w.last {
 		w.goTo(w.entry)
 		return
 	}
-	if w.bad == nil {
+	if w.blockErr == nil {
 		m.load(w, w.iter.Next())
 		return
 	}
-	w.bad = nil
+	w.blockErr = nil
 	ok := w.entry < w.span.to && w.iter.SeekGE(messageKey(w.span.era, w.part.topic.id, w.part.index, w.entry))
 	m.load(w, ok)
 }
@@ -154,30 +154,30 @@ func (m *merger) next() (*partition, uint64, bool) {
 // record decodes the current record.
 func (m *merger) record() (engine.Record, error) {
 	w := m.cur
-	if w.bad != nil {
-		return engine.Record{}, w.bad
+	if w.blockErr != nil {
+		return engine.Record{}, w.blockErr
 	}
 	value, err := w.iter.ValueAndErr()
 	if err != nil {
-		return engine.Record{}, w.part.damaged(w.entry, storeError(err))
+		return engine.Record{}, w.part.recordDamage(w.entry, storeError(err))
 	}
-	if w.corrupt == nil && w.value.run {
-		return w.runRecord(value)
+	if w.valueErr == nil && w.value.isBatch {
+		return w.batchRecord(value)
 	}
 	r, err := decode(w.iter.Key(), value, w.part.id(w.entry))
-	return r, w.part.damaged(w.entry, err)
+	return r, w.part.recordDamage(w.entry, err)
 }
 
-// runRecord returns the current message of a batch.
-func (w *walk) runRecord(value []byte) (engine.Record, error) {
-	if w.run == nil {
-		run, err := w.part.split(w.last, w.value, value[w.value.body:])
+// batchRecord returns the current message of a batch.
+func (w *walk) batchRecord(value []byte) (engine.Record, error) {
+	if w.batch == nil {
+		batch, err := w.part.split(w.last, w.value, value[w.value.body:])
 		if err != nil {
-			return engine.Record{}, w.part.damaged(w.entry, err)
+			return engine.Record{}, w.part.recordDamage(w.entry, err)
 		}
-		w.run = run
+		w.batch = batch
 	}
-	r, _, ok := w.run.record(w.entry)
+	r, _, ok := w.batch.record(w.entry)
 	if !ok {
 		return engine.Record{}, cdb.ErrNotFound
 	}

@@ -68,19 +68,19 @@ type Options struct {
 // defaultCacheBytes is the size of the block cache of a store that shares none.
 const defaultCacheBytes = 64 << 20
 
-// replayWorthwhile is the memtable size up to which closing skips the flush: replaying
+// closeFlushBytes is the memtable size up to which closing skips the flush: replaying
 // so little of the log at the next start is cheaper.
-const replayWorthwhile = 4 << 20
+const closeFlushBytes = 4 << 20
 
-// slowDisk is the duration after which a write is logged as slow.
-const slowDisk = 5 * time.Second
+// slowWriteThreshold is the duration after which a write is logged as slow.
+const slowWriteThreshold = 5 * time.Second
 
 // Cache is shared by several stores. It limits the memory for their blocks and the number
 // of their open tables.
 type Cache struct {
 	blocks *cdb.Cache
 	tables *cdb.FileCache
-	splits *lru.Cache[splitKey, *splitRun]
+	splits *lru.Cache[splitKey, *splitBatch]
 }
 
 // NewCache returns a cache with a limit for the bytes of blocks and for the number of
@@ -90,7 +90,7 @@ func NewCache(bytes int64, tables int) *Cache {
 	return &Cache{
 		blocks: cdb.NewCache(bytes + writeBuffers(defaultMemTable)),
 		tables: cdb.NewFileCache(runtime.GOMAXPROCS(0), tables),
-		splits: lru.New[splitKey, *splitRun](splitCacheBytes),
+		splits: lru.New[splitKey, *splitBatch](splitCacheBytes),
 	}
 }
 
@@ -136,14 +136,14 @@ func (o Options) withDefaults() Options {
 
 func (s *store) open() (*cdb.DB, error) {
 	fs := s.fs
-	if err := intact(fs, s.dir, s.opts.MustExist); err != nil {
+	if err := checkIntact(fs, s.dir, s.opts.MustExist); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", s.dir, err)
 	}
 	if err := cleanclose.Forget(folder{fs, s.dir}); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", s.dir, err)
 	}
 	if fs == vfs.Default {
-		fs, s.health = vfs.WithDiskHealthChecks(fs, slowDisk, nil, func(info vfs.DiskSlowInfo) {
+		fs, s.health = vfs.WithDiskHealthChecks(fs, slowWriteThreshold, nil, func(info vfs.DiskSlowInfo) {
 			s.log.Warn("store: disk is slow", slog.String("detail", info.String()))
 		})
 	}
@@ -239,13 +239,13 @@ func (e *Engine) checkFormat() error {
 			return nil
 		}
 	}
-	g, err := e.commit.lockGroup()
+	g, err := e.commit.lockBatch()
 	if err != nil {
 		return err
 	}
 	var p packer
 	p.uint(formatVersion)
-	g.set(key, p)
+	g.setLocked(key, p)
 	e.commit.unlockAndCommit()
 	return g.wait(context.Background())
 }

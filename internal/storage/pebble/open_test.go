@@ -117,9 +117,12 @@ func FuzzDecode(f *testing.F) {
 	d.put(key, value, 0, 5, 6, 5)
 	f.Add(value)
 	f.Add(value[:recordHeaderLen])
-	run := packRun(&engine.Run{Format: engine.RecordBatch, Count: 3, MaxTime: 7, Body: []byte("body")})
-	value = make([]byte, run.size())
-	run.put(key, value, 5, 6, 7)
+	batch := packBatch(&engine.MessageBatch{
+		Format: engine.KafkaRecordBatch, Count: 3, MaxTime: 7,
+		Body: []byte("body"),
+	})
+	value = make([]byte, batch.size())
+	batch.put(key, value, 5, 6, 7)
 	f.Add(value)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, value []byte) {
@@ -136,7 +139,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		_ = splitNeutral(value, func(int32, *engine.Message) error { return nil })
+		_ = splitInternalBatch(value, func(int32, *engine.Message) error { return nil })
 		_, _ = unpackTopic(value)
 		_, _ = unpackHead(value)
 		_, _, _ = unpackSub(value)

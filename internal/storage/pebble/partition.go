@@ -29,12 +29,12 @@ type partition struct {
 	maxTime        int64  // largest timestamp of a message, durable or not
 	durableCum     int64
 	durablePublish int64
-	group          *group // the last commit batch with an append
-	touch          int    // index of the partition's end in that batch
+	lastCommit     *commitBatch // the last commit batch with an append
+	endIndex       int          // index of the partition's end in that batch
 
-	hasRuns  atomic.Bool // some values are batches; changed under committer.mu
-	lastRun  atomic.Pointer[runPlace]
-	watchers watchers
+	hasBatches  atomic.Bool // some values are batches; changed under committer.mu
+	recentBatch atomic.Pointer[batchLocation]
+	watchers    watchers
 
 	hasDelays atomic.Bool  // the store has an index of its delayed entries
 	delayed   atomic.Int64 // len(delays)
@@ -82,7 +82,7 @@ func (p *partition) restoreEnd(iter *cdb.Iterator) error {
 		for ; ok && bytes.Compare(iter.Key(), start) >= 0; ok = iter.Prev() {
 			value, err := iter.ValueAndErr()
 			if err != nil {
-				return p.topic.e.damagedStore(storeError(err))
+				return p.topic.e.recordStoreDamage(storeError(err))
 			}
 			if first {
 				p.next, first = messageEntry(iter.Key())+1, false
@@ -95,7 +95,7 @@ func (p *partition) restoreEnd(iter *cdb.Iterator) error {
 			damaged += int64(len(value)) // the record before it has the other values
 		}
 		if err := iter.Error(); err != nil {
-			return p.topic.e.damagedStore(storeError(err))
+			return p.topic.e.recordStoreDamage(storeError(err))
 		}
 	}
 	p.restored(p.cum+damaged, p.publish)
@@ -170,7 +170,7 @@ func (p *partition) countDelayed(now int64, match func(entry uint64) bool) (n ui
 }
 
 // appendLocked adds one message to the commit batch. The caller holds committer.mu.
-func (p *partition) appendLocked(g *group, d *draft, now int64) engine.MessageID {
+func (p *partition) appendLocked(g *commitBatch, d *draft, now int64) engine.MessageID {
 	entry := p.next
 	p.next++
 	p.publish = max(p.publish, now)
@@ -179,7 +179,7 @@ func (p *partition) appendLocked(g *group, d *draft, now int64) engine.MessageID
 	if p.maxTime != p.publish {
 		extra |= extraMaxTime
 	}
-	size := d.size() + moreHead(extra)
+	size := d.size() + extendedHeadLen(extra)
 	p.cum += int64(size)
 	p.topic.storeLocked(int64(size))
 	era := p.enterEraLocked(g, entry, size)
@@ -191,11 +191,11 @@ func (p *partition) appendLocked(g *group, d *draft, now int64) engine.MessageID
 	if due := d.msg.DeliverAt; due > now {
 		var body packer
 		body.int(due)
-		g.set(delayKey(p.topic.id, p.index, entry), body)
+		g.setLocked(delayKey(p.topic.id, p.index, entry), body)
 		p.hasDelays.Store(true)
 		p.delay(entry, due)
 	}
-	p.touchLocked(g)
+	p.recordEndLocked(g)
 	return engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: entry}
 }
 

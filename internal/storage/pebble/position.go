@@ -78,9 +78,9 @@ func (p *partition) clamp(at engine.Position) uint64 {
 	return min(max(entry, p.first.Load()), p.durable.Load())
 }
 
-// seek moves the cursors to a position and discards leases and acknowledgements. The
+// seekLocked moves the cursors to a position and discards leases and acknowledgements. The
 // caller holds topic.admin.
-func (s *subscription) seek(at engine.Position) (*group, error) {
+func (s *subscription) seekLocked(at engine.Position) (*commitBatch, error) {
 	targets, err := s.topic.resolveLocked(at, target{stay: true})
 	if err != nil {
 		return nil, err
@@ -89,37 +89,37 @@ func (s *subscription) seek(at engine.Position) (*group, error) {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	g, err := s.engine().commit.lockGroup()
+	g, err := s.engine().commit.lockBatch()
 	if err != nil {
 		return nil, err
 	}
 	for i, c := range s.cursors {
 		if !targets[i].stay {
 			floor, acked := targets[i].resolveLocked(c.part)
-			c.reset(g, floor, acked)
+			c.resetLocked(g, floor, acked)
 		}
 	}
-	g.pin(s.topic)
+	g.pinLocked(s.topic)
 	s.topic.scheduleAfterAckLocked(g, time.Now().UnixMilli())
 	s.engine().commit.unlockAndCommit()
 	s.dispatchLocked(time.Now())
 	return g, nil
 }
 
-// skip settles the next n messages, oldest first. The caller holds topic.admin.
-func (s *subscription) skip(n uint64) (*group, error) {
-	floors, err := s.oldest(func(int64) bool {
+// skipLocked settles the next n messages, oldest first. The caller holds topic.admin.
+func (s *subscription) skipLocked(n uint64) (*commitBatch, error) {
+	floors, err := s.walkOldestLocked(func(int64) bool {
 		n--
 		return n != ^uint64(0)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.raise(floors)
+	return s.raiseLocked(floors)
 }
 
-// skipBefore settles every message published before a time. The caller holds topic.admin.
-func (s *subscription) skipBefore(millis int64) (*group, error) {
+// skipBeforeLocked settles every message published before a time. The caller holds topic.admin.
+func (s *subscription) skipBeforeLocked(millis int64) (*commitBatch, error) {
 	parts := *s.topic.parts.Load()
 	floors := make([]uint64, len(parts))
 	for i, p := range parts {
@@ -128,13 +128,13 @@ func (s *subscription) skipBefore(millis int64) (*group, error) {
 			return nil, err
 		}
 	}
-	return s.raise(floors)
+	return s.raiseLocked(floors)
 }
 
-// oldest visits the unacknowledged messages, oldest first, until more returns false for
+// walkOldestLocked visits the unacknowledged messages, oldest first, until more returns false for
 // the size of a message, and returns the floors after the messages before it. The caller
 // holds topic.admin.
-func (s *subscription) oldest(more func(size int64) bool) ([]uint64, error) {
+func (s *subscription) walkOldestLocked(more func(size int64) bool) ([]uint64, error) {
 	t := s.topic
 	parts := *t.parts.Load()
 	floors := make([]uint64, len(parts))
@@ -157,7 +157,7 @@ func (s *subscription) oldest(more func(size int64) bool) ([]uint64, error) {
 		if err := s.lockLoaded(); err != nil {
 			return nil, err
 		}
-		acked := s.cursors[p.index].isAcked(entry)
+		acked := s.cursors[p.index].isAckedLocked(entry)
 		s.mu.Unlock()
 		if acked {
 			continue
@@ -169,10 +169,10 @@ func (s *subscription) oldest(more func(size int64) bool) ([]uint64, error) {
 	}
 }
 
-// raise moves cursors forward to floors, never backward, and keeps acknowledgements above
+// raiseLocked moves cursors forward to floors, never backward, and keeps acknowledgements above
 // them. It returns the last commit batch with a write of a cursor, nil when there was none.
 // The caller holds topic.admin.
-func (s *subscription) raise(floors []uint64) (*group, error) {
+func (s *subscription) raiseLocked(floors []uint64) (*commitBatch, error) {
 	if err := s.lockLoaded(); err != nil {
 		return nil, err
 	}
@@ -183,18 +183,18 @@ func (s *subscription) raise(floors []uint64) (*group, error) {
 		if floor <= c.floor {
 			continue
 		}
-		acked, err := c.ackedAt(floor)
+		acked, err := c.ackedAtLocked(floor)
 		if err != nil {
 			return nil, err
 		}
-		g, err := e.commit.lockGroup()
+		g, err := e.commit.lockBatch()
 		if err != nil {
 			return nil, err
 		}
-		c.moveTo(g, floor, acked)
+		c.moveToLocked(g, floor, acked)
 		s.topic.scheduleAfterAckLocked(g, now.UnixMilli())
 		e.commit.unlockAndCommit()
 	}
 	s.dispatchLocked(now)
-	return s.changed, nil
+	return s.changedIn, nil
 }

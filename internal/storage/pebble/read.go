@@ -22,10 +22,10 @@ const iterateFrom = 4
 
 // reader reads records with single lookups or with an iterator.
 type reader struct {
-	e    *Engine
-	iter *cdb.Iterator
-	part *partition // partition of batch
-	run  *splitRun  // the batch that was read last
+	e     *Engine
+	iter  *cdb.Iterator
+	part  *partition  // partition of batch
+	batch *splitBatch // the batch that was read last
 }
 
 // iterate makes the reader use an iterator.
@@ -44,12 +44,12 @@ func (r *reader) close() {
 
 // read returns a record and its stored size.
 func (r *reader) read(p *partition, entry uint64) (engine.Record, int64, error) {
-	if err := r.e.damage.known(p.id(entry)); err != nil {
+	if err := r.e.damage.recent(p.id(entry)); err != nil {
 		return engine.Record{}, 0, err
 	}
-	if p.hasRuns.Load() {
-		rec, size, err := r.readRun(p, entry)
-		return rec, size, p.damaged(entry, err)
+	if p.hasBatches.Load() {
+		rec, size, err := r.readBatch(p, entry)
+		return rec, size, p.recordDamage(entry, err)
 	}
 	if r.iter == nil {
 		return p.read(entry)
@@ -59,22 +59,22 @@ func (r *reader) read(p *partition, entry uint64) (engine.Record, int64, error) 
 	if !r.iter.Valid() || !r.iter.Next() || !bytes.Equal(r.iter.Key(), key[:]) {
 		if !r.iter.SeekGE(key[:]) || !bytes.Equal(r.iter.Key(), key[:]) {
 			if err := r.iter.Error(); err != nil {
-				return engine.Record{}, 0, p.damaged(entry, storeError(err))
+				return engine.Record{}, 0, p.recordDamage(entry, storeError(err))
 			}
 			return engine.Record{}, 0, cdb.ErrNotFound
 		}
 	}
 	value, err := r.iter.ValueAndErr()
 	if err != nil {
-		return engine.Record{}, 0, p.damaged(entry, storeError(err))
+		return engine.Record{}, 0, p.recordDamage(entry, storeError(err))
 	}
 	rec, err := decode(key[:], value, p.id(entry))
-	return rec, int64(len(value)), p.damaged(entry, err)
+	return rec, int64(len(value)), p.recordDamage(entry, err)
 }
 
 // read returns a record and its stored size.
 func (p *partition) read(entry uint64) (engine.Record, int64, error) {
-	if p.hasRuns.Load() {
+	if p.hasBatches.Load() {
 		r := reader{e: p.topic.e}
 		defer r.close()
 		return r.read(p, entry)
@@ -83,17 +83,17 @@ func (p *partition) read(entry uint64) (engine.Record, int64, error) {
 	putMessageKey(key[:], p.eraOf(entry), p.topic.id, p.index, entry)
 	value, closer, err := p.topic.e.db.Get(key[:])
 	if err != nil {
-		return engine.Record{}, 0, p.damaged(entry, storeError(err))
+		return engine.Record{}, 0, p.recordDamage(entry, storeError(err))
 	}
 	defer closer.Close()
 	r, err := decode(key[:], value, p.id(entry))
-	return r, int64(len(value)), p.damaged(entry, err)
+	return r, int64(len(value)), p.recordDamage(entry, err)
 }
 
 // head returns the head of a record; for a damaged record only the size is set.
 func (p *partition) head(entry uint64) (recordHead, error) {
-	if p.hasRuns.Load() {
-		return p.runHead(entry)
+	if p.hasBatches.Load() {
+		return p.batchHead(entry)
 	}
 	var key [messageKeyLen]byte
 	putMessageKey(key[:], p.eraOf(entry), p.topic.id, p.index, entry)
@@ -176,7 +176,7 @@ func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadReq
 		if err != nil || len(out) > 0 || req.Wait <= 0 {
 			return out, err
 		}
-		if more, err := e.waitGrown(ctx, grown, time.Until(deadline)); !more || err != nil {
+		if more, err := e.waitAppended(ctx, grown, time.Until(deadline)); !more || err != nil {
 			return nil, err
 		}
 		if t.deleted.Load() {
@@ -217,7 +217,7 @@ func readFrom(req engine.ReadRequest, p *partition) uint64 {
 	return 0
 }
 
-func (e *Engine) waitGrown(ctx context.Context, grown <-chan struct{}, wait time.Duration) (bool, error) {
+func (e *Engine) waitAppended(ctx context.Context, grown <-chan struct{}, wait time.Duration) (bool, error) {
 	if wait <= 0 {
 		return false, nil
 	}
@@ -243,7 +243,7 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription,
 ) ([]engine.Record, error) {
 	m, err := t.merge(parts, func(p *partition) (uint64, error) {
 		from := max(readFrom(req, p), p.first.Load())
-		if err := t.e.damage.known(p.id(from)); err != nil && s == nil && len(parts) == 1 && req.Since.IsZero() {
+		if err := t.e.damage.recent(p.id(from)); err != nil && s == nil && len(parts) == 1 && req.Since.IsZero() {
 			return 0, err
 		}
 		if req.Since.IsZero() {
@@ -267,7 +267,7 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription,
 			if err := s.lockLoaded(); err != nil {
 				return nil, err
 			}
-			acked := s.cursors[p.index].isAcked(entry)
+			acked := s.cursors[p.index].isAckedLocked(entry)
 			s.mu.Unlock()
 			if acked {
 				continue

@@ -182,28 +182,28 @@ func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration)
 	e := s.engine()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	var why error
+	var cause error
 	select {
 	case <-w.ready:
 		return w.got, w.err
 	case <-timer.C:
 	case <-ctx.Done():
-		why = ctx.Err()
+		cause = ctx.Err()
 	case <-e.closing:
-		why = e.closedCause()
+		cause = e.closedCause()
 	case <-e.stopped:
-		why = e.stopCause()
+		cause = e.stopCause()
 	}
 	s.mu.Lock()
 	if w.queued {
 		s.dequeueLocked(w)
 		s.mu.Unlock()
-		return leaseBatch{}, why
+		return leaseBatch{}, cause
 	}
 	s.mu.Unlock()
-	if why != nil { // served at the same moment: release the leases for other callers
+	if cause != nil { // served at the same moment: release the leases for other callers
 		s.returnLeases(w.got)
-		return leaseBatch{}, why
+		return leaseBatch{}, cause
 	}
 	return w.got, w.err
 }
@@ -231,7 +231,7 @@ func (s *subscription) returnLeases(got leaseBatch) {
 // dispatchLocked serves waiting callers in the order of their arrival. It must be called
 // whenever messages may have become available. The caller holds s.mu.
 func (s *subscription) dispatchLocked(now time.Time) {
-	if s.unusable != nil || !s.complete {
+	if s.unusable != nil || !s.acksLoaded {
 		return
 	}
 	s.expireLocked(s.engine().instant(now))
@@ -265,7 +265,7 @@ func (s *subscription) fillLocked(w *waiter, now time.Time) {
 	for i := 0; i < n; i++ {
 		c := s.cursors[(lo+i)%len(s.cursors)]
 		for len(w.got.leases) < w.max && (limit <= 0 || s.leased < limit) {
-			it := c.take(now)
+			it := c.takeLocked(now)
 			if it == nil {
 				break
 			}
@@ -284,8 +284,8 @@ func (s *subscription) fillLocked(w *waiter, now time.Time) {
 	}
 }
 
-// take returns the next entry to deliver as a detached item, or nil.
-func (c *cursor) take(now time.Time) *item {
+// takeLocked returns the next entry to deliver as a detached item, or nil.
+func (c *cursor) takeLocked(now time.Time) *item {
 	if len(c.ready) > 0 {
 		it := c.ready[0]
 		c.sub.dropLocked(it)

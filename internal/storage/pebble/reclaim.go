@@ -74,7 +74,7 @@ func (r *reclaimer) run() {
 
 // noteFreedLocked counts bytes of messages in these eras as deleted once the commit batch is
 // durable. The caller holds committer.mu.
-func (t *topic) noteFreedLocked(g *group, bytes int64, eras []uint32) {
+func (t *topic) noteFreedLocked(g *commitBatch, bytes int64, eras []uint32) {
 	if len(eras) == 0 || bytes == 0 {
 		return
 	}

@@ -24,9 +24,9 @@ import (
 const (
 	recordHeaderLen = 4 + 1 + 8 + 8
 	maxTimeLen      = 8
-	runHeadLen      = maxTimeLen + 1 + 4 + 8
+	batchHeadLen    = maxTimeLen + 1 + 4 + 8
 
-	atExtra = 12 // offset of extra: the last byte of the publish time, which was 0 before format 3
+	extraOffset = 12 // offset of extra: the last byte of the publish time, which was 0 before format 3
 
 	hasKey        = 1 << 0
 	hasProperties = 1 << 1
@@ -37,19 +37,19 @@ const (
 	hasDeliverAt  = 1 << 6
 	hasDedup      = 1 << 7 // since format 2, see impliedDedup
 
-	extraRun         = 1 << 0
+	extraBatch       = 1 << 0
 	extraMaxTime     = 1 << 1
 	extraNullPayload = 1 << 2
 	extraEmptyKey    = 1 << 3
 	extraNullable    = 1 << 4 // the length of a property value is stored plus one, 0 for null
-	extraKnown       = extraRun | extraMaxTime | extraNullPayload | extraEmptyKey | extraNullable
+	extraKnown       = extraBatch | extraMaxTime | extraNullPayload | extraEmptyKey | extraNullable
 )
 
-// moreHead returns the length of the extended header.
-func moreHead(extra byte) int {
+// extendedHeadLen returns the length of the extended header.
+func extendedHeadLen(extra byte) int {
 	switch {
-	case extra&extraRun != 0:
-		return runHeadLen
+	case extra&extraBatch != 0:
+		return batchHeadLen
 	case extra&extraMaxTime != 0:
 		return maxTimeLen
 	}
@@ -148,12 +148,12 @@ func (d *draft) put(key, value []byte, extra byte, publish, cum, maxTime int64) 
 // body.
 func putHead(value []byte, extra byte, publish, cum, maxTime int64) (body int) {
 	binary.LittleEndian.PutUint64(value[5:], uint64(publish))
-	value[atExtra] = extra
+	value[extraOffset] = extra
 	binary.LittleEndian.PutUint64(value[13:], uint64(cum))
-	if extra&(extraRun|extraMaxTime) != 0 {
+	if extra&(extraBatch|extraMaxTime) != 0 {
 		binary.LittleEndian.PutUint64(value[recordHeaderLen:], uint64(maxTime))
 	}
-	return recordHeaderLen + moreHead(extra)
+	return recordHeaderLen + extendedHeadLen(extra)
 }
 
 // seal writes the checksum of a record; sum is that of its body.
@@ -202,8 +202,8 @@ type recordHead struct {
 	maxTime int64  // largest timestamp of the partition up to this record
 	count   uint64 // number of messages: may be more than 1 in a batch
 	body    int    // offset of the body in the value
-	run     bool
-	format  engine.RunFormat
+	isBatch bool
+	format  engine.BatchFormat
 	ownMax  int64 // largest timestamp of a batch's messages
 }
 
@@ -212,8 +212,8 @@ func verify(key, value []byte) (recordHead, error) {
 	if len(value) < recordHeaderLen {
 		return recordHead{}, corrupt(key, "record is too short for its header")
 	}
-	extra := value[atExtra]
-	head := recordHead{body: recordHeaderLen + moreHead(extra), size: int64(len(value)), count: 1}
+	extra := value[extraOffset]
+	head := recordHead{body: recordHeaderLen + extendedHeadLen(extra), size: int64(len(value)), count: 1}
 	if len(value) < head.body || extra&^extraKnown != 0 {
 		return recordHead{}, corrupt(key, "record is too short for its header")
 	}
@@ -225,12 +225,12 @@ func verify(key, value []byte) (recordHead, error) {
 	head.publish = int64(binary.LittleEndian.Uint64(value[5:]) &^ (0xff << 56))
 	head.cum = int64(binary.LittleEndian.Uint64(value[13:]))
 	head.maxTime = head.publish
-	if extra&(extraRun|extraMaxTime) != 0 {
+	if extra&(extraBatch|extraMaxTime) != 0 {
 		head.maxTime = int64(binary.LittleEndian.Uint64(value[recordHeaderLen:]))
 	}
-	if extra&extraRun != 0 {
+	if extra&extraBatch != 0 {
 		more := value[recordHeaderLen+maxTimeLen:]
-		head.run, head.format = true, engine.RunFormat(more[0])
+		head.isBatch, head.format = true, engine.BatchFormat(more[0])
 		head.count = uint64(binary.LittleEndian.Uint32(more[1:]))
 		head.ownMax = int64(binary.LittleEndian.Uint64(more[5:]))
 		if head.count == 0 {
@@ -258,12 +258,12 @@ func decode(key, value []byte, id engine.MessageID) (engine.Record, error) {
 	if err != nil {
 		return engine.Record{}, err
 	}
-	if head.run {
+	if head.isBatch {
 		return engine.Record{}, corrupt(key, "record is a batch where one message was expected")
 	}
 	r := engine.Record{ID: id, PublishTime: head.publish}
 	body := append([]byte(nil), value[head.body:]...)
-	if !decodeMessage(&r.Message, value[4], value[atExtra], body) {
+	if !decodeMessage(&r.Message, value[4], value[extraOffset], body) {
 		return engine.Record{}, corrupt(key, "record ends before its last field")
 	}
 	return r, nil

@@ -56,7 +56,7 @@ func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, set
 	if err := g.wait(ctx); err != nil {
 		return err
 	}
-	e.damage.acknowledged(settlements)
+	e.damage.countSkipped(settlements)
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (s *subscription) unsizedLocked(settlements []engine.Settlement, sizes map[
 		}
 		id := settlements[i].ID
 		c := s.cursors[id.Partition]
-		if it := c.items[id.Entry]; it != nil && it.size.Load() > 0 || c.isAcked(id.Entry) {
+		if it := c.items[id.Entry]; it != nil && it.size.Load() > 0 || c.isAckedLocked(id.Entry) {
 			continue
 		}
 		at := entryRef{c.part, id.Entry}
@@ -109,7 +109,7 @@ func (s *subscription) unsizedLocked(settlements []engine.Settlement, sizes map[
 
 // settleLocked applies the settlements and returns the commit batch to wait for, or nil
 // when nothing has to become durable. The caller holds s.mu.
-func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[entryRef]int64) (*group, error) {
+func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[entryRef]int64) (*commitBatch, error) {
 	wall := time.Now()
 	now := s.engine().instant(wall)
 	s.expireLocked(now)
@@ -130,11 +130,11 @@ func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[e
 		floor, acked := st.ID.Entry+1, int64(0)
 		if st.Action == engine.AckTo && floor > c.floor {
 			var err error
-			if acked, err = c.ackedAt(floor); err != nil {
+			if acked, err = c.ackedAtLocked(floor); err != nil {
 				return nil, err
 			}
 		}
-		g, err := s.engine().commit.lockGroup()
+		g, err := s.engine().commit.lockBatch()
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +142,7 @@ func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[e
 		case engine.Ack:
 			s.ackOneLocked(g, c, st.ID.Entry, sizes)
 		case engine.AckTo:
-			c.moveTo(g, floor, acked)
+			c.moveToLocked(g, floor, acked)
 		case engine.Nack, engine.Release:
 			s.nackLocked(g, c.items[st.ID.Entry], st, now)
 		}
@@ -153,13 +153,13 @@ func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[e
 		s.engine().commit.unlockAndCommit()
 	}
 	if durable {
-		return s.changed, nil
+		return s.changedIn, nil
 	}
 	return nil, nil
 }
 
-func (s *subscription) ackOneLocked(g *group, c *cursor, entry uint64, sizes map[entryRef]int64) {
-	if c.isAcked(entry) {
+func (s *subscription) ackOneLocked(g *commitBatch, c *cursor, entry uint64, sizes map[entryRef]int64) {
+	if c.isAckedLocked(entry) {
 		return
 	}
 	size, ok := sizes[entryRef{c.part, entry}]
@@ -168,11 +168,11 @@ func (s *subscription) ackOneLocked(g *group, c *cursor, entry uint64, sizes map
 			size = it.size.Load()
 		}
 	}
-	c.ack(g, entry, size)
+	c.ackLocked(g, entry, size)
 }
 
-// ackedAt returns the bytes that are acknowledged once everything below floor is.
-func (c *cursor) ackedAt(floor uint64) (int64, error) {
+// ackedAtLocked returns the bytes that are acknowledged once everything below floor is.
+func (c *cursor) ackedAtLocked(floor uint64) (int64, error) {
 	acked, err := c.part.cumBefore(floor)
 	if err != nil || c.above == 0 {
 		return acked, err
@@ -199,7 +199,7 @@ func (c *cursor) ackedAt(floor uint64) (int64, error) {
 // holdsLocked reports whether the lease that a settlement identifies is the item's
 // current lease. The caller holds subscription.mu.
 func (it *item) holdsLocked(st *engine.Settlement) bool {
-	return it != nil && it.state == itemLeased && (st.Delivery == it.deliveries || st.Delivery == 0 && !it.lapsed)
+	return it != nil && it.state == itemLeased && (st.Delivery == it.deliveries || st.Delivery == 0 && !it.expired)
 }
 
 // checkLeaseLocked returns an error for a Nack or Extend of a message that is not leased
@@ -219,7 +219,7 @@ func (s *subscription) checkLeaseLocked(st *engine.Settlement) error {
 	return engine.ErrLeaseEnded
 }
 
-func (s *subscription) nackLocked(g *group, it *item, st *engine.Settlement, now instant) {
+func (s *subscription) nackLocked(g *commitBatch, it *item, st *engine.Settlement, now instant) {
 	if !it.holdsLocked(st) {
 		return
 	}

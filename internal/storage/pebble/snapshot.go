@@ -46,14 +46,14 @@ func (j *journal) restoreSnapshot() error {
 		UpperBound: chunkKey(j.id+1, 0, 0),
 	})
 	if err != nil {
-		return j.e.damagedStore(storeError(err))
+		return j.e.recordStoreDamage(storeError(err))
 	}
 	defer iter.Close()
 	j.lastID = j.snap.id
 	if iter.Last() { // possibly of a snapshot that a crash left incomplete
 		j.lastID = max(j.lastID, binary.BigEndian.Uint64(iter.Key()[5:]))
 	}
-	return j.e.damagedStore(storeError(iter.Error()))
+	return j.e.recordStoreDamage(storeError(iter.Error()))
 }
 
 // durableSnapshot returns the latest durable snapshot. It waits for a snapshot that is being
@@ -78,7 +78,7 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 		return err
 	}
 	defer j.e.leave()
-	if err := j.e.takesRecords(); err != nil {
+	if err := j.e.checkRecordSpace(); err != nil {
 		return err
 	}
 	j.saveMu.Lock()
@@ -101,27 +101,27 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 		err = w.flush()
 	}
 	if err != nil {
-		j.discard(w.id)
+		j.discardLocked(w.id)
 		return fmt.Errorf("saving a snapshot of journal %q: %w", j.name, err)
 	}
-	g, err := j.install(snapshot{id: w.id, position: position, chunks: w.chunks})
+	g, err := j.installLocked(snapshot{id: w.id, position: position, chunks: w.chunks})
 	if err != nil {
 		return err
 	}
 	return g.wait(ctx)
 }
 
-// install makes a written snapshot the latest one, and deletes the previous snapshot and
+// installLocked makes a written snapshot the latest one, and deletes the previous snapshot and
 // the records up to it. The caller holds saveMu.
-func (j *journal) install(s snapshot) (*group, error) {
-	g, err := j.e.commit.lockGroup()
+func (j *journal) installLocked(s snapshot) (*commitBatch, error) {
+	g, err := j.e.commit.lockBatch()
 	if err != nil {
 		return nil, err
 	}
 	defer j.e.commit.unlockAndCommit()
-	g.set(snapshotKey(j.id), packSnapshot(s))
-	g.deleteRange(chunkKey(j.id, 0, 0), chunkKey(j.id, s.id, 0))
-	g.deleteRange(recordKey(j.id, 0), recordKey(j.id, s.position+1))
+	g.setLocked(snapshotKey(j.id), packSnapshot(s))
+	g.deleteRangeLocked(chunkKey(j.id, 0, 0), chunkKey(j.id, s.id, 0))
+	g.deleteRangeLocked(recordKey(j.id, 0), recordKey(j.id, s.position+1))
 	j.snapMu.Lock()
 	j.saving = g
 	j.snapMu.Unlock()
@@ -136,14 +136,14 @@ func (j *journal) install(s snapshot) (*group, error) {
 	return g, nil
 }
 
-// discard deletes the chunks of an incomplete snapshot. The caller holds saveMu.
-func (j *journal) discard(id uint64) {
-	g, err := j.e.commit.lockGroup()
+// discardLocked deletes the chunks of an incomplete snapshot. The caller holds saveMu.
+func (j *journal) discardLocked(id uint64) {
+	g, err := j.e.commit.lockBatch()
 	if err != nil {
 		return
 	}
 	defer j.e.commit.unlockAndCommit()
-	g.deleteRange(chunkKey(j.id, id, 0), chunkKey(j.id, id+1, 0))
+	g.deleteRangeLocked(chunkKey(j.id, id, 0), chunkKey(j.id, id+1, 0))
 }
 
 // snapshotWriter splits a snapshot into chunks. They need not be durable before the key that
@@ -175,12 +175,12 @@ func (w *snapshotWriter) flush() error {
 	if len(w.buf) == 0 {
 		return nil
 	}
-	g, err := w.j.e.commit.lockWithRoom(w.ctx, len(w.buf)+64)
+	g, err := w.j.e.commit.lockWithCapacity(w.ctx, len(w.buf)+64)
 	if err != nil {
 		return err
 	}
 	defer w.j.e.commit.unlockAndCommit()
-	g.set(chunkKey(w.j.id, w.id, w.chunks), w.buf)
+	g.setLocked(chunkKey(w.j.id, w.id, w.chunks), w.buf)
 	w.chunks++
 	w.buf = w.buf[:0]
 	return nil
@@ -242,7 +242,7 @@ func (r *snapshotReader) load() error {
 		return fmt.Errorf("%w: chunk %d of %d is missing", engine.ErrCorrupt, r.chunk, r.snap.chunks)
 	}
 	if err != nil {
-		return r.j.e.damagedStore(storeError(err))
+		return r.j.e.recordStoreDamage(storeError(err))
 	}
 	defer closer.Close()
 	body, err := checkChecksum(key, value)

@@ -83,14 +83,14 @@ func (s *subscription) describe() (engine.SubscriptionStats, error) {
 	for _, c := range s.cursors {
 		stats.Cursors = append(stats.Cursors, engine.CursorStats{Floor: c.floor, Acked: c.above})
 		stats.Delayed += c.part.countDelayed(now.UnixMilli(), func(entry uint64) bool {
-			return entry >= c.next && entry < c.part.durable.Load() && !c.isAcked(entry)
+			return entry >= c.next && entry < c.part.durable.Load() && !c.isAckedLocked(entry)
 		})
 	}
 	t := s.topic
 	t.e.commit.mu.Lock()
 	defer t.e.commit.mu.Unlock()
 	for _, c := range s.cursors {
-		stats.Backlog += c.backlog()
+		stats.Backlog += c.backlogLocked()
 		stats.BacklogBytes += max(0, c.part.durableCum-c.acked)
 	}
 	return stats, nil

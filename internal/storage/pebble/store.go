@@ -110,12 +110,12 @@ func (s *store) close() error {
 	if s.fault() != nil {
 		return engine.ErrFailed
 	}
-	if size := s.db.Metrics().MemTable.Size; (size > replayWorthwhile || s.logged) && !s.disk.full() {
+	if size := s.db.Metrics().MemTable.Size; (size > closeFlushBytes || s.logged) && !s.disk.full() {
 		s.flushForClose()
 	}
 	var err error
 	if err = errors.Join(err, s.db.Close()); err == nil {
-		if err := noteClose(s.fs, s.dir); err != nil { // for example on a full disk; the store is intact
+		if err := recordClose(s.fs, s.dir); err != nil { // for example on a full disk; the store is intact
 			s.log.Warn("store is closed, but its file checksums could not be recorded; the next start scans its logs",
 				slog.String("dir", s.dir), slog.Any("error", err))
 		}
@@ -126,9 +126,9 @@ func (s *store) close() error {
 	return err
 }
 
-// flushPatience is the timeout of the flush before a store is closed. Pebble retries a
+// closeFlushTimeout is the timeout of the flush before a store is closed. Pebble retries a
 // failing flush forever, for example on a full disk.
-const flushPatience = 2 * time.Second
+const closeFlushTimeout = 2 * time.Second
 
 // flushForClose flushes the memtable, so that the next start need not replay the log.
 // Data that is not flushed before the timeout stays in the log.
@@ -137,7 +137,7 @@ func (s *store) flushForClose() {
 	if err != nil {
 		return
 	}
-	timer := time.NewTimer(flushPatience)
+	timer := time.NewTimer(closeFlushTimeout)
 	defer timer.Stop()
 	select {
 	case <-flushed:
@@ -153,12 +153,12 @@ func (s *store) get(key []byte) ([]byte, error) {
 		if errors.Is(err, cdb.ErrNotFound) {
 			return nil, cdb.ErrNotFound
 		}
-		return nil, s.damagedStore(storeError(err))
+		return nil, s.recordStoreDamage(storeError(err))
 	}
 	defer closer.Close()
 	body, err := checkChecksum(key, value)
 	if err != nil {
-		return nil, s.damagedStore(err)
+		return nil, s.recordStoreDamage(err)
 	}
 	return append([]byte(nil), body...), nil
 }
@@ -172,23 +172,23 @@ func (s *store) scan(prefix []byte, visit func(key, body []byte) error) error {
 func (s *store) scanRange(start, end []byte, visit func(key, body []byte) error) error {
 	iter, err := s.db.NewIter(&cdb.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
-		return s.damagedStore(storeError(err))
+		return s.recordStoreDamage(storeError(err))
 	}
 	defer iter.Close()
 	for ok := iter.First(); ok; ok = iter.Next() {
 		value, err := iter.ValueAndErr()
 		if err != nil {
-			return s.damagedStore(storeError(err))
+			return s.recordStoreDamage(storeError(err))
 		}
 		body, err := checkChecksum(iter.Key(), value)
 		if err != nil {
-			return s.damagedStore(err)
+			return s.recordStoreDamage(err)
 		}
 		if err := visit(iter.Key(), body); err != nil {
 			return err
 		}
 	}
-	return s.damagedStore(storeError(iter.Error()))
+	return s.recordStoreDamage(storeError(iter.Error()))
 }
 
 // storeError wraps Pebble's corruption errors in engine.ErrCorrupt.

@@ -27,12 +27,12 @@ func (s *store) events() *cdb.EventListener {
 		BackgroundError: s.tables.failed,
 		FlushEnd: func(info cdb.FlushInfo) {
 			if info.Err == nil {
-				s.tables.worked()
+				s.tables.succeeded()
 			}
 		},
 		CompactionEnd: func(info cdb.CompactionInfo) {
 			if info.Err == nil {
-				s.tables.worked()
+				s.tables.succeeded()
 			}
 		},
 		DataCorruption: s.corruptTable,

@@ -16,17 +16,17 @@ type subscription struct {
 	topic     *topic
 	id        uint32
 	name      string
-	createdBy *group // the commit batch that created it; nil when it was loaded
+	createdBy *commitBatch // the commit batch that created it; nil when it was loaded
 
 	acked atomic.Int64 // bytes ever acknowledged, summed over all cursors
 
 	mu            sync.Mutex
 	config        engine.SubscriptionConfig
 	cursors       []*cursor
-	complete      bool     // blocks and counts were read from the store
-	unusable      error    // the error for callers after it was deleted or unloaded
-	changed       *group   // the last commit batch with a write of a cursor
-	timers        itemHeap // leased and waiting items, by time
+	acksLoaded    bool         // blocks and counts were read from the store
+	unusable      error        // the error for callers after it was deleted or unloaded
+	changedIn     *commitBatch // the last commit batch with a write of a cursor
+	timers        itemHeap     // leased and waiting items, by time
 	leased        int
 	deadLetters   int // items that are being moved to the dead letter topic
 	delayed       int // waiting items that were never delivered
@@ -77,12 +77,12 @@ func (t *topic) newSubscription(id uint32, name string, config engine.Subscripti
 ) *subscription {
 	s := &subscription{topic: t, id: id, name: name, config: config, index: -1}
 	for _, p := range parts {
-		s.addCursor(p)
+		s.addCursorLocked(p)
 	}
 	return s
 }
 
-func (s *subscription) addCursor(p *partition) {
+func (s *subscription) addCursorLocked(p *partition) {
 	c := &cursor{sub: s, part: p, floor: p.first.Load(), acked: p.firstCum.Load()}
 	c.next = c.floor
 	s.cursors = append(s.cursors, c)
@@ -96,12 +96,12 @@ func (s *subscription) lockLoaded() error {
 		s.mu.Unlock()
 		return s.unusable
 	}
-	if !s.complete {
+	if !s.acksLoaded {
 		if err := s.loadAcksLocked(); err != nil {
 			s.mu.Unlock()
 			return fmt.Errorf("loading subscription %q of topic %d: %w", s.name, s.topic.id, err)
 		}
-		s.complete = true
+		s.acksLoaded = true
 	}
 	return nil
 }
@@ -117,14 +117,14 @@ func (s *subscription) loadAcksLocked() error {
 		if int(part) >= len(s.cursors) {
 			return nil
 		}
-		return s.cursors[part].restoreBlock(key, body)
+		return s.cursors[part].restoreBlockLocked(key, body)
 	})
 	if err != nil {
 		return err
 	}
 	return t.e.scan(ownedKey(ofCount, t.id, s.id), func(key, body []byte) error {
 		part, entry := binary.BigEndian.Uint32(key[kindLen+4:]), binary.BigEndian.Uint64(key[cursorKeyLen:])
-		if int(part) >= len(s.cursors) || s.cursors[part].isAcked(entry) {
+		if int(part) >= len(s.cursors) || s.cursors[part].isAckedLocked(entry) {
 			return nil
 		}
 		u := unpacker{rest: body}
@@ -153,7 +153,7 @@ func (s *subscription) dropLocked(it *item) {
 	case itemDeadLetter:
 		s.deadLetters--
 	}
-	it.state = itemLoose
+	it.state = itemDetached
 }
 
 // leaseLocked leases a detached item until at.
@@ -197,10 +197,10 @@ func (s *subscription) unload() uint64 {
 
 // retireLocked ends the subscription: waiting callers get err, and its writes are removed
 // from the commit batch. The caller holds s.mu and committer.mu.
-func (s *subscription) retireLocked(g *group, err error) {
+func (s *subscription) retireLocked(g *commitBatch, err error) {
 	s.unusable = err
 	for _, c := range s.cursors {
-		c.cancelSlots(g)
+		c.cancelWritesLocked(g)
 	}
 	for w := s.waiters.first; w != nil; w = s.waiters.first {
 		s.dequeueLocked(w)
@@ -210,7 +210,7 @@ func (s *subscription) retireLocked(g *group, err error) {
 	s.timers, s.leased, s.delayed, s.deadLetters = nil, 0, 0, 0
 	for _, c := range s.cursors {
 		for _, it := range c.items {
-			it.state = itemLoose // a caller that still has the lease cannot release it any more
+			it.state = itemDetached // a caller that still has the lease cannot release it any more
 		}
 		c.items, c.ready = nil, nil
 	}

@@ -47,7 +47,7 @@ func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name
 	return g.wait(ctx)
 }
 
-func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engine.Position) (*group, error) {
+func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engine.Position) (*commitBatch, error) {
 	t.admin.Lock()
 	defer t.admin.Unlock()
 	t.mu.RLock()
@@ -63,8 +63,8 @@ func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engi
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.newSubscription(t.nextSub, name, config, *t.parts.Load())
-	s.complete = true // a new subscription has nothing to load
-	g, err := t.e.commit.lockGroup()
+	s.acksLoaded = true // a new subscription has nothing to load
+	g, err := t.e.commit.lockBatch()
 	if err != nil {
 		return nil, err
 	}
@@ -81,12 +81,12 @@ func (t *topic) subscribe(name string, config engine.SubscriptionConfig, at engi
 		}
 		s.acked.Add(c.acked)
 		if c.floor > 0 {
-			c.save(g)
+			c.saveLocked(g)
 		}
 	}
-	g.set(topicKey(ofConfig, t.id), packTopic(topicValue{config: *t.config.Load(), nextSub: t.nextSub}))
-	g.set(subKey(t.id, name), packSub(s.id, config))
-	g.pin(t)
+	g.setLocked(topicKey(ofConfig, t.id), packTopic(topicValue{config: *t.config.Load(), nextSub: t.nextSub}))
+	g.setLocked(subKey(t.id, name), packSub(s.id, config))
+	g.pinLocked(t)
 	t.subs[name] = s
 	t.e.totals.add(0, 1)
 	return g, nil
@@ -100,26 +100,26 @@ func (e *Engine) ConfigureSubscription(ctx context.Context, id engine.TopicID, n
 		return err
 	}
 	config.Properties = maps.Clone(config.Properties)
-	return e.change(ctx, id, name, func(s *subscription) (*group, error) {
+	return e.change(ctx, id, name, func(s *subscription) (*commitBatch, error) {
 		if err := s.lockLoaded(); err != nil {
 			return nil, err
 		}
 		defer s.mu.Unlock()
-		g, err := e.commit.lockGroup()
+		g, err := e.commit.lockBatch()
 		if err != nil {
 			return nil, err
 		}
 		defer e.commit.unlockAndCommit()
 		s.config = config
-		g.set(subKey(id, name), packSub(s.id, config))
-		g.pin(s.topic)
+		g.setLocked(subKey(id, name), packSub(s.id, config))
+		g.pinLocked(s.topic)
 		return g, nil
 	})
 }
 
 // DeleteSubscription implements engine.Subscriptions.
 func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name string) error {
-	return e.change(ctx, id, name, func(s *subscription) (*group, error) {
+	return e.change(ctx, id, name, func(s *subscription) (*commitBatch, error) {
 		t := s.topic
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -128,7 +128,7 @@ func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name
 		if s.unusable != nil {
 			return nil, s.unusable
 		}
-		g, err := e.commit.lockGroup()
+		g, err := e.commit.lockBatch()
 		if err != nil {
 			return nil, err
 		}
@@ -137,12 +137,12 @@ func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name
 		e.clock.disarm(s)
 		delete(t.subs, name)
 		e.totals.add(0, -1)
-		g.delete(subKey(id, name))
+		g.deleteLocked(subKey(id, name))
 		for _, kind := range []byte{ofCursor, ofAcks, ofCount} {
 			prefix := ownedKey(kind, id, s.id)
-			g.deleteRange(prefix, after(prefix))
+			g.deleteRangeLocked(prefix, after(prefix))
 		}
-		g.pin(t)
+		g.pinLocked(t)
 		g.after = append(g.after, func() { e.topics.forgetSub(id, s.id) })
 		t.scheduleAfterAckLocked(g, time.Now().UnixMilli())
 		return g, nil
@@ -151,21 +151,21 @@ func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name
 
 // ResetSubscription implements engine.Subscriptions.
 func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name string, at engine.Position) error {
-	return e.change(ctx, id, name, func(s *subscription) (*group, error) {
+	return e.change(ctx, id, name, func(s *subscription) (*commitBatch, error) {
 		switch at.Kind {
 		case engine.SkipN:
-			return s.skip(at.Count)
+			return s.skipLocked(at.Count)
 		case engine.SkipTime:
-			return s.skipBefore(at.Time.UnixMilli())
+			return s.skipBeforeLocked(at.Time.UnixMilli())
 		default:
-			return s.seek(at)
+			return s.seekLocked(at)
 		}
 	})
 }
 
 // change calls f with topic.admin held and waits until the change is durable.
 func (e *Engine) change(ctx context.Context, id engine.TopicID, name string,
-	f func(*subscription) (*group, error),
+	f func(*subscription) (*commitBatch, error),
 ) error {
 	if err := e.enter(ctx); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (e *Engine) change(ctx context.Context, id engine.TopicID, name string,
 	if err != nil {
 		return err
 	}
-	g, err := func() (*group, error) {
+	g, err := func() (*commitBatch, error) {
 		t.admin.Lock()
 		defer t.admin.Unlock()
 		return f(s)

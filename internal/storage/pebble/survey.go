@@ -12,9 +12,9 @@ import (
 // Survey summarizes the content of a store in figures that can be compared with those of
 // a copy.
 type Survey struct {
-	Topics   map[engine.TopicID]TopicSurvey
-	Journals map[string]JournalSurvey
-	Mark     []byte // position in the external log; nil when the store has none
+	Topics      map[engine.TopicID]TopicSurvey
+	Journals    map[string]JournalSurvey
+	LogPosition []byte // position in the external log; nil when the store has none
 }
 
 // TopicSurvey summarizes a topic.
@@ -39,9 +39,9 @@ type JournalSurvey struct {
 
 var ecma = crc64.MakeTable(crc64.ECMA)
 
-// Take reads a whole store and returns its summary. No process may have the store open,
+// TakeSurvey reads a whole store and returns its summary. No process may have the store open,
 // and Take does not change it.
-func Take(ctx context.Context, dir string, progress func(done, total int64)) (_ *Survey, err error) {
+func TakeSurvey(ctx context.Context, dir string, progress func(done, total int64)) (_ *Survey, err error) {
 	r, err := openClosed(dir)
 	if err != nil {
 		return nil, err
@@ -52,9 +52,9 @@ func Take(ctx context.Context, dir string, progress func(done, total int64)) (_ 
 		return nil, storeError(err)
 	}
 	s := &surveyor{r: r, latest: map[string]uint64{}, out: &Survey{
-		Topics: map[engine.TopicID]TopicSurvey{}, Journals: map[string]JournalSurvey{}, Mark: r.mark,
+		Topics: map[engine.TopicID]TopicSurvey{}, Journals: map[string]JournalSurvey{}, LogPosition: r.logPosition,
 	}}
-	all, err := newMerged([]*closedStore{r}, nil)
+	all, err := newMergedIterator([]*closedStore{r}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func Take(ctx context.Context, dir string, progress func(done, total int64)) (_ 
 		if err := s.add(key, value); err != nil {
 			return nil, err
 		}
-		if seen += len(value); seen > copyTick {
+		if seen += len(value); seen > copyProgressBytes {
 			seen = 0
 			if done, err := r.db.EstimateDiskUsage([]byte{0}, key); err == nil {
 				progress(int64(done), int64(size)) //nolint:gosec // disk sizes fit into 63 bits
@@ -88,8 +88,8 @@ type surveyor struct {
 }
 
 func (s *surveyor) add(key, value []byte) error {
-	is, err := s.r.owner(key)
-	if err != nil || is.nobody {
+	is, err := s.r.ownerOf(key)
+	if err != nil || is.unowned {
 		return err
 	}
 	if is.journal {

@@ -19,27 +19,27 @@ type tableFile struct {
 }
 
 const (
-	// tableStep is how much of a table is written between two checks of the disk.
-	tableStep = 256 << 10
-	// mostKept is the maximum free space that tables leave.
-	mostKept  = 4 << 20
-	keptShare = 8 // tables leave at most this fraction (1/keptShare) of the reserve
+	// tableCheckBytes is how much of a table is written between two checks of the disk.
+	tableCheckBytes = 256 << 10
+	// maxTableReserve is the maximum free space that tables leave.
+	maxTableReserve   = 4 << 20
+	tableReserveShare = 8 // tables leave at most this fraction (1/tableReserveShare) of the reserve
 )
 
 // Write implements vfs.File.
 func (f *tableFile) Write(p []byte) (int, error) {
 	if f.granted -= int64(len(p)); f.granted < 0 {
-		if !f.disk.takesTable(int64(len(p)) + tableStep) {
+		if !f.disk.admitsTable(int64(len(p)) + tableCheckBytes) {
 			return 0, fmt.Errorf("remaining disk space is reserved for the log: %w", syscall.ENOSPC)
 		}
-		f.granted = tableStep
+		f.granted = tableCheckBytes
 	}
 	return f.File.Write(p)
 }
 
-// takesTable reports whether tables may grow by size bytes. It returns true when the file
+// admitsTable reports whether tables may grow by size bytes. It returns true when the file
 // system does not report its free space.
-func (d *diskSpace) takesTable(size int64) bool {
+func (d *diskSpace) admitsTable(size int64) bool {
 	if d.s.opts.MinFreeBytes < 0 {
 		return true
 	}
@@ -47,6 +47,6 @@ func (d *diskSpace) takesTable(size int64) bool {
 	if err != nil {
 		return true
 	}
-	kept := min(mostKept, d.reserve(usage.TotalBytes)/keptShare)
+	kept := min(maxTableReserve, d.reserve(usage.TotalBytes)/tableReserveShare)
 	return usage.AvailBytes >= kept+uint64(size)
 }

@@ -12,9 +12,9 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// TestTablesLeaveRoom checks that a flush does not use the disk space that the log and the
+// TestTablesLeaveDiskReserve checks that a flush does not use the disk space that the log and the
 // manifest need, and that it succeeds once there is enough space.
-func TestTablesLeaveRoom(t *testing.T) {
+func TestTablesLeaveDiskReserve(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -34,7 +34,7 @@ func TestTablesLeaveRoom(t *testing.T) {
 		if _, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte("x")}}); err != nil {
 			t.Fatal(err)
 		}
-		free(mostKept)
+		free(maxTableReserve)
 		file, err := e.failStop.Create("store/999999.sst", vfs.WriteCategoryUnspecified)
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestTablesLeaveRoom(t *testing.T) {
 		if err := e.Health(); err != nil {
 			t.Errorf("health after a flush without disk space: got error %v, want none", err)
 		}
-		free(mostKept + 1<<20)
+		free(maxTableReserve + 1<<20)
 		<-flushed
 	})
 }

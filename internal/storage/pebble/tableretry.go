@@ -19,8 +19,8 @@ type tableRetry struct {
 
 // The backoff after a failure doubles with each further failure.
 const (
-	firstTablePause = 50 * time.Millisecond
-	lastTablePause  = 30 * time.Second
+	minTableBackoff = 50 * time.Millisecond
+	maxTableBackoff = 30 * time.Second
 )
 
 // failed counts a failed flush or compaction. It logs only the first of consecutive
@@ -37,11 +37,11 @@ func (r *tableRetry) failed(err error) {
 		r.s.log.Error("store: flush or compaction failed; retrying with backoff, further failures are not logged "+
 			"until one succeeds", slog.String("dir", r.s.dir), slog.Any("error", err))
 	}
-	_ = r.s.damagedStore(storeError(err)) // damage that a compaction reads makes the store unhealthy
+	_ = r.s.recordStoreDamage(storeError(err)) // damage that a compaction reads makes the store unhealthy
 }
 
-// worked resets the failures after a successful flush or compaction.
-func (r *tableRetry) worked() {
+// succeeded resets the failures after a successful flush or compaction.
+func (r *tableRetry) succeeded() {
 	r.mu.Lock()
 	failures, since := r.failures, r.since
 	r.failures = 0
@@ -52,15 +52,15 @@ func (r *tableRetry) worked() {
 	}
 }
 
-// pause waits for the backoff, or until the store closes or fails.
-func (r *tableRetry) pause() {
+// backOff waits for the backoff, or until the store closes or fails.
+func (r *tableRetry) backOff() {
 	r.mu.Lock()
 	failures := r.failures
 	r.mu.Unlock()
 	if failures == 0 {
 		return
 	}
-	timer := time.NewTimer(min(firstTablePause<<min(failures-1, 16), lastTablePause))
+	timer := time.NewTimer(min(minTableBackoff<<min(failures-1, 16), maxTableBackoff))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -147,7 +147,7 @@ func (s *subscription) expireLocked(now instant) {
 		wasLeased := it.state == itemLeased
 		s.dropLocked(it)
 		if wasLeased {
-			it.lapsed = true
+			it.expired = true
 			s.returnedLocked(nil, it, now, 0)
 		} else {
 			s.makeReadyLocked(it)
@@ -158,7 +158,7 @@ func (s *subscription) expireLocked(now instant) {
 // returnedLocked returns a detached item to the queue, or moves it to the dead letter
 // topic, after a consumer did not acknowledge it. The caller holds s.mu and, if g is not
 // nil, committer.mu.
-func (s *subscription) returnedLocked(g *group, it *item, now instant, delay time.Duration) {
+func (s *subscription) returnedLocked(g *commitBatch, it *item, now instant, delay time.Duration) {
 	if s.config.MaxDeliveries > 0 && it.deliveries >= s.config.MaxDeliveries {
 		it.state = itemDeadLetter
 		s.deadLetters++
@@ -176,10 +176,10 @@ func (s *subscription) returnedLocked(g *group, it *item, now instant, delay tim
 // saveDeliveriesLocked stores how often the item was delivered, so that the count survives
 // a restart. No caller waits for the write, because a crash loses only a count and not a
 // message. The caller holds s.mu and, if g is not nil, committer.mu.
-func (s *subscription) saveDeliveriesLocked(g *group, it *item) {
+func (s *subscription) saveDeliveriesLocked(g *commitBatch, it *item) {
 	if g == nil {
 		var err error
-		if g, err = s.engine().commit.lockGroup(); err != nil {
+		if g, err = s.engine().commit.lockBatch(); err != nil {
 			return
 		}
 		defer s.engine().commit.unlockAndCommit()
@@ -191,6 +191,6 @@ func (s *subscription) saveDeliveriesLocked(g *group, it *item) {
 	c.counts[it.entry] = it.deliveries
 	var body packer
 	body.uint(uint64(it.deliveries))
-	g.set(cursorEntryKey(ofCount, s.topic.id, s.id, c.part.index, it.entry), body)
-	g.pin(s.topic)
+	g.setLocked(cursorEntryKey(ofCount, s.topic.id, s.id, c.part.index, it.entry), body)
+	g.pinLocked(s.topic)
 }

@@ -17,14 +17,14 @@ import (
 // topic is a loaded topic. It stays loaded while it is pinned: by a call, or by a commit
 // batch that has not completed yet. So loading a topic reads only durable data.
 type topic struct {
-	e         *Engine
-	id        engine.TopicID
-	ready     chan struct{} // closed when loaded, or err is set
-	err       error
-	createdBy *group // the commit batch that created it; nil when it was loaded
-	pins      atomic.Int32
-	used      atomic.Bool  // used since the last search for idle topics
-	counted   engine.Usage // usage that the totals contained before it was loaded
+	e            *Engine
+	id           engine.TopicID
+	ready        chan struct{} // closed when loaded, or err is set
+	err          error
+	createdBy    *commitBatch // the commit batch that created it; nil when it was loaded
+	pins         atomic.Int32
+	used         atomic.Bool  // used since the last search for idle topics
+	countedUsage engine.Usage // usage that the totals contained before it was loaded
 
 	config  atomic.Pointer[engine.TopicConfig] // changed under committer.mu
 	parts   atomic.Pointer[[]*partition]       // changed under committer.mu
@@ -43,7 +43,7 @@ type topic struct {
 	tail  broadcast // sent when any partition grows
 
 	// protected by committer.mu
-	pinnedBy *group
+	pinnedBy *commitBatch
 	trimDue  int64 // epoch milliseconds in the due index, 0 for none
 	stored   int64 // bytes written and not trimmed
 }
@@ -66,7 +66,7 @@ func (tt *topicTable) start(e *Engine) {
 	tt.e = e
 	tt.m = make(map[engine.TopicID]*topic)
 	tt.redelivered = make(map[redeliveredKey]uint64)
-	tt.usage.of = make(map[engine.TopicID]engine.Usage)
+	tt.usage.byTopic = make(map[engine.TopicID]engine.Usage)
 }
 
 // acquire returns the topic loaded and pinned. The caller must call release.
@@ -88,7 +88,7 @@ func (tt *topicTable) open(ctx context.Context, id engine.TopicID, create *engin
 		var mine bool
 		if t, mine = tt.reserve(id); mine {
 			created = t.load(create)
-			t.count()
+			t.addToTotals()
 			if t.err != nil {
 				tt.forget(t)
 			}
@@ -140,7 +140,7 @@ func (tt *topicTable) reserve(id engine.TopicID) (t *topic, mine bool) {
 		t = &topic{e: tt.e, id: id, ready: make(chan struct{})}
 		tt.m[id] = t
 		mine = true
-		t.counted = tt.usage.forgetLocked(id)
+		t.countedUsage = tt.usage.forgetLocked(id)
 		if len(tt.m) > tt.e.opts.MaxLoaded {
 			tt.e.trimmer.requestEviction()
 		}
@@ -196,13 +196,13 @@ func (t *topic) create(config engine.TopicConfig) error {
 	}
 	t.parts.Store(&parts)
 	t.config.Store(&config)
-	g, err := t.e.commit.lockGroup()
+	g, err := t.e.commit.lockBatch()
 	if err != nil {
 		return err
 	}
 	defer t.e.commit.unlockAndCommit()
-	g.set(topicKey(ofConfig, t.id), packTopic(topicValue{config: config}))
-	g.pin(t)
+	g.setLocked(topicKey(ofConfig, t.id), packTopic(topicValue{config: config}))
+	g.pinLocked(t)
 	t.createdBy = g
 	return nil
 }
@@ -260,8 +260,8 @@ func (r *topicRestorer) take(t *topic, key, body []byte) error {
 		return corrupt(key, fmt.Sprintf("key is for partition %d of a topic with %d partitions", n, len(r.parts)))
 	}
 	switch p := r.parts[n]; kind {
-	case ofRuns:
-		p.hasRuns.Store(true)
+	case ofBatches:
+		p.hasBatches.Store(true)
 		return nil
 	case ofHead:
 		return p.restoreHead(body)
@@ -315,7 +315,7 @@ func (t *topic) restoreEnds(parts []*partition) error {
 			prefix := []byte{keyMessage}
 			var err error
 			if iter, err = t.e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)}); err != nil {
-				return t.e.damagedStore(storeError(err))
+				return t.e.recordStoreDamage(storeError(err))
 			}
 		}
 		if err := p.restoreEnd(iter); err != nil {
@@ -408,7 +408,7 @@ func (tt *topicTable) unload(t *topic) {
 	}
 	delete(tt.m, t.id)
 	if usage.Topic == t.id {
-		tt.usage.keepLocked(usage)
+		tt.usage.rememberLocked(usage)
 	} else {
 		tt.e.totals.add(-stored, -len(t.subs)) // without usage statistics it is counted when it is loaded again
 	}

@@ -34,7 +34,7 @@ func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engi
 	if err := checkTopicConfig(config); err != nil {
 		return err
 	}
-	if err := e.takesMessages(); err != nil {
+	if err := e.checkMessageSpace(); err != nil {
 		return err
 	}
 	t, created, err := e.topics.open(ctx, id, &config)
@@ -73,7 +73,7 @@ func (e *Engine) ConfigureTopic(ctx context.Context, id engine.TopicID, config e
 	return nil
 }
 
-func (t *topic) configure(config engine.TopicConfig) (*group, error) {
+func (t *topic) configure(config engine.TopicConfig) (*commitBatch, error) {
 	t.admin.Lock()
 	defer t.admin.Unlock()
 	parts := *t.parts.Load()
@@ -90,13 +90,13 @@ func (t *topic) configure(config engine.TopicConfig) (*group, error) {
 		for _, s := range t.subs {
 			s.mu.Lock()
 			for _, p := range added {
-				s.addCursor(p)
+				s.addCursorLocked(p)
 			}
 			s.mu.Unlock()
 		}
 		t.mu.RUnlock()
 	}
-	g, err := t.e.commit.lockGroup()
+	g, err := t.e.commit.lockBatch()
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +107,8 @@ func (t *topic) configure(config engine.TopicConfig) (*group, error) {
 	grown := append(append([]*partition(nil), parts...), added...)
 	t.parts.Store(&grown)
 	t.config.Store(&config)
-	g.set(topicKey(ofConfig, t.id), packTopic(topicValue{config: config, nextSub: t.nextSub}))
-	g.pin(t)
+	g.setLocked(topicKey(ofConfig, t.id), packTopic(topicValue{config: config, nextSub: t.nextSub}))
+	g.pinLocked(t)
 	t.scheduleTrimLocked(g, time.Now().Add(t.e.opts.TrimDelay).UnixMilli())
 	return g, nil
 }
@@ -137,7 +137,7 @@ func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
 }
 
 // remove deletes the topic in the current commit batch.
-func (t *topic) remove() (*group, error) {
+func (t *topic) remove() (*commitBatch, error) {
 	t.admin.Lock()
 	defer t.admin.Unlock()
 	t.mu.Lock()
@@ -149,7 +149,7 @@ func (t *topic) remove() (*group, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}
-	g, err := t.e.commit.lockGroup()
+	g, err := t.e.commit.lockBatch()
 	if err != nil {
 		return nil, err
 	}
@@ -164,14 +164,14 @@ func (t *topic) remove() (*group, error) {
 	t.e.totals.add(-t.stored, -len(t.subs))
 	for _, era := range eras {
 		prefix := eraTopicKey(era, t.id)
-		g.deleteRange(prefix, after(prefix))
+		g.deleteRangeLocked(prefix, after(prefix))
 	}
 	prefix := topicPrefix(t.id)
-	g.deleteRange(prefix, after(prefix))
+	g.deleteRangeLocked(prefix, after(prefix))
 	if t.trimDue != 0 {
-		g.delete(dueKey(t.trimDue, t.id))
+		g.deleteLocked(dueKey(t.trimDue, t.id))
 	}
-	g.pin(t)
+	g.pinLocked(t)
 	var ids []uint32
 	for _, s := range t.subs {
 		ids = append(ids, s.id)
@@ -194,7 +194,7 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 		UpperBound: after([]byte{keyTopic}),
 	})
 	if err != nil {
-		return nil, e.damagedStore(storeError(err))
+		return nil, e.recordStoreDamage(storeError(err))
 	}
 	defer iter.Close()
 	var ids []engine.TopicID
@@ -211,7 +211,7 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return ids, e.damagedStore(storeError(iter.Error()))
+	return ids, e.recordStoreDamage(storeError(iter.Error()))
 }
 
 // listed reports whether ListTopics returns a stored topic. A new topic is listed only

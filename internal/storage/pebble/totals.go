@@ -21,7 +21,7 @@ func (n *totals) add(stored int64, subscriptions int) {
 
 // Totals implements engine.Statistics.
 func (e *Engine) Totals() engine.Totals {
-	e.watchUsage()
+	e.startUsage()
 	return engine.Totals{Stored: e.totals.stored.Load(), Subscriptions: e.totals.subscriptions.Load()}
 }
 
@@ -38,14 +38,14 @@ func (t *topic) storedNow() int64 {
 	return t.stored
 }
 
-// count adds a topic that was just loaded to the totals, in place of its remembered usage.
+// addToTotals adds a topic that was just loaded to the totals, in place of its remembered usage.
 // No other goroutine uses the topic yet.
-func (t *topic) count() {
+func (t *topic) addToTotals() {
 	var stored int64
 	var subs int
 	if t.err == nil {
 		stored, subs = t.stored, len(t.subs)
 	}
-	t.e.totals.add(stored-t.counted.Stored, subs-t.counted.Subscriptions)
-	t.counted = engine.Usage{}
+	t.e.totals.add(stored-t.countedUsage.Stored, subs-t.countedUsage.Subscriptions)
+	t.countedUsage = engine.Usage{}
 }

@@ -45,21 +45,21 @@ func described(t *testing.T, e *Engine) (sum engine.Totals) {
 // and deletions.
 func TestTotals(t *testing.T) {
 	t.Parallel()
-	for _, asked := range []bool{true, false} { // whether Totals is called from the start
-		t.Run(fmt.Sprintf("requested from the start %v", asked), func(t *testing.T) {
+	for _, requested := range []bool{true, false} { // whether Totals is called from the start
+		t.Run(fmt.Sprintf("requested from the start %v", requested), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { followTotals(t, asked) })
+			synctest.Test(t, func(t *testing.T) { followTotals(t, requested) })
 		})
 	}
 }
 
-func followTotals(t *testing.T, asked bool) {
+func followTotals(t *testing.T, requested bool) {
 	ctx, fs := context.Background(), vfs.NewMem()
 	e, err := Open("store", Options{FS: fs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked {
+	if requested {
 		wantTotals(t, e, "new", engine.Totals{})
 	}
 	for id := engine.TopicID(1); id <= 30; id++ {

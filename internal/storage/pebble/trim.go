@@ -36,7 +36,7 @@ func (e *Engine) trim(id engine.TopicID) error {
 	if err != nil {
 		return err
 	}
-	g, err := e.commit.lockGroup()
+	g, err := e.commit.lockBatch()
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (e *Engine) trim(id engine.TopicID) error {
 	t.unscheduleTrimLocked(g)
 	for i, p := range *t.parts.Load() {
 		if i >= len(ends) || p.next > ends[i] {
-			plan.again(now.UnixMilli()) // messages that were not durable yet were not considered
+			plan.scheduleAt(now.UnixMilli()) // messages that were not durable yet were not considered
 		}
 	}
 	if plan.due != 0 {
@@ -89,7 +89,7 @@ func (t *topic) expireBacklogLocked(now time.Time) error {
 			continue
 		}
 		if config.TTL > 0 {
-			if _, err := s.skipBefore(now.Add(-config.TTL).UnixMilli() + 1); err != nil {
+			if _, err := s.skipBeforeLocked(now.Add(-config.TTL).UnixMilli() + 1); err != nil {
 				return err
 			}
 		}
@@ -97,7 +97,7 @@ func (t *topic) expireBacklogLocked(now time.Time) error {
 		if !evict || excess <= 0 {
 			continue
 		}
-		floors, err := s.oldest(func(size int64) bool {
+		floors, err := s.walkOldestLocked(func(size int64) bool {
 			if excess <= 0 {
 				return false
 			}
@@ -107,7 +107,7 @@ func (t *topic) expireBacklogLocked(now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.raise(floors); err != nil {
+		if _, err := s.raiseLocked(floors); err != nil {
 			return err
 		}
 	}
@@ -124,23 +124,23 @@ type cut struct {
 }
 
 // applyLocked adds the cut to the commit batch. The caller holds committer.mu.
-func (c *cut) applyLocked(g *group) {
+func (c *cut) applyLocked(g *commitBatch) {
 	p, id := c.part, c.part.topic.id
 	eras := p.cutErasLocked(g, p.first.Load(), c.to)
 	p.topic.noteFreedLocked(g, c.cum-p.firstCum.Load(), eras)
 	if c.delays {
-		g.deleteRange(delayKey(id, p.index, 0), delayKey(id, p.index, c.to))
+		g.deleteRangeLocked(delayKey(id, p.index, 0), delayKey(id, p.index, c.to))
 	}
 	for _, key := range c.dedupKeys {
-		g.delete(key)
+		g.deleteLocked(key)
 	}
 	p.undelay(c.to)
 	p.topic.storeLocked(p.firstCum.Load() - c.cum)
 	p.firstCum.Store(c.cum)
 	p.first.Store(c.to)
 	head := headValue{first: c.to, cum: c.cum, lastPublish: p.publish}
-	g.set(partitionKey(ofHead, id, p.index), packHead(head))
-	g.pin(p.topic)
+	g.setLocked(partitionKey(ofHead, id, p.index), packHead(head))
+	g.pinLocked(p.topic)
 }
 
 type trimPlan struct {
@@ -148,7 +148,7 @@ type trimPlan struct {
 	due  int64 // when to trim again, 0 for never
 }
 
-func (plan *trimPlan) again(at int64) {
+func (plan *trimPlan) scheduleAt(at int64) {
 	if plan.due == 0 || at < plan.due {
 		plan.due = at
 	}
@@ -247,14 +247,14 @@ func (p *partition) planNext(plan *trimPlan, first, floor uint64, config *engine
 		if err != nil {
 			return ignoreMissing(err)
 		}
-		plan.again(head.publish + config.RetainAge.Milliseconds())
+		plan.scheduleAt(head.publish + config.RetainAge.Milliseconds())
 	}
 	if floor < p.durable.Load() && config.TTL > 0 {
 		head, err := p.headNear(floor, p.durable.Load())
 		if err != nil {
 			return ignoreMissing(err)
 		}
-		plan.again(head.publish + config.TTL.Milliseconds())
+		plan.scheduleAt(head.publish + config.TTL.Milliseconds())
 	}
 	return nil
 }
@@ -294,13 +294,13 @@ func (t *topic) planDedupLocked(plan *trimPlan, c *cut, first, to uint64, now ti
 	}
 	if old < to {
 		if head, err := c.part.head(old); err == nil {
-			plan.again(head.publish + window.Milliseconds())
+			plan.scheduleAt(head.publish + window.Milliseconds())
 		}
 		to = max(old, first)
 	}
 	upTo, err := t.listDedupLocked(c, first, to)
 	if upTo < to {
-		plan.again(now.UnixMilli())
+		plan.scheduleAt(now.UnixMilli())
 	}
 	return upTo, err
 }
@@ -312,7 +312,7 @@ func (t *topic) listDedupLocked(c *cut, first, to uint64) (uint64, error) {
 	looked := 0
 	err := c.part.eachValue(first, to, func(key, value []byte) (bool, error) {
 		head, err := verify(key, value)
-		if err != nil || head.run {
+		if err != nil || head.isBatch {
 			return true, nil //nolint:nilerr // a damaged message is deleted without its key
 		}
 		entry := messageEntry(key)

@@ -8,7 +8,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Trim implements engine.Runs.
+// Trim implements engine.Batches.
 func (e *Engine) Trim(ctx context.Context, id engine.TopicID, index int32, before uint64) (uint64, error) {
 	if err := e.enter(ctx); err != nil {
 		return 0, err
@@ -38,7 +38,7 @@ func (e *Engine) Trim(ctx context.Context, id engine.TopicID, index int32, befor
 // trimBeforeLocked moves subscriptions past the entries before an entry, deletes these
 // entries, and returns the last commit batch of the deletion. The caller holds topic.admin,
 // so that no subscription is created or moved back meanwhile.
-func (t *topic) trimBeforeLocked(ctx context.Context, p *partition, before uint64) (*group, error) {
+func (t *topic) trimBeforeLocked(ctx context.Context, p *partition, before uint64) (*commitBatch, error) {
 	if end := p.durable.Load(); before > end {
 		return nil, fmt.Errorf("%w: entry %d is after the end of the partition, which is %d",
 			engine.ErrNoMessage, before, end)
@@ -53,7 +53,7 @@ func (t *topic) trimBeforeLocked(ctx context.Context, p *partition, before uint6
 		if err != nil {
 			return nil, err
 		}
-		if _, err := s.raise(floors); err != nil {
+		if _, err := s.raiseLocked(floors); err != nil {
 			return nil, err
 		}
 	}
@@ -70,7 +70,7 @@ func (t *topic) trimBeforeLocked(ctx context.Context, p *partition, before uint6
 
 // cutBeforeLocked deletes entries before an entry, as many as fit into one commit batch. The
 // caller holds topic.admin.
-func (t *topic) cutBeforeLocked(p *partition, to uint64) (*group, error) {
+func (t *topic) cutBeforeLocked(p *partition, to uint64) (*commitBatch, error) {
 	c := &cut{part: p, to: to, delays: p.hasDelays.Load()}
 	var err error
 	if t.config.Load().Deduplicate {
@@ -81,7 +81,7 @@ func (t *topic) cutBeforeLocked(p *partition, to uint64) (*group, error) {
 	if c.cum, err = p.cumBefore(c.to); err != nil {
 		return nil, err
 	}
-	g, err := t.e.commit.lockGroup()
+	g, err := t.e.commit.lockBatch()
 	if err != nil {
 		return nil, err
 	}

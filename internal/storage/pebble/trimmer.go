@@ -34,8 +34,8 @@ type dueTopic struct {
 
 const (
 	soonWindow = time.Minute
-	// trimPause is the shortest time between two rounds.
-	trimPause = 20 * time.Millisecond
+	// trimInterval is the shortest time between two rounds.
+	trimInterval = 20 * time.Millisecond
 	// trimRound limits how many topics are trimmed in one round.
 	trimRound = 1000
 )
@@ -56,7 +56,7 @@ func (tr *trimmer) close() {
 
 // scheduleTrimLocked adds the topic to the due index, unless the index has it with an
 // earlier time. The caller holds committer.mu.
-func (t *topic) scheduleTrimLocked(g *group, due int64) {
+func (t *topic) scheduleTrimLocked(g *commitBatch, due int64) {
 	if t.trimDue != 0 && t.trimDue <= due || t.deleted.Load() {
 		return
 	}
@@ -64,9 +64,9 @@ func (t *topic) scheduleTrimLocked(g *group, due int64) {
 	t.trimDue = due
 	var body packer
 	body.int(due)
-	g.set(dueKey(due, t.id), nil)
-	g.set(topicKey(ofDue, t.id), body)
-	g.pin(t)
+	g.setLocked(dueKey(due, t.id), nil)
+	g.setLocked(topicKey(ofDue, t.id), body)
+	g.pinLocked(t)
 	tr := &t.e.trimmer
 	if due-time.Now().UnixMilli() > soonWindow.Milliseconds() {
 		return
@@ -94,18 +94,18 @@ func (tr *trimmer) requestEviction() {
 }
 
 // unscheduleTrimLocked removes the topic from the due index. The caller holds committer.mu.
-func (t *topic) unscheduleTrimLocked(g *group) {
+func (t *topic) unscheduleTrimLocked(g *commitBatch) {
 	if t.trimDue != 0 {
-		g.delete(dueKey(t.trimDue, t.id))
-		g.delete(topicKey(ofDue, t.id))
+		g.deleteLocked(dueKey(t.trimDue, t.id))
+		g.deleteLocked(topicKey(ofDue, t.id))
 		t.trimDue = 0
-		g.pin(t)
+		g.pinLocked(t)
 	}
 }
 
 // scheduleAfterAppendLocked schedules the trimming that an append makes necessary. The
 // caller holds committer.mu.
-func (t *topic) scheduleAfterAppendLocked(g *group, now int64) {
+func (t *topic) scheduleAfterAppendLocked(g *commitBatch, now int64) {
 	c := t.config.Load()
 	soon := now + t.e.opts.TrimDelay.Milliseconds()
 	if c.TTL > 0 {
@@ -124,7 +124,7 @@ func (t *topic) scheduleAfterAppendLocked(g *group, now int64) {
 
 // scheduleAfterAckLocked schedules the trimming that an acknowledgement makes possible. The
 // caller holds committer.mu.
-func (t *topic) scheduleAfterAckLocked(g *group, now int64) {
+func (t *topic) scheduleAfterAckLocked(g *commitBatch, now int64) {
 	c := t.config.Load()
 	if c.RetainAge >= 0 && t.trimDue == 0 || c.RetainAge == 0 || c.RetainBytes >= 0 && t.stored > c.RetainBytes {
 		t.scheduleTrimLocked(g, now+t.e.opts.TrimDelay.Milliseconds())
@@ -153,8 +153,8 @@ func (tr *trimmer) run() {
 		if due := tr.round(now); due != 0 && due < next.UnixMilli() {
 			next = time.UnixMilli(due)
 		}
-		// Wait at least trimPause, so that topics are trimmed together.
-		sleep := max(time.Until(next), trimPause)
+		// Wait at least trimInterval, so that topics are trimmed together.
+		sleep := max(time.Until(next), trimInterval)
 		tr.next.Store(time.Now().Add(sleep).UnixMilli())
 		timer.Reset(sleep)
 	}

@@ -15,25 +15,25 @@ import (
 // unloaded; it does not change while a topic is unloaded. Topics without data have no entry.
 // Protected by topicTable.mu.
 type unloadedUsage struct {
-	wanted    atomic.Bool // Usage or Totals was called, so unloading remembers the usage
-	of        map[engine.TopicID]engine.Usage
+	requested atomic.Bool // Usage or Totals was called, so unloading remembers the usage
+	byTopic   map[engine.TopicID]engine.Usage
 	surveying engine.TopicID // topic that the survey is reading; 0 when it was loaded meanwhile
 }
 
 // forgetLocked removes and returns the remembered usage when a topic is loaded or created.
 // The caller holds topicTable.mu.
 func (u *unloadedUsage) forgetLocked(id engine.TopicID) engine.Usage {
-	known := u.of[id]
-	delete(u.of, id)
+	known := u.byTopic[id]
+	delete(u.byTopic, id)
 	if u.surveying == id {
 		u.surveying = 0
 	}
 	return known
 }
 
-func (u *unloadedUsage) keepLocked(f engine.Usage) {
+func (u *unloadedUsage) rememberLocked(f engine.Usage) {
 	if f.Stored != 0 || f.Backlog != 0 || f.Subscriptions != 0 {
-		u.of[f.Topic] = f
+		u.byTopic[f.Topic] = f
 	}
 }
 
@@ -44,7 +44,7 @@ func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) error {
 	}
 	defer e.leave()
 	tt := &e.topics
-	e.watchUsage()
+	e.startUsage()
 	tt.mu.RLock()
 	loaded := make([]*topic, 0, len(tt.m))
 	for _, t := range tt.m {
@@ -53,7 +53,7 @@ func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) error {
 	tt.mu.RUnlock()
 	seen := make(map[engine.TopicID]struct{}, len(loaded))
 	for _, t := range loaded {
-		if !t.settled() {
+		if !t.available() {
 			continue
 		}
 		f, err := t.usage()
@@ -64,8 +64,8 @@ func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) error {
 		visit(f)
 	}
 	tt.mu.RLock()
-	unloaded := make([]engine.Usage, 0, len(tt.usage.of))
-	for _, f := range tt.usage.of {
+	unloaded := make([]engine.Usage, 0, len(tt.usage.byTopic))
+	for _, f := range tt.usage.byTopic {
 		unloaded = append(unloaded, f)
 	}
 	tt.mu.RUnlock()
@@ -77,16 +77,16 @@ func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) error {
 	return ctx.Err()
 }
 
-// watchUsage makes unloading remember the usage of topics from now on, and starts the survey
+// startUsage makes unloading remember the usage of topics from now on, and starts the survey
 // of the topics that were stored before.
-func (e *Engine) watchUsage() {
-	if !e.topics.usage.wanted.Load() && !e.topics.usage.wanted.Swap(true) {
+func (e *Engine) startUsage() {
+	if !e.topics.usage.requested.Load() && !e.topics.usage.requested.Swap(true) {
 		go e.survey()
 	}
 }
 
-// settled reports whether the topic is loaded, durable and not deleted.
-func (t *topic) settled() bool {
+// available reports whether the topic is loaded, durable and not deleted.
+func (t *topic) available() bool {
 	select {
 	case <-t.ready:
 	default:
@@ -97,7 +97,7 @@ func (t *topic) settled() bool {
 
 // lastUsage returns the usage to remember of a topic that is about to be unloaded.
 func (tt *topicTable) lastUsage(t *topic) (engine.Usage, error) {
-	if !tt.usage.wanted.Load() || !t.settled() {
+	if !tt.usage.requested.Load() || !t.available() {
 		return engine.Usage{}, nil
 	}
 	return t.usage()
@@ -124,8 +124,8 @@ func (t *topic) usage() (engine.Usage, error) {
 	return f, nil
 }
 
-// oldest is the first message of a cursor's backlog and its publish time.
-type oldest struct {
+// oldestMessage is the first message of a cursor's backlog and its publish time.
+type oldestMessage struct {
 	entry   uint64
 	publish int64
 }
@@ -137,20 +137,20 @@ func (s *subscription) addUsage(f *engine.Usage) error {
 		return err
 	}
 	f.Leased += uint64(s.leased)
-	type place struct {
+	type cursorPosition struct {
 		c     *cursor
 		entry uint64
 	}
-	var moved []place
+	var moved []cursorPosition
 	for _, c := range s.cursors {
-		n := c.backlog()
+		n := c.backlogLocked()
 		f.Backlog += n
 		switch {
 		case n == 0:
-		case c.aged.publish != 0 && c.aged.entry == c.floor:
-			f.Age(c.aged.publish)
+		case c.oldestSeen.publish != 0 && c.oldestSeen.entry == c.floor:
+			f.ObserveOldest(c.oldestSeen.publish)
 		default:
-			moved = append(moved, place{c, c.floor})
+			moved = append(moved, cursorPosition{c, c.floor})
 		}
 	}
 	s.mu.Unlock()
@@ -162,9 +162,9 @@ func (s *subscription) addUsage(f *engine.Usage) error {
 		if err != nil {
 			return err
 		}
-		f.Age(head.publish)
+		f.ObserveOldest(head.publish)
 		s.mu.Lock()
-		p.c.aged = oldest{p.entry, head.publish}
+		p.c.oldestSeen = oldestMessage{p.entry, head.publish}
 		s.mu.Unlock()
 	}
 	return nil
@@ -213,7 +213,7 @@ func (e *Engine) surveyTopic(ctx context.Context, id engine.TopicID) error {
 	tt := &e.topics
 	tt.mu.Lock()
 	_, loaded := tt.m[id]
-	_, known := tt.usage.of[id]
+	_, known := tt.usage.byTopic[id]
 	if loaded || known {
 		tt.mu.Unlock()
 		return nil
@@ -229,7 +229,7 @@ func (e *Engine) surveyTopic(ctx context.Context, id engine.TopicID) error {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
 	if err == nil && tt.usage.surveying == id { // otherwise it was loaded meanwhile
-		tt.usage.keepLocked(f)
+		tt.usage.rememberLocked(f)
 		e.totals.add(f.Stored, f.Subscriptions)
 	}
 	tt.usage.surveying = 0
@@ -243,7 +243,7 @@ func (e *Engine) Disk() engine.Disk {
 		return d
 	}
 	defer e.leave()
-	d = e.store.room()
+	d = e.store.diskUsage()
 	e.topics.mu.RLock()
 	defer e.topics.mu.RUnlock()
 	d.Loaded = len(e.topics.m)
@@ -251,4 +251,4 @@ func (e *Engine) Disk() engine.Disk {
 }
 
 // OnDeadLetter implements engine.Statistics.
-func (e *Engine) OnDeadLetter(count func(engine.TopicID)) { e.deadLetters.count.Store(&count) }
+func (e *Engine) OnDeadLetter(count func(engine.TopicID)) { e.deadLetters.onMoved.Store(&count) }

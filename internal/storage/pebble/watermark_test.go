@@ -44,9 +44,9 @@ func (d *heldDisk) block() (release func()) {
 	return func() { close(gate) }
 }
 
-// TestNothingIsSeenBeforeItIsDurable blocks the sync and checks that no call returns, and that
+// TestNothingIsVisibleBeforeItIsDurable blocks the sync and checks that no call returns, and that
 // nothing is visible, before the sync.
-func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
+func TestNothingIsVisibleBeforeItIsDurable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	maxBatch      = 1024            // maximum number of updates in one append
-	maxBatchBytes = 4 << 20         // size of the records after which no update joins an append
-	maxContention = 5 * time.Second // timeout for appends that conflict with other replicas
+	maxBatch          = 1024            // maximum number of updates in one append
+	maxBatchBytes     = 4 << 20         // size of the records after which no update joins an append
+	contentionTimeout = 5 * time.Second // timeout for appends that conflict with other replicas
 )
 
 // update is one call of Update.
@@ -28,8 +28,8 @@ type update[S any] struct {
 	// dependent means that the decision was made after records of this batch that are not
 	// durable yet, so that it fails with them.
 	dependent bool
-	// frees means that its records free space: the journal accepts them on a full disk.
-	frees bool
+	// whenDiskFull means that its records free space: the journal accepts them on a full disk.
+	whenDiskFull bool
 	// wrote means that the decision has records of its own.
 	wrote bool
 }
@@ -46,9 +46,9 @@ func (m *Machine[S]) Update(ctx context.Context, decide func(S) ([][]byte, error
 	return m.update(&update[S]{ctx: ctx, decide: decide, done: make(chan struct{})})
 }
 
-// Free is Update for decisions that free space, such as deletions. It works on a full disk.
-func (m *Machine[S]) Free(ctx context.Context, decide func(S) ([][]byte, error)) (S, error) {
-	return m.update(&update[S]{ctx: ctx, decide: decide, done: make(chan struct{}), frees: true})
+// UpdateWhenDiskFull is Update for decisions that free space, such as deletions. It works on a full disk.
+func (m *Machine[S]) UpdateWhenDiskFull(ctx context.Context, decide func(S) ([][]byte, error)) (S, error) {
+	return m.update(&update[S]{ctx: ctx, decide: decide, done: make(chan struct{}), whenDiskFull: true})
 }
 
 func (m *Machine[S]) update(u *update[S]) (S, error) {
@@ -113,13 +113,13 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 		return failAll(batch, err)
 	}
 	defer m.unlockWriting()
-	for started := time.Now(); time.Since(started) < maxContention; {
+	for started := time.Now(); time.Since(started) < contentionTimeout; {
 		if err := m.Health(); err != nil {
 			return failAll(batch, err)
 		}
 		base := m.current.Load()
 		n, next, records := decideAll(base, batch)
-		last, err := m.append(base.position, records, batch[0].frees)
+		last, err := m.append(base.position, records, batch[0].whenDiskFull)
 		if errors.Is(err, engine.ErrConflict) {
 			if err := m.catchUpLocked(m.ctx); err != nil {
 				return failAll(batch, err)
@@ -144,7 +144,7 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 			return n
 		}
 		m.current.Store(next)
-		m.noteGrowth(totalSize(records))
+		m.countApplied(totalSize(records))
 		finish(batch[:n], next.state)
 		return n
 	}
@@ -154,11 +154,11 @@ func (m *Machine[S]) commit(batch []*update[S]) int {
 // append appends the records after a position. Without records it checks that the journal ends
 // there, because a rejected update and one that writes nothing must not be decided on an
 // outdated state either.
-func (m *Machine[S]) append(after uint64, records [][]byte, frees bool) (uint64, error) {
+func (m *Machine[S]) append(after uint64, records [][]byte, whenDiskFull bool) (uint64, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.opts.AppendTimeout)
 	defer cancel()
-	if frees {
-		ctx = engine.Freeing(ctx)
+	if whenDiskFull {
+		ctx = engine.AllowWhenDiskFull(ctx)
 	}
 	if len(records) == 0 {
 		last, err := m.journal.Last(ctx)
@@ -179,7 +179,7 @@ again:
 	next = &published[S]{position: base.position, state: base.state.Clone()}
 	records = records[:0]
 	size := 0
-	for n = 0; n < len(batch) && size < maxBatchBytes && batch[n].frees == batch[0].frees; n++ {
+	for n = 0; n < len(batch) && size < maxBatchBytes && batch[n].whenDiskFull == batch[0].whenDiskFull; n++ {
 		u := batch[n]
 		u.dependent, u.wrote = len(records) > 0, false
 		if u.err = failed[u]; u.err != nil {

@@ -49,7 +49,7 @@ type Options[S any] struct {
 const (
 	defaultSnapshotBytes = 16 << 20
 	defaultAppendTimeout = 10 * time.Second
-	quietStart           = time.Minute // delay of the snapshot of the records that Open replayed
+	startSnapshotDelay   = time.Minute // delay of the snapshot of the records that Open replayed
 )
 
 // The errors of a machine, in addition to those of the journal.
@@ -81,9 +81,9 @@ type Machine[S State[S]] struct {
 	barrier barriers
 
 	snapshotSize  atomic.Int64  // size of the last snapshot
-	grown         atomic.Int64  // bytes applied since the last snapshot
+	appliedBytes  atomic.Int64  // bytes applied since the last snapshot
 	snapshotDue   chan struct{} // capacity 1
-	delayedGrowth *time.Timer   // counts the bytes that Open replayed
+	replayedTimer *time.Timer   // counts the bytes that Open replayed
 
 	ctx    context.Context // context of the background work, cancelled by Close
 	cancel context.CancelFunc
@@ -129,8 +129,8 @@ func Open[S State[S]](ctx context.Context, journal engine.Journal, opts Options[
 		m.wg.Go(m.snapshotLoop)
 		// Save a snapshot of the replayed records, so that the next start need not replay
 		// them, but not while the server is busy starting.
-		replayed := m.grown.Swap(0)
-		m.delayedGrowth = time.AfterFunc(quietStart, func() { m.noteGrowth(replayed) })
+		replayed := m.appliedBytes.Swap(0)
+		m.replayedTimer = time.AfterFunc(startSnapshotDelay, func() { m.countApplied(replayed) })
 	}
 	return m, nil
 }
@@ -156,8 +156,8 @@ func (m *Machine[S]) Health() error {
 // Close stops the background work. It does not close the journal, which belongs to the caller.
 func (m *Machine[S]) Close() error {
 	m.cancel()
-	if m.delayedGrowth != nil {
-		m.delayedGrowth.Stop()
+	if m.replayedTimer != nil {
+		m.replayedTimer.Stop()
 	}
 	m.wg.Wait()
 	return nil
@@ -194,7 +194,7 @@ func (m *Machine[S]) reloadLocked(ctx context.Context) error {
 		m.snapshotSize.Store(counted.n)
 		state = func() S { return restored }
 	}
-	m.grown.Store(0)
+	m.appliedBytes.Store(0)
 	m.current.Store(&published[S]{position: position, state: state()})
 	return m.replayLocked(ctx)
 }
@@ -225,7 +225,7 @@ func (m *Machine[S]) replayLocked(ctx context.Context) error {
 	}
 	if next.position > base.position {
 		m.current.Store(&next)
-		m.noteGrowth(size)
+		m.countApplied(size)
 	}
 	if err != nil {
 		return fmt.Errorf("replaying after position %d: %w", base.position, err)

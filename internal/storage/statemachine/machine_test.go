@@ -406,10 +406,10 @@ func TestReplicaBehindACompaction(t *testing.T) {
 	}
 }
 
-// TestDecisionWithoutRecordsKnowsTheNewestState checks that a decision that writes nothing is
+// TestDecisionWithoutRecordsUsesTheNewestState checks that a decision that writes nothing is
 // also made on a state with every acknowledged record of other replicas, even if the tail is
 // late.
-func TestDecisionWithoutRecordsKnowsTheNewestState(t *testing.T) {
+func TestDecisionWithoutRecordsUsesTheNewestState(t *testing.T) {
 	t.Parallel()
 	errThere := errors.New("there already")
 	for name, decide := range map[string]func(*counters) ([][]byte, error){

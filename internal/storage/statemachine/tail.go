@@ -14,9 +14,9 @@ import (
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 5 * time.Second
-	// ownPause is how long a replica that has just written does not wait for records of
+	// tailPause is how long a replica that has just written does not wait for records of
 	// others. While it continues to write, it detects them anyway: its append conflicts.
-	ownPause = 10 * time.Millisecond
+	tailPause = 10 * time.Millisecond
 )
 
 // tailLoop applies the records that other replicas append.
@@ -46,21 +46,21 @@ func (m *Machine[S]) follow() error {
 	if err := m.journal.Wait(m.ctx, position); err != nil {
 		return err
 	}
-	if own, err := m.catchUpBehind(position); err != nil || !own {
+	if own, err := m.catchUpAfter(position); err != nil || !own {
 		return err
 	}
 	// Waking the tail for each of many appends would cost a writer a fifth of its
 	// wake-ups.
 	select {
-	case <-time.After(ownPause):
+	case <-time.After(tailPause):
 	case <-m.ctx.Done():
 	}
 	return nil
 }
 
-// catchUpBehind applies the records that others appended after a position. It returns true when
+// catchUpAfter applies the records that others appended after a position. It returns true when
 // the journal grew by an append of this replica, which publishes its state itself.
-func (m *Machine[S]) catchUpBehind(position uint64) (own bool, err error) {
+func (m *Machine[S]) catchUpAfter(position uint64) (own bool, err error) {
 	if m.Position() > position {
 		return true, nil
 	}
@@ -84,12 +84,12 @@ func (m *Machine[S]) catchUpLocked(ctx context.Context) error {
 	return m.reloadLocked(ctx)
 }
 
-// noteGrowth counts applied bytes and requests a snapshot when it is due.
-func (m *Machine[S]) noteGrowth(size int64) {
+// countApplied counts applied bytes and requests a snapshot when it is due.
+func (m *Machine[S]) countApplied(size int64) {
 	if m.opts.SnapshotBytes <= 0 {
 		return
 	}
-	if m.grown.Add(size) >= m.opts.SnapshotBytes {
+	if m.appliedBytes.Add(size) >= m.opts.SnapshotBytes {
 		select {
 		case m.snapshotDue <- struct{}{}:
 		default:
@@ -106,7 +106,7 @@ func (m *Machine[S]) snapshotLoop() {
 			return
 		case <-m.snapshotDue:
 		}
-		if m.grown.Load() < m.snapshotSize.Load() {
+		if m.appliedBytes.Load() < m.snapshotSize.Load() {
 			continue
 		}
 		if err := m.saveSnapshot(m.ctx); err != nil && m.ctx.Err() == nil {
@@ -118,7 +118,7 @@ func (m *Machine[S]) snapshotLoop() {
 }
 
 func (m *Machine[S]) saveSnapshot(ctx context.Context) error {
-	grown := m.grown.Load()
+	appliedBytes := m.appliedBytes.Load()
 	at := m.current.Load()
 	saved, r, err := m.journal.LoadSnapshot(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (m *Machine[S]) saveSnapshot(ctx context.Context) error {
 		}
 	}
 	if saved >= at.position {
-		m.grown.Add(-grown) // another replica has saved a snapshot
+		m.appliedBytes.Add(-appliedBytes) // another replica has saved a snapshot
 		return nil
 	}
 	counted := &countingWriter{}
@@ -142,7 +142,7 @@ func (m *Machine[S]) saveSnapshot(ctx context.Context) error {
 		return fmt.Errorf("saving a snapshot at position %d: %w", at.position, err)
 	}
 	m.snapshotSize.Store(counted.n)
-	m.grown.Add(-grown)
+	m.appliedBytes.Add(-appliedBytes)
 	return nil
 }
 

@@ -11,8 +11,8 @@ import (
 
 func TestWithoutAnyRole(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	w.CreateTopic("t", 0)
 	nobody := w.as(w.Account("nobody"))
 	for _, s := range []step{
 		{"GET", "tenants", "", 403, ""},
@@ -33,38 +33,38 @@ func TestWithoutAnyRole(t *testing.T) {
 		{"GET", "persistent/public/default/t/stats", "", 403, ""},
 		{"GET", "persistent/public/default/t/subscription/s/position/1", "", 403, ""},
 	} {
-		nobody.Call(s.method, "/admin/v2/"+s.path, s.body).Want(s.status)
+		nobody.Call(s.method, "/admin/v2/"+s.path, s.body).WantStatus(s.status)
 	}
 }
 
 func TestSchemaUpdatesByAdministratorsOnly(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	w.CreateTopic("t", 0)
 	w.Bind("producer", "topic-producer", access.Restriction{Tenant: "public", Namespace: "default", Topic: "t"})
 	producer := w.as(w.Account("producer"))
-	w.Call("POST", "/admin/v2/namespaces/public/default/isAllowAutoUpdateSchema", "false").Want(204)
-	producer.Call("POST", "/admin/v2/schemas/public/default/t/schema", `{"type":"STRING","schema":""}`).Want(403)
-	w.Call("POST", "/admin/v2/schemas/public/default/t/schema", `{"type":"STRING","schema":""}`).Want(200)
-	producer.Call("POST", "/admin/v2/schemas/public/default/t/schema", `{"type":"STRING","schema":""}`).Want(200)
+	w.Call("POST", "/admin/v2/namespaces/public/default/isAllowAutoUpdateSchema", "false").WantStatus(204)
+	producer.Call("POST", "/admin/v2/schemas/public/default/t/schema", `{"type":"STRING","schema":""}`).WantStatus(403)
+	w.Call("POST", "/admin/v2/schemas/public/default/t/schema", `{"type":"STRING","schema":""}`).WantStatus(200)
+	producer.Call("POST", "/admin/v2/schemas/public/default/t/schema", `{"type":"STRING","schema":""}`).WantStatus(200)
 }
 
 func TestChangesAreAudited(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	w.Call("PUT", "/admin/v2/persistent/public/default/t", "").Want(204)
+	w := newHarness(t, messaging.Options{})
+	w.Call("PUT", "/admin/v2/persistent/public/default/t", "").WantStatus(204)
 	if got := w.Log.Last(); got.Decision != audit.Allowed || got.Resource != "topics" || got.Verb != "create" ||
 		got.By != string(access.ByAdmin) ||
 		got.Organization != brokertest.Organization || got.Principal != w.Principal("boss") || got.RequestID == "" {
 		t.Errorf("audit record: got %+v, want an allowed create of topics by the administrator", got)
 	}
 	before := len(w.Log.Records)
-	w.Call("GET", "/admin/v2/persistent/public/default", "").Want(200)
-	w.Call("POST", root+"public/default/t/message", "x").Want(201)
+	w.Call("GET", "/admin/v2/persistent/public/default", "").WantStatus(200)
+	w.Call("POST", root+"public/default/t/message", "x").WantStatus(201)
 	if len(w.Log.Records) != before {
 		t.Errorf("reading and producing wrote %d audit records, want none", len(w.Log.Records)-before)
 	}
-	w.Call("PUT", "/admin/v2/persistent/public/default/t", "").Want(409)
+	w.Call("PUT", "/admin/v2/persistent/public/default/t", "").WantStatus(409)
 	if got := w.Log.Last(); got.Status != 409 || got.Decision != audit.Allowed {
 		t.Errorf("audit record of a failure: got %+v, want status 409, allowed", got)
 	}

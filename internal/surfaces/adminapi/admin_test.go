@@ -16,7 +16,7 @@ type step struct {
 	want               string // the expected body; "" for any
 }
 
-func (w *world) play(steps []step) {
+func (w *harness) play(steps []step) {
 	w.T.Helper()
 	for _, s := range steps {
 		r := w.Call(s.method, "/admin/v2/"+s.path, s.body)
@@ -24,16 +24,16 @@ func (w *world) play(steps []step) {
 			w.T.Errorf("%s %s %s: status %d, want %d: %s", s.method, s.path, s.body, r.Status, s.status, r.Body)
 			continue
 		}
-		r.Want(s.status)
+		r.WantStatus(s.status)
 		if s.want != "" {
-			r.Is(s.want)
+			r.WantBody(s.want)
 		}
 	}
 }
 
 func TestTenants(t *testing.T) {
 	t.Parallel()
-	newWorld(t, messaging.Options{}).play([]step{
+	newHarness(t, messaging.Options{}).play([]step{
 		{"GET", "clusters", "", 200, `["prod"]`},
 		{"GET", "tenants", "", 200, `["public"]`},
 		{"GET", "tenants/", "", 200, `["public"]`},
@@ -62,7 +62,7 @@ func TestTenants(t *testing.T) {
 
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
-	newWorld(t, messaging.Options{}).play([]step{
+	newHarness(t, messaging.Options{}).play([]step{
 		{"GET", "namespaces/public", "", 200, `["public/default"]`},
 		{"GET", "namespaces/nobody", "", 404, ""},
 		{"PUT", "namespaces/nobody/x", "", 404, ""},
@@ -119,7 +119,7 @@ func TestNamespaces(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
+	w := newHarness(t, messaging.Options{})
 	w.play([]step{{"PUT", "persistent/public/default/t", "", 204, ""}})
 	for _, tc := range []struct {
 		namespace, topic string
@@ -215,7 +215,7 @@ func TestPolicies(t *testing.T) {
 
 func TestTopics(t *testing.T) {
 	t.Parallel()
-	newWorld(t, messaging.Options{}).play([]step{
+	newHarness(t, messaging.Options{}).play([]step{
 		{"PUT", "persistent/public/default/t", "", 204, ""},
 		{"PUT", "persistent/public/default/t", "", 409, ""},
 		{"PUT", "persistent/public/default/t/partitions", "3", 409, ""},
@@ -276,7 +276,7 @@ func TestTopics(t *testing.T) {
 
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
+	w := newHarness(t, messaging.Options{})
 	const topic = "persistent/public/default/t"
 	w.play([]step{
 		{"PUT", topic + "/subscription/s", "", 204, ""}, // this also creates the topic
@@ -318,16 +318,17 @@ func TestSubscriptions(t *testing.T) {
 	url := root + "public/default/t"
 	var ids []string
 	for i := range 5 {
-		ids = append(ids, w.Call("POST", url+"/message", fmt.Sprint(i)).Want(201).Header.Get("X-Msg-Message-String-Id"))
+		ids = append(ids, w.Call("POST", url+"/message",
+			fmt.Sprint(i)).WantStatus(201).Header.Get("X-Msg-Message-String-Id"))
 	}
 	ledger := strings.Split(ids[0], ":")[0]
 	next := func(want string) {
 		t.Helper()
 		if want == "" {
-			w.Call("POST", url+"/s/message", `{"timeoutMillis":0}`).Want(204)
+			w.Call("POST", url+"/s/message", `{"timeoutMillis":0}`).WantStatus(204)
 			return
 		}
-		w.Call("POST", url+"/s/message", `{"timeoutMillis":0}`).Want(200).Is(want)
+		w.Call("POST", url+"/s/message", `{"timeoutMillis":0}`).WantStatus(200).WantBody(want)
 	}
 	w.play([]step{{
 		"POST", topic + "/subscription/s/resetcursor",
@@ -366,36 +367,36 @@ func TestSubscriptions(t *testing.T) {
 	})
 }
 
-func TestLooking(t *testing.T) {
+func TestReadingMessagesAndStats(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	url := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	url := w.CreateTopic("t", 0)
 	start := time.Now().UnixMilli()
 	const topic = "/admin/v2/persistent/public/default/t"
 	for i := range 3 {
 		w.Call("POST", url+"/message", fmt.Sprint(i), "X-Msg-Property-n", fmt.Sprint(i), "X-Msg-Partition-Key", "k",
-			"X-Msg-Event-Time", "5").Want(201)
+			"X-Msg-Event-Time", "5").WantStatus(201)
 	}
-	w.Call("GET", topic+"/subscription/s/position/2", "").Want(200).Is("1").
-		Says("X-Pulsar-Property-n", "1", "X-Pulsar-Partition-Key", "k", "X-Pulsar-Event-Time",
+	w.Call("GET", topic+"/subscription/s/position/2", "").WantStatus(200).WantBody("1").
+		WantHeaders("X-Pulsar-Property-n", "1", "X-Pulsar-Partition-Key", "k", "X-Pulsar-Event-Time",
 			"1970-01-01T00:00:00.005Z", "Content-Type", "application/octet-stream")
-	w.Call("GET", topic+"/subscription/s/position/4", "").Want(404)
-	w.Call("GET", topic+"/subscription/s/position/0", "").Want(400)
-	w.Call("GET", topic+"/subscription/none/position/1", "").Want(404)
+	w.Call("GET", topic+"/subscription/s/position/4", "").WantStatus(404)
+	w.Call("GET", topic+"/subscription/s/position/0", "").WantStatus(400)
+	w.Call("GET", topic+"/subscription/none/position/1", "").WantStatus(404)
 	var id struct{ LedgerID, EntryID, PartitionIndex int64 }
-	w.Call("GET", topic+"/lastMessageId", "").Want(200).Into(&id)
+	w.Call("GET", topic+"/lastMessageId", "").WantStatus(200).Decode(&id)
 	if id.EntryID != 2 || id.PartitionIndex != -1 {
 		t.Errorf("last message id: got %+v, want entry 2 and partition -1", id)
 	}
-	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/1", topic, id.LedgerID), "").Want(200).Is("1")
-	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/9", topic, id.LedgerID), "").Want(404)
-	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/1", topic, id.LedgerID+1), "").Want(404)
-	w.Call("GET", topic+"/ledger/x/entry/1", "").Want(400)
-	w.Call("GET", fmt.Sprintf("%s/messageid/%d", topic, start), "").Want(200).Into(&id)
+	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/1", topic, id.LedgerID), "").WantStatus(200).WantBody("1")
+	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/9", topic, id.LedgerID), "").WantStatus(404)
+	w.Call("GET", fmt.Sprintf("%s/ledger/%d/entry/1", topic, id.LedgerID+1), "").WantStatus(404)
+	w.Call("GET", topic+"/ledger/x/entry/1", "").WantStatus(400)
+	w.Call("GET", fmt.Sprintf("%s/messageid/%d", topic, start), "").WantStatus(200).Decode(&id)
 	if id.EntryID != 0 {
 		t.Errorf("message id at the start time: got %+v, want entry 0", id)
 	}
-	w.Call("GET", topic+"/messageid/99999999999999", "").Want(404)
+	w.Call("GET", topic+"/messageid/99999999999999", "").WantStatus(404)
 	var stats struct {
 		MsgInCounter  int64
 		StorageSize   int64
@@ -404,40 +405,40 @@ func TestLooking(t *testing.T) {
 			Type                        string
 		}
 	}
-	w.Call("POST", url+"/s/message", "").Want(200)
-	w.Call("GET", topic+"/stats", "").Want(200).Into(&stats)
+	w.Call("POST", url+"/s/message", "").WantStatus(200)
+	w.Call("GET", topic+"/stats", "").WantStatus(200).Decode(&stats)
 	if s := stats.Subscriptions["s"]; stats.MsgInCounter != 3 || stats.StorageSize == 0 || s.MsgBacklog != 3 ||
 		s.UnackedMessages != 1 || s.Type != "Shared" {
 		t.Errorf("statistics: got %+v, want 3 messages in, a backlog of 3, 1 unacknowledged, type Shared", stats)
 	}
-	w.Call("GET", topic+"/internalStats", "").Want(200)
-	w.Call("GET", topic+"/partitioned-stats", "").Want(404)
-	w.Call("POST", topic+"/terminate", "").Want(200).Into(&id)
+	w.Call("GET", topic+"/internalStats", "").WantStatus(200)
+	w.Call("GET", topic+"/partitioned-stats", "").WantStatus(404)
+	w.Call("POST", topic+"/terminate", "").WantStatus(200).Decode(&id)
 	if id.EntryID != 2 {
 		t.Errorf("terminated: got last message id %+v, want entry 2", id)
 	}
-	w.Call("POST", url+"/message", "x").Want(409)
+	w.Call("POST", url+"/message", "x").WantStatus(409)
 
-	w.Ready("p", 2)
+	w.CreateTopic("p", 2)
 	const parted = "/admin/v2/persistent/public/default/p"
 	var sum struct {
 		Metadata   struct{ Partitions int }
 		Partitions map[string]struct{ Subscriptions map[string]any }
 	}
-	w.Call("GET", parted+"/partitioned-stats", "").Want(200).Into(&sum)
+	w.Call("GET", parted+"/partitioned-stats", "").WantStatus(200).Decode(&sum)
 	if sum.Metadata.Partitions != 2 ||
 		len(sum.Partitions["persistent://public/default/p-partition-1"].Subscriptions) != 1 {
 		t.Errorf("partitioned statistics: got %+v, want 2 partitions with 1 subscription each", sum)
 	}
-	w.Call("GET", parted+"/stats", "").Want(404)
-	w.Call("GET", parted+"-partition-0/stats", "").Want(200)
-	w.Call("GET", parted+"/internalStats", "").Want(405)
-	w.Call("POST", parted+"/terminate", "").Want(405)
+	w.Call("GET", parted+"/stats", "").WantStatus(404)
+	w.Call("GET", parted+"-partition-0/stats", "").WantStatus(200)
+	w.Call("GET", parted+"/internalStats", "").WantStatus(405)
+	w.Call("POST", parted+"/terminate", "").WantStatus(405)
 }
 
 func TestSchemas(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
+	w := newHarness(t, messaging.Options{})
 	const base = "schemas/public/default/t/"
 	avro := func(fields string) string {
 		return `{"type":"AVRO","schema":"{\"type\":\"record\",\"name\":\"R\",\"fields\":[` + fields + `]}",` +
@@ -473,16 +474,16 @@ func TestSchemas(t *testing.T) {
 		Timestamp int64
 		Data      string
 	}
-	w.Call("GET", "/admin/v2/"+base+"schema/0", "").Want(200).Into(&got)
+	w.Call("GET", "/admin/v2/"+base+"schema/0", "").WantStatus(200).Decode(&got)
 	if got.Version != 0 || got.Type != "AVRO" || got.Timestamp == 0 || !strings.Contains(got.Data, `"name":"a"`) {
 		t.Errorf("version 0: got %+v, want an AVRO schema with field a and a timestamp", got)
 	}
-	w.Call("GET", "/admin/v2/"+base+"schema", "").Want(200).Into(&got)
+	w.Call("GET", "/admin/v2/"+base+"schema", "").WantStatus(200).Decode(&got)
 	if got.Version != 1 {
 		t.Errorf("latest version: got %+v, want version 1", got)
 	}
 	var all struct{ GetSchemaResponses []any }
-	w.Call("GET", "/admin/v2/"+base+"schemas", "").Want(200).Into(&all)
+	w.Call("GET", "/admin/v2/"+base+"schemas", "").WantStatus(200).Decode(&all)
 	if len(all.GetSchemaResponses) != 2 {
 		t.Errorf("all versions: got %+v, want 2 of them", all)
 	}
@@ -501,7 +502,7 @@ func TestSchemas(t *testing.T) {
 
 func TestPayloadsAreValidatedOnRequest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
+	w := newHarness(t, messaging.Options{})
 	w.play([]step{
 		{
 			"POST", "schemas/public/default/t/schema",
@@ -511,15 +512,15 @@ func TestPayloadsAreValidatedOnRequest(t *testing.T) {
 		},
 	})
 	topic := root + "public/default/t/message"
-	w.Call("POST", topic, `{"a":5}`).Want(201)
+	w.Call("POST", topic, `{"a":5}`).WantStatus(201)
 	w.play([]step{{"POST", "namespaces/public/default/schemaValidationEnforced", "true", 204, ""}})
-	w.Call("POST", topic, `{"a":5}`).Want(400)
-	w.Call("POST", topic, `{"a":"b"}`).Want(201)
+	w.Call("POST", topic, `{"a":5}`).WantStatus(400)
+	w.Call("POST", topic, `{"a":"b"}`).WantStatus(201)
 }
 
 func TestTopicList(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
+	w := newHarness(t, messaging.Options{})
 	w.play([]step{
 		{"PUT", "tenants/acme", "", 204, ""},
 		{"PUT", "namespaces/acme/sales", "", 204, ""},
@@ -534,21 +535,22 @@ func TestTopicList(t *testing.T) {
 	all := func(topics ...string) string {
 		return `{"kind":"StreamTopicList","data":[` + strings.Join(topics, ",") + `]}`
 	}
-	w.Call("GET", list, "").Want(200).Is(all(wide, internal, plain)).Says("Content-Type", "application/json")
-	w.Call("GET", list+"?namespace=acme/sales", "").Want(200).Is(all(wide))
-	w.Call("GET", list+"?namespace=acme.sales", "").Want(200).Is(all(wide))
-	w.Call("GET", list+"?namespace=default", "").Want(200).Is(all(internal, plain))
-	w.Call("GET", list+"?namespace=nobody/there", "").Want(200).Is(all())
-	w.Call("GET", list+"?namespace=a%20b", "").Want(400)
-	w.as("").Call("GET", list, "").Want(401)
-	w.as(w.Account("nobody")).Call("GET", list, "").Want(200).Is(all())
+	w.Call("GET", list, "").WantStatus(200).WantBody(all(wide, internal, plain)).WantHeaders("Content-Type",
+		"application/json")
+	w.Call("GET", list+"?namespace=acme/sales", "").WantStatus(200).WantBody(all(wide))
+	w.Call("GET", list+"?namespace=acme.sales", "").WantStatus(200).WantBody(all(wide))
+	w.Call("GET", list+"?namespace=default", "").WantStatus(200).WantBody(all(internal, plain))
+	w.Call("GET", list+"?namespace=nobody/there", "").WantStatus(200).WantBody(all())
+	w.Call("GET", list+"?namespace=a%20b", "").WantStatus(400)
+	w.as("").Call("GET", list, "").WantStatus(401)
+	w.as(w.Account("nobody")).Call("GET", list, "").WantStatus(200).WantBody(all())
 
-	w.Call("POST", list, `{"topic_name":"acme.sales.made.here","partitions_count":2}`).Want(200).
-		Is(`{"kind":"StreamTopic","topic_name":"acme.sales.made.here","is_internal":false,"partitions_count":2}`)
-	w.Call("GET", "/admin/v2/persistent/acme/sales/made.here/partitions", "").Want(200)
-	w.Call("POST", list, `{"topic_name":"bare"}`).Want(200)
-	w.Call("POST", list, `{"topic_name":"bare"}`).Want(409)
-	w.Call("POST", list, `{"topic_name":"no.such.place"}`).Want(404)
+	w.Call("POST", list, `{"topic_name":"acme.sales.made.here","partitions_count":2}`).WantStatus(200).
+		WantBody(`{"kind":"StreamTopic","topic_name":"acme.sales.made.here","is_internal":false,"partitions_count":2}`)
+	w.Call("GET", "/admin/v2/persistent/acme/sales/made.here/partitions", "").WantStatus(200)
+	w.Call("POST", list, `{"topic_name":"bare"}`).WantStatus(200)
+	w.Call("POST", list, `{"topic_name":"bare"}`).WantStatus(409)
+	w.Call("POST", list, `{"topic_name":"no.such.place"}`).WantStatus(404)
 	for _, body := range []string{
 		``, `{}`, `{"topic_name":""}`, `{"topic_name":"x","partitions_count":0}`,
 		`{"topic_name":"x","partitions_count":9999}`, `{"topic_name":" "}`, `[]`,

@@ -30,8 +30,8 @@ type API struct {
 // The path prefixes of the surface. It also responds (404) to unknown paths with
 // these prefixes.
 const (
-	adminRoot  = "/admin/v2/"
-	streamRoot = "/rest-stream/admin/v1/"
+	adminRoot = "/admin/v2/"
+	kafkaRoot = "/rest-stream/admin/v1/"
 )
 
 // New returns the surface. It panics if a required option is missing.

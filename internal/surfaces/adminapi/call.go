@@ -14,8 +14,8 @@ import (
 
 // operation is an administrative call.
 type operation struct {
-	needs  []access.Permission // any one of them is enough; if empty, the handler authorizes the call
-	handle func(*call) error
+	permissions []access.Permission // any one of them is enough; if empty, the handler authorizes the call
+	handle      func(*call) error
 }
 
 type route = web.Route[operation]
@@ -69,15 +69,15 @@ func (c *call) serve() error {
 	if err := c.Meter(); err != nil {
 		return err
 	}
-	who := c.Who()
-	if err := c.Options.Limiter.Enter(who); err != nil {
+	caller := c.Caller()
+	if err := c.Options.Limiter.Enter(caller); err != nil {
 		return err
 	}
-	defer c.Options.Limiter.Leave(who)
+	defer c.Options.Limiter.Leave(caller)
 	if err := c.bind(); err != nil {
 		return err
 	}
-	if needs := r.Value.needs; len(needs) > 0 {
+	if needs := r.Value.permissions; len(needs) > 0 {
 		if err := c.Authorize(needs...); err != nil {
 			return err
 		}
@@ -139,8 +139,8 @@ func (c *call) bind() error {
 
 var errPathNumber = errs.New(errs.Invalid, "path is not valid")
 
-// number parses a path parameter as an integer of at least 0.
-func (c *call) number(name string) (int64, error) {
+// pathNumber parses a path parameter as an integer of at least 0.
+func (c *call) pathNumber(name string) (int64, error) {
 	n, err := strconv.ParseInt(c.param(name), 10, 64)
 	if err != nil || n < 0 {
 		return 0, errs.Newf(errs.Invalid, "%w: %s must be an integer of at least 0", errPathNumber, name)
@@ -151,14 +151,14 @@ func (c *call) number(name string) (int64, error) {
 // done responds with 204 if err is nil.
 func (c *call) done(err error) error {
 	if err != nil {
-		return c.Refused(err)
+		return c.RecordDenial(err)
 	}
 	c.NoContent()
 	return nil
 }
 
-// flag parses a boolean query parameter: "true" in upper or lower case is true, every
+// queryFlag parses a boolean query parameter: "true" in upper or lower case is true, every
 // other value is false.
-func (c *call) flag(name string) bool {
+func (c *call) queryFlag(name string) bool {
 	return strings.EqualFold(c.R.URL.Query().Get(name), "true")
 }

@@ -31,37 +31,37 @@ func TestAttackDeadLetterTopic(t *testing.T) {
 		"named and new":      {"fresh", "fresh", false},
 		"the default":        {"", "mine-own-DLQ", false},
 	}
-	places := map[string]func(w *world, target string) int{
-		"creation": func(w *world, target string) int {
+	variants := map[string]func(w *harness, target string) int{
+		"creation": func(w *harness, target string) int {
 			return w.Call("PUT", path+"mine/subscription/own",
 				fmt.Sprintf(`{"deadLetterPolicy":{"maxRedeliverCount":0,"deadLetterTopic":%q}}`, target)).Status
 		},
-		"creation by properties": func(w *world, target string) int {
+		"creation by properties": func(w *harness, target string) int {
 			return w.Call("PUT", path+"mine/subscription/own",
 				fmt.Sprintf(`{"properties":{"maxRedeliverCount":"0","deadLetterTopic":%q}}`, target)).Status
 		},
-		"creation on a partition": func(w *world, target string) int {
+		"creation on a partition": func(w *harness, target string) int {
 			return w.Call("PUT", path+"mine-partition-0/subscription/own",
 				fmt.Sprintf(`{"deadLetterPolicy":{"maxRedeliverCount":0,"deadLetterTopic":%q}}`, target)).Status
 		},
-		"properties": func(w *world, target string) int {
-			w.Call("PUT", path+"mine/subscription/own", "").Want(204)
+		"properties": func(w *harness, target string) int {
+			w.Call("PUT", path+"mine/subscription/own", "").WantStatus(204)
 			return w.Call("PUT", path+"mine/subscription/own/properties",
 				fmt.Sprintf(`{"maxRedeliverCount":"0","deadLetterTopic":%q}`, target)).Status
 		},
 	}
-	for place, choose := range places {
+	for variant, choose := range variants {
 		for name, target := range targets {
 			for _, roles := range []int{0, 1, 2} { // consume only; plus produce there; plus create there
 				want := 403
 				if roles == 2 || roles == 1 && target.exists {
 					want = 204
 				}
-				t.Run(fmt.Sprintf("%s, %s, %d roles there", place, name, roles), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s, %s, %d roles there", variant, name, roles), func(t *testing.T) {
 					t.Parallel()
-					w := newWorld(t, messaging.Options{})
-					w.Ready("mine", 1)
-					w.Ready("vault", 0)
+					w := newHarness(t, messaging.Options{})
+					w.CreateTopic("mine", 1)
+					w.CreateTopic("vault", 0)
 					w.Bind("reader", "topic-consumer",
 						access.Restriction{Tenant: "public", Namespace: "default", Topic: "allPartition('mine')"})
 					for _, role := range []string{"topic-producer", "topic-owner"}[:roles] {
@@ -86,7 +86,7 @@ func TestAttackDeadLetterTopic(t *testing.T) {
 						t.Errorf("audit record: got %+v, want a denial with 403", r)
 					}
 					if !target.exists {
-						w.Call("GET", path+target.topic+"/stats", "").Want(404) // the topic was not created
+						w.Call("GET", path+target.topic+"/stats", "").WantStatus(404) // the topic was not created
 					}
 				})
 			}

@@ -18,13 +18,13 @@ type RouteInfo struct {
 func Routes() []RouteInfo {
 	var list []RouteInfo
 	for _, r := range routes() {
-		needs := make([]string, len(r.Value.needs))
-		for i, p := range r.Value.needs {
+		needs := make([]string, len(r.Value.permissions))
+		for i, p := range r.Value.permissions {
 			needs[i] = string(p)
 		}
 		list = append(list, RouteInfo{
 			r.Method, r.Pattern, strings.Join(slices.Compact(needs), " or "),
-			strings.HasPrefix(r.Pattern, streamRoot+"groups"),
+			strings.HasPrefix(r.Pattern, kafkaRoot+"groups"),
 		})
 	}
 	return list

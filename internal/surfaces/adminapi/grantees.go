@@ -16,13 +16,13 @@ type Accounts interface {
 
 const maxWarnings = 10
 
-// warnOf adds a Warning header for each role that no account has. Such roles are
+// warnUnknownRoles adds a Warning header for each role that no account has. Such roles are
 // stored nevertheless: the account may be created later, and Pulsar's tools use role
 // names of their own.
-func (c *call) warnOf(roles ...string) {
+func (c *call) warnUnknownRoles(roles ...string) {
 	shown := 0
 	for _, role := range roles {
-		why := c.unknown(role)
+		why := c.roleWarning(role)
 		if why == "" {
 			continue
 		}
@@ -34,19 +34,19 @@ func (c *call) warnOf(roles ...string) {
 	}
 }
 
-// doneGranting responds with 204 to a call that granted permissions to roles, with
+// doneWithWarnings responds with 204 to a call that granted permissions to roles, with
 // warnings about unknown roles.
-func (c *call) doneGranting(err error, roles ...string) error {
+func (c *call) doneWithWarnings(err error, roles ...string) error {
 	if err == nil {
-		c.warnOf(roles...)
+		c.warnUnknownRoles(roles...)
 	}
 	return c.done(err)
 }
 
-// unknown returns why a role matches no account, "" if it does.
-func (c *call) unknown(role string) string {
+// roleWarning returns why a role matches no account, "" if it does.
+func (c *call) roleWarning(role string) string {
 	organization := c.Cluster.Scope.Organization
-	account, of, ok := messaging.Grantee(role)
+	account, of, ok := messaging.ParseRole(role)
 	switch {
 	case !ok:
 		return fmt.Sprintf("role %q names no account, so the grant has no effect; use <account>@%s", role, organization)

@@ -30,23 +30,23 @@ func TestGrantsDoNotDependOnTheAddress(t *testing.T) {
 	} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, messaging.Options{})
-			topic := w.Ready("t", 0)
+			w := newHarness(t, messaging.Options{})
+			topic := w.CreateTopic("t", 0)
 			app := w.as(w.Account("app"))
 			for _, of := range []string{
 				"/admin/v2/namespaces/public/default",
 				"/admin/v2/persistent/public/default/t",
 			} {
-				app.Call("POST", topic+"/message", "x").Want(401)
-				w.Call("POST", of+"/permissions/"+role, `["produce","consume"]`).Want(204)
-				app.Call("POST", topic+"/message", "x").Want(want)
+				app.Call("POST", topic+"/message", "x").WantStatus(401)
+				w.Call("POST", of+"/permissions/"+role, `["produce","consume"]`).WantStatus(204)
+				app.Call("POST", topic+"/message", "x").WantStatus(want)
 				if want == 201 {
 					// Another role name of the same account replaces the grant and revokes it.
-					w.Call("POST", of+"/permissions/app@acme.new.example", `["consume"]`).Want(204)
-					app.Call("POST", topic+"/message", "x").Want(401)
-					w.Call("DELETE", of+"/permissions/app@acme", "").Want(204)
-					app.Call("POST", topic+"/s/message", "").Want(401)
-					w.Call("GET", of+"/permissions", "").Want(200).Is("{}")
+					w.Call("POST", of+"/permissions/app@acme.new.example", `["consume"]`).WantStatus(204)
+					app.Call("POST", topic+"/message", "x").WantStatus(401)
+					w.Call("DELETE", of+"/permissions/app@acme", "").WantStatus(204)
+					app.Call("POST", topic+"/s/message", "").WantStatus(401)
+					w.Call("GET", of+"/permissions", "").WantStatus(200).WantBody("{}")
 				}
 			}
 		})
@@ -55,17 +55,17 @@ func TestGrantsDoNotDependOnTheAddress(t *testing.T) {
 
 func TestTenantAdministratorsDoNotDependOnTheAddress(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
+	w := newHarness(t, messaging.Options{})
 	w.Call("PUT", "/admin/v2/tenants/kingdom",
-		`{"adminRoles":["ruler@acme.old.example:8443"],"allowedClusters":["prod"]}`).Want(204)
-	w.as(w.Account("ruler")).Call("PUT", "/admin/v2/namespaces/kingdom/court", "").Want(204)
-	w.as(w.Account("jester")).Call("PUT", "/admin/v2/namespaces/kingdom/cellar", "").Want(403)
+		`{"adminRoles":["ruler@acme.old.example:8443"],"allowedClusters":["prod"]}`).WantStatus(204)
+	w.as(w.Account("ruler")).Call("PUT", "/admin/v2/namespaces/kingdom/court", "").WantStatus(204)
+	w.as(w.Account("jester")).Call("PUT", "/admin/v2/namespaces/kingdom/cellar", "").WantStatus(403)
 }
 
-func TestUnknownPrincipalsAreWarnedOf(t *testing.T) {
+func TestUnknownRolesReturnWarnings(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	w.CreateTopic("t", 0)
 	w.Account("app")
 	for role, want := range map[string]string{
 		"app@acme":            "",
@@ -79,13 +79,13 @@ func TestUnknownPrincipalsAreWarnedOf(t *testing.T) {
 			{"POST", "/admin/v2/persistent/public/default/t/permissions/" + role, `["produce"]`},
 			{"POST", "/admin/v2/tenants/public", `{"adminRoles":["` + role + `"],"allowedClusters":["prod"]}`},
 		} {
-			r := w.Call(call.method, call.path, call.body).Want(204)
+			r := w.Call(call.method, call.path, call.body).WantStatus(204)
 			got := r.Header.Get("Warning")
 			if (want == "") != (got == "") || !strings.Contains(got, want) {
-				t.Errorf("%s: got warning %q, want %q", r.What, got, want)
+				t.Errorf("%s: got warning %q, want %q", r.Request, got, want)
 			}
 			if got != "" && !strings.HasPrefix(got, `299 - "`) {
-				t.Errorf("%s: got warning %q, want code 299 and a quoted text", r.What, got)
+				t.Errorf("%s: got warning %q, want code 299 and a quoted text", r.Request, got)
 			}
 		}
 	}

@@ -12,32 +12,32 @@ import (
 // update of the catalog, so that they compare with the stored state. The update may be
 // retried, so a check may run more than once, and it must not block.
 
-// mayChangeAdmins checks that the caller may change a tenant's administrators. Removing
+// authorizeAdminChange checks that the caller may change a tenant's administrators. Removing
 // one only needs the permission to manage the tenant.
-func (c *call) mayChangeAdmins(before, after []string) error {
+func (c *call) authorizeAdminChange(before, after []string) error {
 	added := slices.ContainsFunc(after, func(role string) bool { return !slices.Contains(before, role) })
 	removed := slices.ContainsFunc(before, func(role string) bool { return !slices.Contains(after, role) })
 	if !added && !removed {
 		return nil
 	}
-	if err := c.MayGrant("messaging.tenants.manage"); err != nil || !added {
+	if err := c.AuthorizeGrant("messaging.tenants.manage"); err != nil || !added {
 		return err
 	}
-	return c.MayGrant(messaging.TenantAdminPermissions()...)
+	return c.AuthorizeGrant(messaging.TenantAdminPermissions()...)
 }
 
-// mayGrantActions checks that the caller may grant a role these actions on a namespace
+// authorizeActions checks that the caller may grant a role these actions on a namespace
 // or topic.
-func (c *call) mayGrantActions(before, after []messaging.Action, manage access.Permission) error {
-	if err := c.MayGrant(manage); err != nil {
+func (c *call) authorizeActions(before, after []messaging.Action, manage access.Permission) error {
+	if err := c.AuthorizeGrant(manage); err != nil {
 		return err
 	}
 	for _, action := range after {
 		if slices.Contains(before, action) {
 			continue
 		}
-		if conveyed, ok := action.Conveys(); ok {
-			if err := c.MayGrant(conveyed); err != nil {
+		if conveyed, ok := action.Permission(); ok {
+			if err := c.AuthorizeGrant(conveyed); err != nil {
 				return err
 			}
 		}
@@ -52,7 +52,7 @@ func (c *call) grant(p *messaging.Policies, granted []messaging.Action) error {
 		manage = "messaging.topics.manage"
 	}
 	role := c.param("role")
-	if err := c.mayGrantActions(p.Permissions[role], granted, manage); err != nil {
+	if err := c.authorizeActions(p.Permissions[role], granted, manage); err != nil {
 		return err
 	}
 	p.Grant(role, granted)

@@ -42,10 +42,10 @@ var harmless = []string{
 	"autoTopicCreation", "maxTopicsPerNamespace", "replication",
 }
 
-// bodies returns the bodies to send to a route: an empty one, and every body that can
+// requestBodies returns the bodies to send to a route: an empty one, and every body that can
 // grant permissions on any route. So the test also finds a route that reads more than
 // it documents.
-func bodies(t *testing.T, r adminapi.RouteInfo) []string {
+func requestBodies(t *testing.T, r adminapi.RouteInfo) []string {
 	t.Helper()
 	list := []string{""}
 	known := slices.Contains(harmless, r.Pattern[strings.LastIndex(r.Pattern, "/")+1:])
@@ -67,21 +67,21 @@ func TestAttackGranting(t *testing.T) {
 	t.Parallel()
 	attempts, successes := 0, 0
 	for _, role := range access.Roles() {
-		w := newWorld(t, messaging.Options{})
-		w.Checked = false // many of these requests are invalid
+		w := newHarness(t, messaging.Options{})
+		w.ValidateResponses = false // many of these requests are invalid
 		w.Bind("mallory", role.Name, access.Restriction{})
 		mallory := w.as(w.Account("mallory"))
 		for _, r := range adminapi.Routes() {
 			if r.Method == http.MethodGet {
 				continue
 			}
-			for _, body := range bodies(t, r) {
+			for _, body := range requestBodies(t, r) {
 				attempts++
 				for _, path := range []string{attackPath(w, r.Pattern, "mallory"), attackPath(w, r.Pattern, "eve")} {
-					restore(w)
+					recreateTopic(w)
 					mallory.Call(r.Method, path,
 						strings.NewReplacer("ME", w.Principal("mallory"), "EVE", w.Principal("eve")).Replace(body))
-					if gained := gains(w, role); gained != "" {
+					if gained := gainedPermission(w, role); gained != "" {
 						successes++
 						t.Errorf("%s: %s %s with %s granted %s", role.Name, r.Method, path, body, gained)
 						revokeAll(t, w)
@@ -93,7 +93,7 @@ func TestAttackGranting(t *testing.T) {
 	tally.Attack(t, "granting permissions that the caller does not have, over the admin interface", attempts, successes)
 }
 
-func attackPath(w *world, pattern, role string) string {
+func attackPath(w *harness, pattern, role string) string {
 	return strings.NewReplacer(
 		"{domain}", "persistent", "{tenant}", "public", "{namespace}", "default", "{topic}", "t", "{subscription}", "s",
 		"{role}", strings.ReplaceAll(w.Principal(role), "/", "%2F"),
@@ -101,8 +101,8 @@ func attackPath(w *world, pattern, role string) string {
 	).Replace(pattern)
 }
 
-// restore recreates the topic and its parents if a call has deleted them.
-func restore(w *world) {
+// recreateTopic recreates the topic and its parents if a call has deleted them.
+func recreateTopic(w *harness) {
 	topic := names.Topic{Namespace: names.Namespace{Tenant: "public", Name: "default"}, Local: "t"}
 	if _, err := w.Broker.Topic(w.T.Context(), topic); err == nil {
 		return
@@ -115,21 +115,21 @@ func restore(w *world) {
 	}
 }
 
-// gains returns a permission that the cluster grants to mallory or eve but that the
+// gainedPermission returns a permission that the cluster grants to mallory or eve but that the
 // role does not have, "" if there is none.
-func gains(w *world, role *access.Role) string {
+func gainedPermission(w *harness, role *access.Role) string {
 	held := role.Permissions()
 	topic := names.Topic{Namespace: names.Namespace{Tenant: "public", Name: "default"}, Local: "t"}
 	for _, name := range []string{"mallory", "eve"} {
-		who := w.Principal(name)
+		caller := w.Principal(name)
 		for action, permission := range map[messaging.Action]access.Permission{
 			messaging.ActionProduce: brokerhttp.PermitProduce, messaging.ActionConsume: brokerhttp.PermitConsume,
 		} {
-			if w.Broker.Grants(who, topic, action) && !slices.Contains(held, permission) {
+			if w.Broker.Grants(caller, topic, action) && !slices.Contains(held, permission) {
 				return fmt.Sprintf("%s to %s", permission, name)
 			}
 		}
-		if w.Broker.Administers(who, "public") {
+		if w.Broker.Administers(caller, "public") {
 			for _, permission := range messaging.TenantAdminPermissions() {
 				if !slices.Contains(held, permission) {
 					return fmt.Sprintf("%s to %s, as administrator of the tenant", permission, name)
@@ -140,7 +140,7 @@ func gains(w *world, role *access.Role) string {
 	return ""
 }
 
-func revokeAll(t *testing.T, w *world) {
+func revokeAll(t *testing.T, w *harness) {
 	t.Helper()
 	err := w.Broker.UpdateTenant(t.Context(), "public", func(tenant *messaging.Tenant) error {
 		tenant.AdminRoles = nil
@@ -153,15 +153,15 @@ func revokeAll(t *testing.T, w *world) {
 
 func TestChangesOfTenantAdmins(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	w.CreateTopic("t", 0)
 	eve := w.Principal("eve")
 	with := func(roles string) string { return `{"adminRoles":[` + roles + `],"allowedClusters":["prod"]}` }
 	w.Bind("op", "cluster-operator", access.Restriction{})
 	w.Bind("admin", "tenant-admin", access.Restriction{Tenant: "public"})
 	operator, admin := w.as(w.Account("op")), w.as(w.Account("admin"))
 
-	reply := operator.Call("POST", "/admin/v2/tenants/public", with(`"`+eve+`"`)).Want(403)
+	reply := operator.Call("POST", "/admin/v2/tenants/public", with(`"`+eve+`"`)).WantStatus(403)
 	if !strings.Contains(reply.Body, "messaging.tenants.manage") ||
 		!strings.Contains(reply.Body, "can grant only permissions") {
 		t.Errorf("got the denial %s, want the missing permission and the reason", reply.Body)
@@ -169,13 +169,13 @@ func TestChangesOfTenantAdmins(t *testing.T) {
 	if got := w.Log.Last(); got.Status != 403 || got.Verb != "manage" {
 		t.Errorf("audit record: got %+v, want a denied manage", got)
 	}
-	operator.Call("POST", "/admin/v2/tenants/public", with("")).Want(204)
-	admin.Call("POST", "/admin/v2/tenants/public", with(`"`+eve+`"`)).Want(204)
+	operator.Call("POST", "/admin/v2/tenants/public", with("")).WantStatus(204)
+	admin.Call("POST", "/admin/v2/tenants/public", with(`"`+eve+`"`)).WantStatus(204)
 	// Repeating a stored administrator is not a grant; removing one needs manage.
-	operator.Call("POST", "/admin/v2/tenants/public", with(`"`+eve+`"`)).Want(204)
-	operator.Call("POST", "/admin/v2/tenants/public", with("")).Want(403)
+	operator.Call("POST", "/admin/v2/tenants/public", with(`"`+eve+`"`)).WantStatus(204)
+	operator.Call("POST", "/admin/v2/tenants/public", with("")).WantStatus(403)
 	if !w.Broker.Administers(eve, "public") {
 		t.Error("eve is no longer an administrator after a denied change")
 	}
-	admin.Call("POST", "/admin/v2/tenants/public", with("")).Want(204)
+	admin.Call("POST", "/admin/v2/tenants/public", with("")).WantStatus(204)
 }

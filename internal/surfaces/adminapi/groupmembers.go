@@ -9,7 +9,7 @@ import (
 
 // addMembers adds the members of a group and their assigned partitions.
 func (c *call) addMembers(body *groupBody, d *groups.Description) {
-	whole := c.Authorize(seeingGroups...) == nil // the caller may see the groups of the tenant
+	whole := c.Authorize(seeGroupPermissions...) == nil // the caller may see the groups of the tenant
 	for i := range d.Members {
 		m := &d.Members[i]
 		row := memberBody{MemberID: m.ID, InstanceID: m.InstanceID, ClientID: m.ClientID, ClientHost: m.ClientHost}
@@ -36,8 +36,8 @@ func (c *call) assigned(parts []groups.Partition) []assignedBody {
 	rows, shown := []assignedBody{}, false
 	for i, p := range parts {
 		if i == 0 || p.Topic != parts[i-1].Topic {
-			topic, err := c.Broker().StreamTopicByID(c.R.Context(), uint64(p.Topic))
-			if shown = err == nil && c.seesTopic(topic.Name(), c.Group); shown {
+			topic, err := c.Broker().KafkaTopicByID(c.R.Context(), uint64(p.Topic))
+			if shown = err == nil && c.canSeeTopic(topic.Name(), c.Group); shown {
 				rows = append(rows, assignedBody{TopicName: topic.Name().ListName()})
 			}
 		}

@@ -11,9 +11,9 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-// placeBody is the offset to commit for a topic: a number, the earliest or latest
+// targetOffsetBody is the offset to commit for a topic: a number, the earliest or latest
 // stored offset, or that of the first message at or after a time.
-type placeBody struct {
+type targetOffsetBody struct {
 	TopicName   string `json:"topic_name"`
 	PartitionID *int32 `json:"partition_id"` // nil: all partitions
 	Offset      *int64 `json:"offset"`
@@ -21,7 +21,7 @@ type placeBody struct {
 	Timestamp   *int64 `json:"timestamp"`
 	Metadata    string `json:"metadata"`
 
-	topic *messaging.StreamTopic
+	topic *messaging.KafkaTopic
 }
 
 // setGroupOffsets is PUT /rest-stream/admin/v1/groups/{group}/offsets.
@@ -31,7 +31,7 @@ func (c *call) setGroupOffsets() error {
 		return err
 	}
 	var body struct {
-		Offsets []placeBody `json:"offsets"`
+		Offsets []targetOffsetBody `json:"offsets"`
 	}
 	if ok, err := c.Decode(&body, maxAdminBody); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (c *call) setGroupOffsets() error {
 // findTopic looks up the topic of p, if the caller may change the group's offsets there.
 // That needs the same permissions as moving a subscription of the group's name. If the
 // topic belongs to another tenant than the group, the group's tenant must permit it too.
-func (c *call) findTopic(p *placeBody) error {
+func (c *call) findTopic(p *targetOffsetBody) error {
 	topic, err := names.ParseListName(p.TopicName)
 	if err != nil {
 		return brokerhttp.BadBody("topic_name: %w", err)
@@ -75,21 +75,21 @@ func (c *call) findTopic(p *placeBody) error {
 	if err := c.Authorize(move...); err != nil {
 		return err
 	}
-	if p.topic, err = c.Broker().StreamTopic(c.R.Context(), topic); errors.Is(err, messaging.ErrPartitionName) {
+	if p.topic, err = c.Broker().KafkaTopic(c.R.Context(), topic); errors.Is(err, messaging.ErrPartitionName) {
 		err = brokerhttp.BadBody("topic_name must name a topic, not a partition; use partition_id for the partition")
 	}
 	return err
 }
 
 // addTo adds the offsets that p selects to a commit.
-func (p *placeBody) addTo(ctx context.Context, offsets map[groups.Partition]groups.Offset) error {
-	given := 0
+func (p *targetOffsetBody) addTo(ctx context.Context, offsets map[groups.Partition]groups.Offset) error {
+	choices := 0
 	for _, is := range []bool{p.Offset != nil, p.Position != "", p.Timestamp != nil} {
 		if is {
-			given++
+			choices++
 		}
 	}
-	if given != 1 {
+	if choices != 1 {
 		return brokerhttp.BadBody("%s: set exactly one of offset, position and timestamp", p.TopicName)
 	}
 	extents, err := p.topic.Extents(ctx)
@@ -108,7 +108,7 @@ func (p *placeBody) addTo(ctx context.Context, offsets map[groups.Partition]grou
 		if err != nil {
 			return err
 		}
-		offsets[groups.At(p.topic.ID(), index)] = groups.Offset{
+		offsets[groups.PartitionOf(p.topic.ID(), index)] = groups.Offset{
 			Offset:      int64(at), //nolint:gosec // entry numbers are far below the maximum
 			LeaderEpoch: -1, Metadata: p.Metadata,
 		}
@@ -118,7 +118,7 @@ func (p *placeBody) addTo(ctx context.Context, offsets map[groups.Partition]grou
 
 // offset returns the offset that p selects in a partition whose stored entries are
 // first up to, not including, next.
-func (p *placeBody) offset(ctx context.Context, partition int32, first, next uint64) (uint64, error) {
+func (p *targetOffsetBody) offset(ctx context.Context, partition int32, first, next uint64) (uint64, error) {
 	switch {
 	case p.Offset != nil:
 		if *p.Offset < 0 || uint64(*p.Offset) < first || uint64(*p.Offset) > next {
@@ -130,11 +130,11 @@ func (p *placeBody) offset(ctx context.Context, partition int32, first, next uin
 		if *p.Timestamp < 0 {
 			return 0, brokerhttp.BadBody("%s: timestamp must not be negative", p.TopicName)
 		}
-		found, err := p.topic.Find(ctx, partition, *p.Timestamp)
-		if err != nil || !found.OK {
+		entry, err := p.topic.Find(ctx, partition, *p.Timestamp)
+		if err != nil || !entry.OK {
 			return next, err
 		}
-		return found.Entry, nil
+		return entry.Entry, nil
 	case p.Position == "earliest":
 		return first, nil
 	case p.Position == "latest":

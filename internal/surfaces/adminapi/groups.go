@@ -18,7 +18,7 @@ import (
 // consumer group is not a subscription, but the permissions on subscriptions also
 // apply to consumer groups.
 
-var errNoStream = errs.New(errs.NotFound,
+var errNoKafka = errs.New(errs.NotFound,
 	"cluster does not serve the Kafka protocol, so it has no consumer groups; "+
 		"to enable it, set spec.config.protocols.stream on the cluster")
 
@@ -64,17 +64,17 @@ type offsetBody struct {
 	CommittedAt int64  `json:"committed_at"`
 }
 
-// groupsOf returns the coordinator of the cluster's consumer groups.
-func (c *call) groupsOf() (*groups.Coordinator, error) {
+// groupCoordinator returns the coordinator of the cluster's consumer groups.
+func (c *call) groupCoordinator() (*groups.Coordinator, error) {
 	if c.Cluster.Groups == nil {
-		return nil, errNoStream
+		return nil, errNoKafka
 	}
 	return c.Cluster.Groups(c.R.Context())
 }
 
 // bindGroup parses the group from the path and its tenant from the query.
 func (c *call) bindGroup() (*groups.Coordinator, groups.Key, error) {
-	coordinator, err := c.groupsOf()
+	coordinator, err := c.groupCoordinator()
 	if err != nil {
 		return nil, groups.Key{}, err
 	}
@@ -88,12 +88,12 @@ func (c *call) groupKey() groups.Key {
 	return groups.Key{Tenant: cmp.Or(c.R.URL.Query().Get("tenant"), names.DefaultTenant), Group: c.param("group")}
 }
 
-// seeingGroups are the permissions to see a group; any one of them is enough.
-var seeingGroups = append(need("subscriptions", "describe"), brokerhttp.PermitConsume)
+// seeGroupPermissions are the permissions to see a group; any one of them is enough.
+var seeGroupPermissions = append(need("subscriptions", "describe"), brokerhttp.PermitConsume)
 
 // listGroups is GET /rest-stream/admin/v1/groups.
 func (c *call) listGroups() error {
-	coordinator, err := c.groupsOf()
+	coordinator, err := c.groupCoordinator()
 	if err != nil {
 		return err
 	}
@@ -113,11 +113,13 @@ func (c *call) listGroups() error {
 	}{"StreamGroupList", data})
 }
 
-// mayGroup checks that the caller has one of the wanted permissions on a group: in the
+// authorizeGroup checks that the caller has one of the wanted permissions on a group: in the
 // group's tenant or, without that, on the topics that the group reads. If each is set,
 // the caller needs it on all of these topics, otherwise on one of them.
-func (c *call) mayGroup(coordinator *groups.Coordinator, key groups.Key, each bool, wanted ...access.Permission) error {
-	denied := c.Authorize(wanted...)
+func (c *call) authorizeGroup(coordinator *groups.Coordinator, key groups.Key, each bool,
+	permissions ...access.Permission,
+) error {
+	denied := c.Authorize(permissions...)
 	if denied == nil || errs.KindOf(denied) != errs.Denied {
 		return denied
 	}
@@ -128,7 +130,7 @@ func (c *call) mayGroup(coordinator *groups.Coordinator, key groups.Key, each bo
 	defer func() { c.Topic, c.Subscription = names.Topic{}, "" }()
 	for _, topic := range topics {
 		c.Topic, c.Subscription = topic.Name(), key.Group
-		err := c.Authorize(wanted...)
+		err := c.Authorize(permissions...)
 		if err == nil && !each {
 			return nil
 		}
@@ -147,13 +149,13 @@ func (c *call) mayGroup(coordinator *groups.Coordinator, key groups.Key, each bo
 // and not skipped, because the caller may have no permission on that topic.
 func (c *call) committed(
 	coordinator *groups.Coordinator, key groups.Key,
-) (offsets groups.Committed, topics []*messaging.StreamTopic, err error) {
+) (offsets groups.Committed, topics []*messaging.KafkaTopic, err error) {
 	offsets, err = coordinator.Committed(key)
 	if err != nil {
 		return offsets, nil, err
 	}
 	for _, id := range offsets.Topics() {
-		topic, err := c.Broker().StreamTopicByID(c.R.Context(), id)
+		topic, err := c.Broker().KafkaTopicByID(c.R.Context(), id)
 		if errors.Is(err, messaging.ErrNoTopic) {
 			continue
 		}
@@ -171,7 +173,7 @@ func (c *call) getGroup() error {
 	if err != nil {
 		return err
 	}
-	if err := c.mayGroup(coordinator, key, false, seeingGroups...); err != nil {
+	if err := c.authorizeGroup(coordinator, key, false, seeGroupPermissions...); err != nil {
 		return err
 	}
 	d, err := coordinator.Describe(key)
@@ -197,17 +199,17 @@ func (c *call) getGroup() error {
 	return c.JSON(http.StatusOK, body)
 }
 
-// seesTopic reports whether the caller may see a topic that a group reads.
-func (c *call) seesTopic(topic names.Topic, group string) bool {
-	beneath := c.beneath(topic.Namespace.Tenant, topic.Namespace, topic)
-	beneath.Subscription = group
-	return beneath.Authorize(slices.Concat(need("topics", "describe", "produce"), seeingGroups)...) == nil
+// canSeeTopic reports whether the caller may see a topic that a group reads.
+func (c *call) canSeeTopic(topic names.Topic, group string) bool {
+	item := c.itemCall(topic.Namespace.Tenant, topic.Namespace, topic)
+	item.Subscription = group
+	return item.Authorize(slices.Concat(need("topics", "describe", "produce"), seeGroupPermissions)...) == nil
 }
 
 // addOffsets adds the offsets that a group committed for a topic, if the caller may see
 // the topic.
-func (c *call) addOffsets(body *groupBody, committed groups.Committed, topic *messaging.StreamTopic) error {
-	if !c.seesTopic(topic.Name(), body.GroupID) {
+func (c *call) addOffsets(body *groupBody, committed groups.Committed, topic *messaging.KafkaTopic) error {
+	if !c.canSeeTopic(topic.Name(), body.GroupID) {
 		return nil
 	}
 	extents, err := topic.Extents(c.R.Context())
@@ -216,7 +218,7 @@ func (c *call) addOffsets(body *groupBody, committed groups.Committed, topic *me
 	}
 	for i, extent := range extents {
 		index := int32(i) //nolint:gosec // a topic has 1,024 partitions at most
-		o, ok := committed.Offset(groups.At(topic.ID(), index))
+		o, ok := committed.Offset(groups.PartitionOf(topic.ID(), index))
 		if !ok {
 			continue
 		}
@@ -236,7 +238,7 @@ func (c *call) deleteGroup() error {
 	if err != nil {
 		return err
 	}
-	if err := c.mayGroup(coordinator, key, true, need("subscriptions", "delete")...); err != nil {
+	if err := c.authorizeGroup(coordinator, key, true, need("subscriptions", "delete")...); err != nil {
 		return err
 	}
 	return c.done(coordinator.Delete(c.R.Context(), key))
@@ -248,19 +250,19 @@ func (c *call) addGroups(body *statsBody, s *messaging.Stats) error {
 	if c.Cluster.Groups == nil {
 		return nil
 	}
-	q := &groups.ReadingQuery{Tenant: c.Topic.Namespace.Tenant, Topic: s.Topic.ID, From: max(s.Topic.Partition, 0)}
+	q := &groups.LagQuery{Tenant: c.Topic.Namespace.Tenant, Topic: s.Topic.ID, From: max(s.Topic.Partition, 0)}
 	for i := range s.Partitions {
 		q.Partitions = append(q.Partitions, groups.Bounds{First: s.Partitions[i].First, Next: s.Partitions[i].Next})
 	}
-	if c.Cluster.Reading != nil {
-		list, whole, err := c.Cluster.Reading(c.R.Context(), q)
+	if c.Cluster.GroupsReading != nil {
+		list, whole, err := c.Cluster.GroupsReading(c.R.Context(), q)
 		body.Groups, body.GroupsIncomplete = list, !whole
 		return err
 	}
-	coordinator, err := c.groupsOf()
+	coordinator, err := c.groupCoordinator()
 	if err != nil {
 		return err
 	}
-	body.Groups = coordinator.Reading(q)
+	body.Groups = coordinator.GroupLags(q)
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 
 const groupsPath = "/rest-stream/admin/v1/groups"
 
-// groupReply is a consumer group in a response.
-type groupReply struct {
+// groupResponse is a consumer group in a response.
+type groupResponse struct {
 	GroupID, Tenant, State string
 	Lag                    uint64
 	Members                []struct {
@@ -36,15 +36,15 @@ type groupReply struct {
 }
 
 // commit commits offsets for a group without members.
-func (w *world) commit(group string, topic names.Topic, offsets ...int64) {
+func (w *harness) commit(group string, topic names.Topic, offsets ...int64) {
 	w.T.Helper()
-	t, err := w.Broker.StreamTopic(w.T.Context(), topic)
+	t, err := w.Broker.KafkaTopic(w.T.Context(), topic)
 	if err != nil {
 		w.T.Fatal(err)
 	}
 	req := &groups.CommitRequest{Generation: -1, Offsets: map[groups.Partition]groups.Offset{}}
 	for i, o := range offsets {
-		req.Offsets[groups.At(t.ID(), int32(i))] = groups.Offset{Offset: o}
+		req.Offsets[groups.PartitionOf(t.ID(), int32(i))] = groups.Offset{Offset: o}
 	}
 	if err := w.Groups().Commit(w.T.Context(), groups.Key{Tenant: topic.Namespace.Tenant, Group: group},
 		req); err != nil {
@@ -53,11 +53,12 @@ func (w *world) commit(group string, topic names.Topic, offsets ...int64) {
 }
 
 // join makes a group stable with one member. The returned function removes the member.
-func (w *world) join(group string) (leave func()) {
+func (w *harness) join(group string) (leave func()) {
 	w.T.Helper()
 	key := groups.Key{Tenant: "public", Group: group}
 	joined, err := w.Groups().Join(w.T.Context(), key, &groups.JoinRequest{
-		ClientID: "c", ClientHost: "/127.0.0.1", Session: time.Minute, Rebalance: time.Minute, Type: "consumer",
+		ClientID: "c", ClientHost: "/127.0.0.1", SessionTimeout: time.Minute, RebalanceTimeout: time.Minute,
+		Type:      "consumer",
 		Protocols: []groups.Protocol{{Name: "range"}},
 	})
 	if err == nil {
@@ -70,7 +71,7 @@ func (w *world) join(group string) (leave func()) {
 		w.T.Fatal(err)
 	}
 	return func() {
-		if _, err := w.Groups().Leave(key, []groups.Leaver{{MemberID: joined.MemberID}}); err != nil {
+		if _, err := w.Groups().Leave(key, []groups.LeavingMember{{MemberID: joined.MemberID}}); err != nil {
 			w.T.Fatal(err)
 		}
 	}
@@ -84,25 +85,26 @@ func orders() names.Topic { return names.Topic{Namespace: names.PublicDefault, L
 
 func TestGroups(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("orders", 2)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("orders", 2)
 	w.Groups()
 	for i := range 5 {
-		w.Call("POST", topic+"-partition-0/message", fmt.Sprint(i), "X-Msg-Event-Time", fmt.Sprint(1000+i)).Want(201)
+		w.Call("POST", topic+"-partition-0/message", fmt.Sprint(i), "X-Msg-Event-Time",
+			fmt.Sprint(1000+i)).WantStatus(201)
 	}
-	w.Call("POST", topic+"-partition-1/message", "x").Want(201)
-	w.Call("GET", groupsPath, "").Want(200).Is(`{"kind":"StreamGroupList","data":[]}`)
-	w.Call("GET", groupsPath+"/billing", "").Want(404)
+	w.Call("POST", topic+"-partition-1/message", "x").WantStatus(201)
+	w.Call("GET", groupsPath, "").WantStatus(200).WantBody(`{"kind":"StreamGroupList","data":[]}`)
+	w.Call("GET", groupsPath+"/billing", "").WantStatus(404)
 	w.commit("billing", orders(), 2, 1)
 	leave := w.join("billing")
 
-	w.Call("GET", groupsPath, "").Want(200).Is(
+	w.Call("GET", groupsPath, "").WantStatus(200).WantBody(
 		`{"kind":"StreamGroupList","data":[{"kind":"StreamGroup","tenant":"public","group_id":"billing",` +
 			`"state":"Stable","group_type":"classic","protocol_type":"consumer"}]}`)
-	w.Call("GET", groupsPath+"?tenant=none", "").Want(200).Is(`{"kind":"StreamGroupList","data":[]}`)
-	w.Call("GET", groupsPath+"/billing?tenant=none", "").Want(404)
-	var got groupReply
-	w.Call("GET", groupsPath+"/billing", "").Want(200).Into(&got)
+	w.Call("GET", groupsPath+"?tenant=none", "").WantStatus(200).WantBody(`{"kind":"StreamGroupList","data":[]}`)
+	w.Call("GET", groupsPath+"/billing?tenant=none", "").WantStatus(404)
+	var got groupResponse
+	w.Call("GET", groupsPath+"/billing", "").WantStatus(200).Decode(&got)
 	if got.State != "Stable" || got.Lag != 3 || len(got.Members) != 1 || got.Members[0].ClientHost != "/127.0.0.1" ||
 		len(got.Offsets) != 2 {
 		t.Fatalf("got %+v, want a stable group with one member and a lag of 3", got)
@@ -123,48 +125,48 @@ func TestGroups(t *testing.T) {
 			Lag     uint64
 		}
 	}
-	w.Call("GET", "/admin/v2/persistent/public/default/orders/partitioned-stats", "").Want(200).Into(&stats)
+	w.Call("GET", "/admin/v2/persistent/public/default/orders/partitioned-stats", "").WantStatus(200).Decode(&stats)
 	if g := stats.Groups["billing"]; g.State != "Stable" || g.Members != 1 || g.Lag != 3 ||
 		len(stats.Subscriptions) != 1 {
 		t.Errorf("statistics: got %+v, want the group under its own key and one subscription", stats)
 	}
 	stats.Groups = nil
-	w.Call("GET", "/admin/v2/persistent/public/default/orders-partition-1/stats", "").Want(200).Into(&stats)
+	w.Call("GET", "/admin/v2/persistent/public/default/orders-partition-1/stats", "").WantStatus(200).Decode(&stats)
 	if g := stats.Groups["billing"]; g.Lag != 0 || len(stats.Groups) != 1 {
 		t.Errorf("statistics of partition 1: got %+v, want the group with no lag", stats.Groups)
 	}
 
 	move := `{"offsets":[{"topic_name":"orders","position":"earliest"}]}`
-	w.Call("PUT", groupsPath+"/billing/offsets", move).Want(409)
-	w.Call("DELETE", groupsPath+"/billing", "").Want(409)
+	w.Call("PUT", groupsPath+"/billing/offsets", move).WantStatus(409)
+	w.Call("DELETE", groupsPath+"/billing", "").WantStatus(409)
 	leave()
-	w.Call("PUT", groupsPath+"/billing/offsets", move).Want(204)
+	w.Call("PUT", groupsPath+"/billing/offsets", move).WantStatus(204)
 	w.wantLag("billing", 6)
 	w.Call("PUT", groupsPath+"/billing/offsets",
 		`{"offsets":[{"topic_name":"orders","partition_id":0,"timestamp":1003},`+
-			`{"topic_name":"orders","partition_id":1,"offset":1}]}`).Want(204)
+			`{"topic_name":"orders","partition_id":1,"offset":1}]}`).WantStatus(204)
 	w.wantLag("billing", 2)
 	w.Call("PUT", groupsPath+"/billing/offsets",
-		`{"offsets":[{"topic_name":"persistent://public/default/orders","position":"latest"}]}`).Want(204)
+		`{"offsets":[{"topic_name":"persistent://public/default/orders","position":"latest"}]}`).WantStatus(204)
 	w.wantLag("billing", 0)
-	w.Call("PUT", groupsPath+"/fresh%2Fgroup/offsets", move).Want(204)
+	w.Call("PUT", groupsPath+"/fresh%2Fgroup/offsets", move).WantStatus(204)
 	w.wantLag("fresh%2Fgroup", 6)
-	w.Call("DELETE", groupsPath+"/billing", "").Want(204)
-	w.Call("DELETE", groupsPath+"/billing", "").Want(404)
+	w.Call("DELETE", groupsPath+"/billing", "").WantStatus(204)
+	w.Call("DELETE", groupsPath+"/billing", "").WantStatus(404)
 }
 
-func (w *world) wantLag(group string, want uint64) {
+func (w *harness) wantLag(group string, want uint64) {
 	w.T.Helper()
-	var got groupReply
-	if w.Call("GET", groupsPath+"/"+group, "").Want(200).Into(&got); got.Lag != want {
+	var got groupResponse
+	if w.Call("GET", groupsPath+"/"+group, "").WantStatus(200).Decode(&got); got.Lag != want {
 		w.T.Errorf("lag of %s: got %d, want %d", group, got.Lag, want)
 	}
 }
 
-func TestGroupOffsetsThatCannotBe(t *testing.T) {
+func TestInvalidGroupOffsets(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	w.Ready("orders", 2)
+	w := newHarness(t, messaging.Options{})
+	w.CreateTopic("orders", 2)
 	w.Groups()
 	for body, status := range map[string]int{
 		``: 400, `{}`: 400, `[]`: 400, `{"offsets":[]}`: 400,
@@ -185,17 +187,18 @@ func TestGroupOffsetsThatCannotBe(t *testing.T) {
 		}
 	}
 	long := fmt.Sprintf("%0250d", 1)
-	w.Call("PUT", groupsPath+"/"+long+"/offsets", `{"offsets":[{"topic_name":"orders","position":"latest"}]}`).Want(400)
-	w.Call("GET", groupsPath, "").Want(200).Is(`{"kind":"StreamGroupList","data":[]}`)
+	w.Call("PUT", groupsPath+"/"+long+"/offsets",
+		`{"offsets":[{"topic_name":"orders","position":"latest"}]}`).WantStatus(400)
+	w.Call("GET", groupsPath, "").WantStatus(200).WantBody(`{"kind":"StreamGroupList","data":[]}`)
 }
 
 // TestGroupPermissions: calls on consumer groups need the permissions of subscriptions,
 // in the tenant or on the topics that a group reads.
 func TestGroupPermissions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	w.Ready("orders", 0)
-	w.Ready("secrets", 0)
+	w := newHarness(t, messaging.Options{})
+	w.CreateTopic("orders", 0)
+	w.CreateTopic("secrets", 0)
 	secrets := names.Topic{Namespace: names.PublicDefault, Local: "secrets"}
 	w.commit("billing", orders(), 0)
 	w.commit("both", orders(), 0)
@@ -208,83 +211,83 @@ func TestGroupPermissions(t *testing.T) {
 	reader, owner, named, nobody := w.as(w.Account("reader")), w.as(w.Account("owner")), w.as(w.Account("named")),
 		w.as(w.Account("nobody"))
 
-	listed := func(w *world) (ids string) {
+	listed := func(w *harness) (ids string) {
 		var list struct {
 			Data []struct {
 				GroupID string `json:"group_id"`
 			}
 		}
-		w.Call("GET", groupsPath, "").Want(200).Into(&list)
+		w.Call("GET", groupsPath, "").WantStatus(200).Decode(&list)
 		for _, g := range list.Data {
 			ids += g.GroupID + " "
 		}
 		return ids
 	}
-	for who, tc := range map[string]struct {
-		w    *world
+	for caller, tc := range map[string]struct {
+		w    *harness
 		want string
 	}{
 		"reader": {reader, "billing both "}, "named": {named, "billing "}, "nobody": {nobody, ""},
 		"administrator": {w, "billing both spies "},
 	} {
 		if got := listed(tc.w); got != tc.want {
-			t.Errorf("%s: listed groups %q, want %q", who, got, tc.want)
+			t.Errorf("%s: listed groups %q, want %q", caller, got, tc.want)
 		}
 	}
-	var got groupReply
-	reader.Call("GET", groupsPath+"/both", "").Want(200).Into(&got)
+	var got groupResponse
+	reader.Call("GET", groupsPath+"/both", "").WantStatus(200).Decode(&got)
 	if len(got.Offsets) != 1 || got.Offsets[0].TopicName != "orders" {
 		t.Errorf("reader of orders: got offsets %+v, want those of orders only", got.Offsets)
 	}
-	reader.Call("GET", groupsPath+"/spies", "").Want(403)
-	reader.Call("GET", groupsPath+"/none", "").Want(403)
-	nobody.Call("GET", groupsPath+"/billing", "").Want(403)
-	w.as("").Call("GET", groupsPath, "").Want(401)
+	reader.Call("GET", groupsPath+"/spies", "").WantStatus(403)
+	reader.Call("GET", groupsPath+"/none", "").WantStatus(403)
+	nobody.Call("GET", groupsPath+"/billing", "").WantStatus(403)
+	w.as("").Call("GET", groupsPath, "").WantStatus(401)
 
 	body := func(topic string) string {
 		return fmt.Sprintf(`{"offsets":[{"topic_name":%q,"position":"latest"}]}`, topic)
 	}
-	reader.Call("PUT", groupsPath+"/billing/offsets", body("orders")).Want(204)
-	reader.Call("PUT", groupsPath+"/billing/offsets", body("secrets")).Want(403)
-	reader.Call("PUT", groupsPath+"/billing/offsets", body("none")).Want(403)
-	reader.Call("PUT", groupsPath+"/g/offsets?tenant=other", body("orders")).Want(403)
-	named.Call("PUT", groupsPath+"/both/offsets", body("orders")).Want(403)
-	nobody.Call("PUT", groupsPath+"/billing/offsets", body("orders")).Want(403)
-	reader.Call("DELETE", groupsPath+"/billing", "").Want(403)
-	owner.Call("DELETE", groupsPath+"/both", "").Want(403) // the group also reads secrets
-	owner.Call("DELETE", groupsPath+"/none", "").Want(403)
-	owner.Call("DELETE", groupsPath+"/billing", "").Want(204)
+	reader.Call("PUT", groupsPath+"/billing/offsets", body("orders")).WantStatus(204)
+	reader.Call("PUT", groupsPath+"/billing/offsets", body("secrets")).WantStatus(403)
+	reader.Call("PUT", groupsPath+"/billing/offsets", body("none")).WantStatus(403)
+	reader.Call("PUT", groupsPath+"/g/offsets?tenant=other", body("orders")).WantStatus(403)
+	named.Call("PUT", groupsPath+"/both/offsets", body("orders")).WantStatus(403)
+	nobody.Call("PUT", groupsPath+"/billing/offsets", body("orders")).WantStatus(403)
+	reader.Call("DELETE", groupsPath+"/billing", "").WantStatus(403)
+	owner.Call("DELETE", groupsPath+"/both", "").WantStatus(403) // the group also reads secrets
+	owner.Call("DELETE", groupsPath+"/none", "").WantStatus(403)
+	owner.Call("DELETE", groupsPath+"/billing", "").WantStatus(204)
 	if last := w.Log.Last(); last.Decision != audit.Allowed || last.Verb != "delete" ||
 		last.Resource != "subscriptions" {
 		t.Errorf("audit record of a deletion: got %+v, want an allowed delete of subscriptions", last)
 	}
-	w.Call("DELETE", groupsPath+"/both", "").Want(204)
+	w.Call("DELETE", groupsPath+"/both", "").WantStatus(204)
 }
 
-// TestTenantAdministratorsRuleGroups: a tenant's administrators may manage the consumer
+// TestTenantAdministratorsManageGroups: a tenant's administrators may manage the consumer
 // groups of the tenant.
-func TestTenantAdministratorsRuleGroups(t *testing.T) {
+func TestTenantAdministratorsManageGroups(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	w.Ready("orders", 0)
+	w := newHarness(t, messaging.Options{})
+	w.CreateTopic("orders", 0)
 	w.commit("billing", orders(), 0)
 	chief := w.as(w.Account("chief"))
-	chief.Call("GET", groupsPath+"/billing", "").Want(403)
+	chief.Call("GET", groupsPath+"/billing", "").WantStatus(403)
 	w.Call("POST", "/admin/v2/tenants/public",
-		fmt.Sprintf(`{"adminRoles":[%q],"allowedClusters":["standalone"]}`, w.Principal("chief"))).Want(204)
-	chief.Call("GET", groupsPath+"/billing", "").Want(200)
-	chief.Call("DELETE", groupsPath+"/billing", "").Want(204)
+		fmt.Sprintf(`{"adminRoles":[%q],"allowedClusters":["standalone"]}`, w.Principal("chief"))).WantStatus(204)
+	chief.Call("GET", groupsPath+"/billing", "").WantStatus(200)
+	chief.Call("DELETE", groupsPath+"/billing", "").WantStatus(204)
 }
 
 // TestClusterWithoutGroups: a cluster without the Kafka protocol responds with 404 and
 // not with an empty list.
 func TestClusterWithoutGroups(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	w.Ready("orders", 0)
-	w.Call("GET", groupsPath, "").Want(404)
-	w.Call("GET", groupsPath+"/billing", "").Want(404)
-	w.Call("DELETE", groupsPath+"/billing", "").Want(404)
-	w.Call("PUT", groupsPath+"/billing/offsets", `{}`).Want(404)
-	w.Call("GET", "/admin/v2/persistent/public/default/orders/stats", "").Want(200)
+	w := newHarness(t, messaging.Options{})
+	w.CreateTopic("orders", 0)
+	w.Call("GET", groupsPath, "").WantStatus(404)
+	w.Call("GET", groupsPath+"/billing", "").WantStatus(404)
+	w.Call("DELETE", groupsPath+"/billing", "").WantStatus(404)
+	w.Call("PUT", groupsPath+"/billing/offsets", `{}`).WantStatus(404)
+	w.Call("GET", "/admin/v2/persistent/public/default/orders/stats", "").WantStatus(200)
 }

@@ -12,24 +12,24 @@ import (
 )
 
 func (c *call) listNamespaces() error {
-	seen, err := c.see("namespaces")
+	visible, err := c.visibilityOf("namespaces")
 	if err != nil {
 		return err
 	}
 	all, err := c.Broker().Namespaces(c.R.Context(), c.Tenant)
-	if err != nil && !seen.all {
-		err = seen.why // the response does not reveal which tenants exist
+	if err != nil && !visible.all {
+		err = visible.denial // the response does not reveal which tenants exist
 	}
 	if err != nil {
 		return err
 	}
 	list := []string{}
 	for _, ns := range all {
-		if seen.allows(c.beneath(c.Tenant, ns, names.Topic{}), need("namespaces", "describe")...) {
+		if visible.allows(c.itemCall(c.Tenant, ns, names.Topic{}), need("namespaces", "describe")...) {
 			list = append(list, ns.String())
 		}
 	}
-	if err := seen.none(len(list)); err != nil {
+	if err := visible.denialIfEmpty(len(list)); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, list)
@@ -53,16 +53,16 @@ func (c *call) createNamespace() error {
 		return err
 	}
 	for _, granted := range p.Permissions {
-		if err := c.mayGrantActions(nil, granted, "messaging.namespaces.manage"); err != nil {
-			return c.Refused(err)
+		if err := c.authorizeActions(nil, granted, "messaging.namespaces.manage"); err != nil {
+			return c.RecordDenial(err)
 		}
 	}
-	return c.doneGranting(c.Broker().CreateNamespace(c.R.Context(), c.Namespace, p),
+	return c.doneWithWarnings(c.Broker().CreateNamespace(c.R.Context(), c.Namespace, p),
 		slices.Sorted(maps.Keys(p.Permissions))...)
 }
 
 func (c *call) deleteNamespace() error {
-	return c.done(c.Broker().DeleteNamespace(c.R.Context(), c.Namespace, c.flag("force")))
+	return c.done(c.Broker().DeleteNamespace(c.R.Context(), c.Namespace, c.queryFlag("force")))
 }
 
 func (c *call) namespacePermissions() error {
@@ -106,7 +106,7 @@ func (c *call) grantNamespace() error {
 	if err != nil {
 		return err
 	}
-	return c.doneGranting(c.updateNamespace(func(p *messaging.Policies) error { return c.grant(p, granted) }),
+	return c.doneWithWarnings(c.updateNamespace(func(p *messaging.Policies) error { return c.grant(p, granted) }),
 		c.param("role"))
 }
 
@@ -193,25 +193,26 @@ func (c *call) listPartitioned() error {
 }
 
 func (c *call) list(add func(messaging.Topic, []string) []string) error {
-	seen, err := c.see("topics")
+	visible, err := c.visibilityOf("topics")
 	if err != nil {
 		return err
 	}
 	list, shown := []string{}, 0
 	err = c.Broker().Topics(c.R.Context(), &c.Namespace, func(t messaging.Topic) bool {
-		if seen.allows(c.beneath(c.Tenant, c.Namespace, t.Name), need("topics", "describe", "produce", "consume")...) {
+		if visible.allows(c.itemCall(c.Tenant, c.Namespace, t.Name),
+			need("topics", "describe", "produce", "consume")...) {
 			list = add(t, list)
 			shown++
 		}
 		return true
 	})
 	if err != nil {
-		if !seen.all && errs.KindOf(err) == errs.NotFound {
-			return seen.why
+		if !visible.all && errs.KindOf(err) == errs.NotFound {
+			return visible.denial
 		}
 		return err
 	}
-	if err := seen.none(shown); err != nil {
+	if err := visible.denialIfEmpty(shown); err != nil {
 		return err
 	}
 	if names.Domain(c.param("domain")) == names.NonPersistent {

@@ -17,16 +17,16 @@ type policy struct {
 	topic     string // last path segment under a topic, "" if topics do not have it
 	// get returns the value, nil if it is not set.
 	get func(*messaging.Policies) any
-	// standard returns the value that applies if none is set.
-	standard func(*call) any
+	// defaultValue returns the value that applies if none is set.
+	defaultValue func(*call) any
 	// set decodes a value; nil clears it.
 	set func(p *messaging.Policies, value json.RawMessage) error
 	// query names a query parameter that may replace the body.
 	query string
 }
 
-// value returns the set function of a policy that is a pointer field.
-func value[T any](field func(*messaging.Policies) **T) func(*messaging.Policies, json.RawMessage) error {
+// fieldSetter returns the set function of a policy that is a pointer field.
+func fieldSetter[T any](field func(*messaging.Policies) **T) func(*messaging.Policies, json.RawMessage) error {
 	return func(p *messaging.Policies, raw json.RawMessage) error {
 		if raw == nil {
 			*field(p) = nil
@@ -41,7 +41,7 @@ func value[T any](field func(*messaging.Policies) **T) func(*messaging.Policies,
 	}
 }
 
-func shown[T any](field func(*messaging.Policies) **T) func(*messaging.Policies) any {
+func fieldGetter[T any](field func(*messaging.Policies) **T) func(*messaging.Policies) any {
 	return func(p *messaging.Policies) any {
 		if v := *field(p); v != nil {
 			return *v
@@ -52,8 +52,8 @@ func shown[T any](field func(*messaging.Policies) **T) func(*messaging.Policies)
 
 func constant(v any) func(*call) any { return func(*call) any { return v } }
 
-// standard returns a function that returns the broker's default.
-func standard(get func(*messaging.Policies) any) func(*call) any {
+// brokerDefault returns a function that returns the broker's default.
+func brokerDefault(get func(*messaging.Policies) any) func(*call) any {
 	return constant(get(messaging.DefaultPolicies()))
 }
 
@@ -63,7 +63,7 @@ func unackedField(p *messaging.Policies) **int   { return &p.MaxUnacked }
 func sizeField(p *messaging.Policies) **int      { return &p.MaxMessageBytes }
 func validateField(p *messaging.Policies) **bool { return &p.ValidatePayload }
 func parseField(p *messaging.Policies) **bool    { return &p.ParsePayload }
-func versionField(p *messaging.Policies) **bool  { return &p.NameSchemaVersion }
+func versionField(p *messaging.Policies) **bool  { return &p.RequireSchemaVersion }
 func updatesField(p *messaging.Policies) **bool  { return &p.AllowSchemaUpdates }
 func maxTopicsField(p *messaging.Policies) **int { return &p.MaxTopics }
 func clustersOf(p *messaging.Policies) []string  { return p.Clusters }
@@ -73,33 +73,50 @@ func (c *call) ownCluster() any                  { return c.clusterNames()[:1] }
 
 // policies are all policies.
 var policies = []policy{
-	{"retention", "retention", getRetention, standard(getRetention), setRetention, ""},
-	{"messageTTL", "messageTTL", shown(ttlField), standard(shown(ttlField)), value(ttlField), "messageTTL"},
-	{"deduplication", "deduplicationEnabled", shown(dedupField), standard(shown(dedupField)), value(dedupField), ""},
+	{"retention", "retention", getRetention, brokerDefault(getRetention), setRetention, ""},
+	{
+		"messageTTL", "messageTTL", fieldGetter(ttlField), brokerDefault(fieldGetter(ttlField)), fieldSetter(ttlField),
+		"messageTTL",
+	},
+	{
+		"deduplication", "deduplicationEnabled", fieldGetter(dedupField), brokerDefault(fieldGetter(dedupField)),
+		fieldSetter(dedupField), "",
+	},
 	{"backlogQuota", "backlogQuota", getQuota, constant(map[string]any{}), setQuota, ""},
 	{
-		"maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", shown(unackedField),
+		"maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", fieldGetter(unackedField),
 		(*call).unackedLimit,
-		value(unackedField), "",
+		fieldSetter(unackedField), "",
 	},
-	{"", "maxMessageSize", shown(sizeField), (*call).messageLimit, value(sizeField), ""},
-	{"delayedDelivery", "delayedDelivery", getDelay, standard(getDelay), setDelay, ""},
-	{"schemaCompatibilityStrategy", "schemaCompatibilityStrategy", getStrategy, standard(getStrategy), setStrategy, ""},
+	{"", "maxMessageSize", fieldGetter(sizeField), (*call).messageLimit, fieldSetter(sizeField), ""},
+	{"delayedDelivery", "delayedDelivery", getDelay, brokerDefault(getDelay), setDelay, ""},
 	{
-		"schemaValidationEnforced", "schemaValidationEnforced", shown(validateField), standard(shown(validateField)),
-		value(validateField), "",
-	},
-	{
-		"schemaSyntaxEnforced", "schemaSyntaxEnforced", shown(parseField), standard(shown(parseField)),
-		value(parseField), "",
+		"schemaCompatibilityStrategy", "schemaCompatibilityStrategy", getStrategy, brokerDefault(getStrategy),
+		setStrategy, "",
 	},
 	{
-		"schemaVersionEnforced", "schemaVersionEnforced", shown(versionField), standard(shown(versionField)),
-		value(versionField), "",
+		"schemaValidationEnforced", "schemaValidationEnforced", fieldGetter(validateField),
+		brokerDefault(fieldGetter(validateField)),
+		fieldSetter(validateField), "",
 	},
-	{"isAllowAutoUpdateSchema", "", shown(updatesField), standard(shown(updatesField)), value(updatesField), ""},
-	{"autoTopicCreation", "", getAuto, standard(getAuto), setAuto, ""},
-	{"maxTopicsPerNamespace", "", shown(maxTopicsField), standard(shown(maxTopicsField)), value(maxTopicsField), ""},
+	{
+		"schemaSyntaxEnforced", "schemaSyntaxEnforced", fieldGetter(parseField), brokerDefault(fieldGetter(parseField)),
+		fieldSetter(parseField), "",
+	},
+	{
+		"schemaVersionEnforced", "schemaVersionEnforced", fieldGetter(versionField),
+		brokerDefault(fieldGetter(versionField)),
+		fieldSetter(versionField), "",
+	},
+	{
+		"isAllowAutoUpdateSchema", "", fieldGetter(updatesField), brokerDefault(fieldGetter(updatesField)),
+		fieldSetter(updatesField), "",
+	},
+	{"autoTopicCreation", "", getAuto, brokerDefault(getAuto), setAuto, ""},
+	{
+		"maxTopicsPerNamespace", "", fieldGetter(maxTopicsField), brokerDefault(fieldGetter(maxTopicsField)),
+		fieldSetter(maxTopicsField), "",
+	},
 	{"replication", "", getClusters, (*call).ownCluster, setClusters, ""},
 }
 
@@ -146,7 +163,7 @@ func (c *call) getPolicy(p *policy) error {
 		if err != nil {
 			return err
 		}
-		if v := p.get(t.Policies); v != nil || !c.flag("applied") {
+		if v := p.get(t.Policies); v != nil || !c.queryFlag("applied") {
 			return c.JSON(http.StatusOK, v)
 		}
 	}
@@ -156,7 +173,7 @@ func (c *call) getPolicy(p *policy) error {
 	}
 	v := p.get(ns)
 	if v == nil {
-		v = p.standard(c)
+		v = p.defaultValue(c)
 	}
 	return c.JSON(http.StatusOK, v)
 }

@@ -32,7 +32,7 @@ type policiesBody struct {
 func (b *policiesBody) policies() (messaging.Policies, error) {
 	p := messaging.Policies{
 		Clusters: b.Clusters, TTLSeconds: b.TTL, Deduplicate: b.Deduplication, Compatibility: b.Strategy,
-		ValidatePayload: b.Validate, ParsePayload: b.Syntax, NameSchemaVersion: b.NameVersion,
+		ValidatePayload: b.Validate, ParsePayload: b.Syntax, RequireSchemaVersion: b.NameVersion,
 		AllowSchemaUpdates: b.Updates, Properties: b.Properties,
 	}
 	// Pulsar's clients send zero for values that are not set.
@@ -104,7 +104,7 @@ func (c *call) renderPolicies(p *messaging.Policies) map[string]any {
 		"schema_compatibility_strategy":         strategy,
 		"schema_validation_enforced":            p.ValidatePayload != nil && *p.ValidatePayload,
 		"schema_syntax_enforced":                p.ParsePayload != nil && *p.ParsePayload,
-		"schema_version_enforced":               p.NameSchemaVersion != nil && *p.NameSchemaVersion,
+		"schema_version_enforced":               p.RequireSchemaVersion != nil && *p.RequireSchemaVersion,
 		"is_allow_auto_update_schema":           p.AllowSchemaUpdates == nil || *p.AllowSchemaUpdates,
 		"properties":                            orEmpty(p.Properties),
 		"deleted":                               false,

@@ -33,7 +33,7 @@ func need(resource string, verbs ...string) []access.Permission {
 func routes() []route {
 	return slices.Concat(
 		tenantRoutes(), namespaceRoutes(), topicRoutes(), subscriptionRoutes(), schemaRoutes(),
-		policyRoutes(), streamRoutes(),
+		policyRoutes(), kafkaRoutes(),
 	)
 }
 
@@ -131,13 +131,13 @@ func schemaRoutes() []route {
 	}
 }
 
-func streamRoutes() []route {
+func kafkaRoutes() []route {
 	return []route{
-		get(streamRoot+"topics", nil, (*call).streamTopics),
-		post(streamRoot+"topics", nil, (*call).createStreamTopic),
-		get(streamRoot+"groups", nil, (*call).listGroups),
-		get(streamRoot+"groups/{group}", nil, (*call).getGroup),
-		remove(streamRoot+"groups/{group}", nil, (*call).deleteGroup),
-		put(streamRoot+"groups/{group}/offsets", nil, (*call).setGroupOffsets),
+		get(kafkaRoot+"topics", nil, (*call).listKafkaTopics),
+		post(kafkaRoot+"topics", nil, (*call).createKafkaTopic),
+		get(kafkaRoot+"groups", nil, (*call).listGroups),
+		get(kafkaRoot+"groups/{group}", nil, (*call).getGroup),
+		remove(kafkaRoot+"groups/{group}", nil, (*call).deleteGroup),
+		put(kafkaRoot+"groups/{group}/offsets", nil, (*call).setGroupOffsets),
 	}
 }

@@ -35,12 +35,12 @@ func (c *call) addSchema() error {
 	if err != nil {
 		return err
 	}
-	if err := c.mayAutoCreate(); err != nil {
+	if err := c.authorizeAutoCreate(); err != nil {
 		return err
 	}
 	// The policy isAllowAutoUpdateSchema=false restricts new versions to callers with this
 	// permission.
-	v, err := c.Broker().AddSchema(c.Working(), c.Topic, s, c.Has("messaging.schemas.manage"))
+	v, err := c.Broker().AddSchema(c.WorkContext(), c.Topic, s, c.Has("messaging.schemas.manage"))
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *call) latestSchema() error {
 }
 
 func (c *call) schemaVersion() error {
-	n, err := c.number("version")
+	n, err := c.pathNumber("version")
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *call) listSchemas() error {
 }
 
 func (c *call) deleteSchema() error {
-	v, err := c.Broker().DeleteSchema(c.R.Context(), c.Topic, c.flag("force"))
+	v, err := c.Broker().DeleteSchema(c.R.Context(), c.Topic, c.queryFlag("force"))
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (c *call) testSchema() error {
 	if err != nil {
 		return err
 	}
-	strategy, err := c.Broker().TestSchema(c.Working(), c.Topic, s)
+	strategy, err := c.Broker().TestSchema(c.WorkContext(), c.Topic, s)
 	if err != nil && !errors.Is(err, messaging.ErrIncompatibleSchema) {
 		return err
 	}

@@ -29,8 +29,8 @@ type statsBody struct {
 
 	// Extensions: the consumer groups that read the topic, and whether some may be missing
 	// because a coordinator did not respond.
-	Groups           map[string]*groups.Reading `json:"groups,omitempty"`
-	GroupsIncomplete bool                       `json:"groupsIncomplete,omitempty"`
+	Groups           map[string]*groups.GroupLag `json:"groups,omitempty"`
+	GroupsIncomplete bool                        `json:"groupsIncomplete,omitempty"`
 
 	DeduplicationStatus    string `json:"deduplicationStatus"`
 	TopicCreationTimeStamp int64  `json:"topicCreationTimeStamp"`
@@ -128,7 +128,7 @@ func (c *call) partitionedStats() error {
 	}
 	if c.R.URL.Query().Get("perPartition") != "false" {
 		for i := range s.Topic.Partitions {
-			one := s.Of(i)
+			one := s.OfPartition(i)
 			one.In, one.Out = messaging.Flow{}, messaging.Flow{} // counted for the whole topic only
 			out.Partitions[s.Topic.Name.WithPartition(i).String()] = renderStats(&one)
 		}
@@ -146,20 +146,20 @@ func (c *call) internalStats() error {
 		return messaging.ErrPartitioned
 	}
 	p := s.Partitions[0]
-	kept := int64(p.Next - p.First)
+	retained := int64(p.Next - p.First)
 	state := "LedgerOpened"
 	if s.Topic.Terminated {
 		state = "Terminated"
 	}
-	place := func(entry int64) string {
+	position := func(entry int64) string {
 		return strconv.FormatUint(s.Topic.ID, 10) + ":" + strconv.FormatInt(entry, 10)
 	}
 	cursors := make(map[string]any, len(s.Subscriptions))
 	for i := range s.Subscriptions {
 		sub := &s.Subscriptions[i]
 		cursors[sub.Name] = map[string]any{
-			"markDeletePosition":                       place(int64(sub.Cursors[0].Floor) - 1),
-			"readPosition":                             place(int64(sub.Cursors[0].Floor)),
+			"markDeletePosition":                       position(int64(sub.Cursors[0].Floor) - 1),
+			"readPosition":                             position(int64(sub.Cursors[0].Floor)),
 			"individuallyDeletedMessages":              "[]",
 			"totalNonContiguousDeletedMessagesRange":   0,
 			"messagesConsumedCounter":                  int64(sub.Cursors[0].Floor + sub.Cursors[0].Acked),
@@ -170,12 +170,12 @@ func (c *call) internalStats() error {
 		}
 	}
 	return c.JSON(http.StatusOK, map[string]any{
-		"entriesAddedCounter": int64(p.Next), "numberOfEntries": kept, "totalSize": p.Bytes,
-		"currentLedgerEntries": kept, "currentLedgerSize": p.Bytes, "waitingCursorsCount": 0,
+		"entriesAddedCounter": int64(p.Next), "numberOfEntries": retained, "totalSize": p.Bytes,
+		"currentLedgerEntries": retained, "currentLedgerSize": p.Bytes, "waitingCursorsCount": 0,
 		"pendingAddEntriesCount": 0,
-		"lastConfirmedEntry":     place(int64(p.Next) - 1), "state": state,
+		"lastConfirmedEntry":     position(int64(p.Next) - 1), "state": state,
 		"ledgers": []any{map[string]any{
-			"ledgerId": s.Topic.ID, "entries": kept, "size": p.Bytes, "offloaded": false,
+			"ledgerId": s.Topic.ID, "entries": retained, "size": p.Bytes, "offloaded": false,
 			"underReplicated": false,
 		}},
 		"cursors": cursors, "schemaLedgers": []any{},
@@ -186,16 +186,16 @@ func (c *call) internalStats() error {
 	})
 }
 
-// streamTopic is a topic as the topic list shows it
+// kafkaTopic is a topic as the topic list shows it
 // (docs/spec/messages.md#topic-list).
-type streamTopic struct {
+type kafkaTopic struct {
 	Kind            string `json:"kind"`
 	TopicName       string `json:"topic_name"`
 	IsInternal      bool   `json:"is_internal"`
 	PartitionsCount int32  `json:"partitions_count"`
 }
 
-func renderStreamTopic(name names.Topic, partitions int32) streamTopic {
+func renderKafkaTopic(name names.Topic, partitions int32) kafkaTopic {
 	// To Kafka clients, a topic that is not partitioned has one partition.
-	return streamTopic{"StreamTopic", name.ListName(), name.Internal(), max(partitions, 1)}
+	return kafkaTopic{"StreamTopic", name.ListName(), name.Internal(), max(partitions, 1)}
 }

@@ -127,18 +127,18 @@ func (c *call) subscribe() error {
 	if err != nil {
 		return err
 	}
-	if err := c.mayAutoCreate(); err != nil {
+	if err := c.authorizeAutoCreate(); err != nil {
 		return err
 	}
-	if err := c.mayDeadLetter(properties); err != nil {
+	if err := c.authorizeDeadLetters(properties); err != nil {
 		return err
 	}
 	return c.done(c.Broker().Subscribe(c.R.Context(), c.Topic, c.Subscription, at, properties))
 }
 
-// mayAutoCreate checks that the caller may create the topic, if the topic does not exist
+// authorizeAutoCreate checks that the caller may create the topic, if the topic does not exist
 // and this call would create it (docs/spec/messages.md#m5).
-func (c *call) mayAutoCreate() error {
+func (c *call) authorizeAutoCreate() error {
 	exists, err := c.Broker().HasTopic(c.R.Context(), c.Topic)
 	if err != nil || exists {
 		return err
@@ -152,11 +152,11 @@ func (c *call) mayAutoCreate() error {
 	return nil
 }
 
-// mayDeadLetter checks that the caller may use the dead-letter topic that these
+// authorizeDeadLetters checks that the caller may use the dead-letter topic that these
 // properties select: it needs the permission to produce there, and to create the topic
 // if it does not exist. This also holds for the default dead-letter topic, because the
 // broker writes to it on behalf of the caller (docs/spec/messages.md#dead-letters).
-func (c *call) mayDeadLetter(properties map[string]string) error {
+func (c *call) authorizeDeadLetters(properties map[string]string) error {
 	to, err := c.Broker().DeadLetters(c.R.Context(), c.Topic, c.Subscription, properties)
 	if err != nil || to == nil {
 		return err
@@ -175,7 +175,7 @@ func (c *call) mayDeadLetter(properties map[string]string) error {
 }
 
 func (c *call) unsubscribe() error {
-	return c.done(c.Broker().Unsubscribe(c.R.Context(), c.Topic, c.Subscription, c.flag("force")))
+	return c.done(c.Broker().Unsubscribe(c.R.Context(), c.Topic, c.Subscription, c.queryFlag("force")))
 }
 
 func (c *call) listSubscriptions() error {
@@ -199,7 +199,7 @@ func (c *call) resetToID() error {
 }
 
 func (c *call) resetToTime() error {
-	at, err := c.number("timestamp")
+	at, err := c.pathNumber("timestamp")
 	if err != nil {
 		return err
 	}
@@ -209,17 +209,17 @@ func (c *call) resetToTime() error {
 func (c *call) skipAll() error { return c.reset(messaging.Position{Kind: messaging.Latest}) }
 
 func (c *call) skip() error {
-	n, err := c.number("count")
+	n, err := c.pathNumber("count")
 	if err != nil {
 		return err
 	}
 	return c.reset(messaging.Position{Kind: messaging.Skip, N: uint64(n)})
 }
 
-// before returns the position that the path parameter seconds selects: messages older
+// expiryPosition returns the position that the path parameter seconds selects: messages older
 // than that are expired.
-func (c *call) before() (messaging.Position, error) {
-	seconds, err := c.number("seconds")
+func (c *call) expiryPosition() (messaging.Position, error) {
+	seconds, err := c.pathNumber("seconds")
 	if err != nil {
 		return messaging.Position{}, err
 	}
@@ -230,7 +230,7 @@ func (c *call) before() (messaging.Position, error) {
 }
 
 func (c *call) expire() error {
-	at, err := c.before()
+	at, err := c.expiryPosition()
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (c *call) expire() error {
 }
 
 func (c *call) expireAll() error {
-	at, err := c.before()
+	at, err := c.expiryPosition()
 	if err != nil {
 		return err
 	}
@@ -267,14 +267,14 @@ func (c *call) setSubscriptionProperties() error {
 	if err != nil {
 		return err
 	}
-	if err := c.mayDeadLetter(properties); err != nil {
+	if err := c.authorizeDeadLetters(properties); err != nil {
 		return err
 	}
 	return c.done(c.Broker().SetSubscriptionProperties(c.R.Context(), c.Topic, c.Subscription, properties))
 }
 
 func (c *call) peek() error {
-	n, err := c.number("position")
+	n, err := c.pathNumber("position")
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (c *call) peek() error {
 }
 
 // pulsarHeaders are the headers of a message's metadata.
-var pulsarHeaders = brokerhttp.HeadersWith("X-Pulsar-")
+var pulsarHeaders = brokerhttp.MetadataHeadersWithPrefix("X-Pulsar-")
 
 // pulsarMessage responds with a message in the form of Pulsar's admin API.
 func (c *call) pulsarMessage(m *messaging.Received) error {
@@ -302,7 +302,7 @@ func (c *call) pulsarMessage(m *messaging.Received) error {
 		set("Producer-Name", m.Producer)
 	}
 	pulsarHeaders.Write(h, m)
-	c.Began = true
+	c.Started = true
 	web.WriteBody(c.W, http.StatusOK, "application/octet-stream", m.Payload)
 	return nil
 }

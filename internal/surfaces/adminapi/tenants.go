@@ -11,42 +11,42 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 )
 
-var errForce = errs.New(errs.Precondition,
+var errForceTenant = errs.New(errs.Precondition,
 	"tenant cannot be deleted together with its namespaces; delete the namespaces first")
 
-// visible decides which items of a list the caller may see. all is set if the caller may
+// visibility decides which items of a list the caller may see. all is set if the caller may
 // list everything; otherwise why is the denial.
-type visible struct {
-	c   *call
-	all bool
-	why error
+type visibility struct {
+	c      *call
+	all    bool
+	denial error
 }
 
-// see prepares a list of one kind of resource. A caller with the list permission sees
+// visibilityOf prepares a list of one kind of resource. A caller with the list permission sees
 // all items, other callers those that they may describe.
-func (c *call) see(resource string) (*visible, error) {
+func (c *call) visibilityOf(resource string) (*visibility, error) {
 	err := c.Authorize(access.Permission("messaging." + resource + ".list"))
 	if err != nil && errs.KindOf(err) != errs.Denied {
 		return nil, err
 	}
-	return &visible{c: c, all: err == nil, why: err}, nil
+	return &visibility{c: c, all: err == nil, denial: err}, nil
 }
 
 // allows reports whether the caller may see the item that the fields of sub name.
-func (v *visible) allows(sub brokerhttp.Call, wanted ...access.Permission) bool {
-	return v.all || sub.Authorize(wanted...) == nil
+func (v *visibility) allows(sub brokerhttp.Call, permissions ...access.Permission) bool {
+	return v.all || sub.Authorize(permissions...) == nil
 }
 
-// none returns the denial if the caller may see no item of the list.
-func (v *visible) none(shown int) error {
+// denialIfEmpty returns the denial if the caller may see no item of the list.
+func (v *visibility) denialIfEmpty(shown int) error {
 	if shown == 0 && !v.all {
-		return v.why
+		return v.denial
 	}
 	return nil
 }
 
-// beneath returns a copy of the call whose scope is an item of a list.
-func (c *call) beneath(tenant string, ns names.Namespace, topic names.Topic) brokerhttp.Call {
+// itemCall returns a copy of the call whose scope is an item of a list.
+func (c *call) itemCall(tenant string, ns names.Namespace, topic names.Topic) brokerhttp.Call {
 	return brokerhttp.Call{
 		R: c.R, Options: c.Options, Cluster: c.Cluster, Principal: c.Principal,
 		Tenant: tenant, Namespace: ns, Topic: topic,
@@ -66,7 +66,7 @@ func (c *call) clusterNames() []string {
 func (c *call) listClusters() error { return c.JSON(http.StatusOK, c.clusterNames()[:1]) }
 
 func (c *call) listTenants() error {
-	seen, err := c.see("tenants")
+	visible, err := c.visibilityOf("tenants")
 	if err != nil {
 		return err
 	}
@@ -76,11 +76,11 @@ func (c *call) listTenants() error {
 	}
 	list := []string{}
 	for _, name := range all {
-		if seen.allows(c.beneath(name, names.Namespace{}, names.Topic{}), need("tenants", "describe")...) {
+		if visible.allows(c.itemCall(name, names.Namespace{}, names.Topic{}), need("tenants", "describe")...) {
 			list = append(list, name)
 		}
 	}
-	if err := seen.none(len(list)); err != nil {
+	if err := visible.denialIfEmpty(len(list)); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, list)
@@ -135,10 +135,10 @@ func (c *call) createTenant() error {
 	if err != nil {
 		return err
 	}
-	if err := c.mayChangeAdmins(nil, t.AdminRoles); err != nil {
-		return c.Refused(err)
+	if err := c.authorizeAdminChange(nil, t.AdminRoles); err != nil {
+		return c.RecordDenial(err)
 	}
-	return c.doneGranting(c.Broker().CreateTenant(c.R.Context(), t), t.AdminRoles...)
+	return c.doneWithWarnings(c.Broker().CreateTenant(c.R.Context(), t), t.AdminRoles...)
 }
 
 func (c *call) updateTenant() error {
@@ -146,8 +146,8 @@ func (c *call) updateTenant() error {
 	if err != nil {
 		return err
 	}
-	return c.doneGranting(c.Broker().UpdateTenant(c.R.Context(), c.Tenant, func(stored *messaging.Tenant) error {
-		if err := c.mayChangeAdmins(stored.AdminRoles, t.AdminRoles); err != nil {
+	return c.doneWithWarnings(c.Broker().UpdateTenant(c.R.Context(), c.Tenant, func(stored *messaging.Tenant) error {
+		if err := c.authorizeAdminChange(stored.AdminRoles, t.AdminRoles); err != nil {
 			return err
 		}
 		*stored = t
@@ -156,8 +156,8 @@ func (c *call) updateTenant() error {
 }
 
 func (c *call) deleteTenant() error {
-	if c.flag("force") {
-		return brokerhttp.WithStatus(http.StatusMethodNotAllowed, errForce)
+	if c.queryFlag("force") {
+		return brokerhttp.WithStatus(http.StatusMethodNotAllowed, errForceTenant)
 	}
 	return c.done(c.Broker().DeleteTenant(c.R.Context(), c.Tenant))
 }

@@ -99,7 +99,7 @@ func (c *call) delete(partitioned bool) error {
 	if t.Partition < 0 && (t.Partitions > 0) != partitioned {
 		return errs.Newf(errs.Conflict, "%w: %s has %d partitions", messaging.ErrWrongKind, c.Topic, t.Partitions)
 	}
-	return c.done(c.Broker().DeleteTopic(c.R.Context(), c.Topic, c.flag("force")))
+	return c.done(c.Broker().DeleteTopic(c.R.Context(), c.Topic, c.queryFlag("force")))
 }
 
 func (c *call) topicProperties() error {
@@ -147,16 +147,16 @@ func (c *call) grantTopic() error {
 	if err != nil {
 		return err
 	}
-	return c.doneGranting(c.Broker().UpdateTopic(c.R.Context(), c.Topic,
+	return c.doneWithWarnings(c.Broker().UpdateTopic(c.R.Context(), c.Topic,
 		func(p *messaging.Policies) error { return c.grant(p, granted) }), c.param("role"))
 }
 
-var errNoGrant = errs.New(errs.Precondition, "permissions are not set at the topic level")
+var errNoTopicPermissions = errs.New(errs.Precondition, "permissions are not set at the topic level")
 
 func (c *call) revokeTopic() error {
 	return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
 		if !p.Revoke(c.param("role")) {
-			return errNoGrant
+			return errNoTopicPermissions
 		}
 		return nil
 	}))
@@ -190,7 +190,7 @@ func (c *call) lastMessageID() error {
 }
 
 func (c *call) messageIDAt() error {
-	at, err := c.number("timestamp")
+	at, err := c.pathNumber("timestamp")
 	if err != nil {
 		return err
 	}
@@ -202,11 +202,11 @@ func (c *call) messageIDAt() error {
 }
 
 func (c *call) messageAt() error {
-	ledger, err := c.number("ledger")
+	ledger, err := c.pathNumber("ledger")
 	if err != nil {
 		return err
 	}
-	entry, err := c.number("entry")
+	entry, err := c.pathNumber("entry")
 	if err != nil {
 		return err
 	}

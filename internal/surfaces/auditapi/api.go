@@ -71,9 +71,9 @@ func New(opts Options) *API {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
 
 var (
-	errNoPath   = errs.New(errs.NotFound, "path does not exist")
+	errNoRoute  = errs.New(errs.NotFound, "path does not exist")
 	errMethod   = errs.New(errs.Invalid, "method is not allowed on this path; use GET")
-	errSwitched = errs.New(errs.NotFound, "audit trail is disabled in the configuration of this server")
+	errDisabled = errs.New(errs.NotFound, "audit trail is disabled in the configuration of this server")
 )
 
 func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
@@ -88,7 +88,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("Allow", "GET, HEAD")
 			return errMethod
 		}
-		return errNoPath
+		return errNoRoute
 	}
 	web.RecordOf(r.Context()).SetRoute(surfaceName, route.Pattern)
 	return route.Value(w, r)
@@ -101,12 +101,12 @@ func document(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (a *API) records(w http.ResponseWriter, r *http.Request) error {
-	query, err := a.admit(r)
+	query, err := a.authorize(r)
 	if err != nil {
 		return err
 	}
 	if a.opts.Trail == nil {
-		return errSwitched
+		return errDisabled
 	}
 	records, err := a.opts.Trail.Tail(r.Context(), query)
 	if err != nil {
@@ -115,12 +115,12 @@ func (a *API) records(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, "application/json", newPage(records, query.Limit))
 }
 
-// admit authenticates the caller, parses the query and authorizes it.
-func (a *API) admit(r *http.Request) (audit.Query, error) {
+// authorize authenticates the caller, parses the query and authorizes it.
+func (a *API) authorize(r *http.Request) (audit.Query, error) {
 	token, _ := web.BearerToken(r)
 	caller, err := a.opts.Authenticate(r, token, a.opts.Audiences...)
 	if err != nil {
-		return audit.Query{}, a.denied(r, nil, "", err)
+		return audit.Query{}, a.auditDenial(r, nil, "", err)
 	}
 	query, err := parseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -132,16 +132,19 @@ func (a *API) admit(r *http.Request) (audit.Query, error) {
 	_, err = a.opts.Authorizer.Authorize(r.Context(), caller, access.ReadAudit,
 		access.Scope{Organization: query.Organization})
 	if err != nil {
-		return audit.Query{}, a.denied(r, caller, query.Organization, err)
+		return audit.Query{}, a.auditDenial(r, caller, query.Organization, err)
 	}
 	return query, nil
 }
 
-// denied writes the audit record of a denied request. It returns err unchanged.
-func (a *API) denied(r *http.Request, caller *identity.Principal, organization string, err error) error {
+// auditDenial writes the audit record of a denied request. It returns err unchanged.
+func (a *API) auditDenial(r *http.Request, caller *identity.Principal, organization string, err error) error {
 	if status := statusOf(err); pipeline.Denied(status) {
-		asked := pipeline.Asked{Permission: access.ReadAudit, Scope: access.Scope{Organization: organization}}
-		a.opts.Auditor.Record(pipeline.Record(r, surfaceName, caller, asked, status))
+		authorization := pipeline.Authorization{
+			Permission: access.ReadAudit,
+			Scope:      access.Scope{Organization: organization},
+		}
+		a.opts.Auditor.Record(pipeline.Record(r, surfaceName, caller, authorization, status))
 	}
 	return err
 }

@@ -82,28 +82,28 @@ func newFixture(t *testing.T) *fixture {
 	return h
 }
 
-type answer struct {
+type response struct {
 	Records []audit.Record `json:"records"`
 	Until   time.Time      `json:"until"`
 	Reason  string         `json:"reason"`
 	Message string         `json:"message"`
 }
 
-func (h *fixture) get(who, query string) (int, answer) {
+func (h *fixture) get(user, query string) (int, response) {
 	h.t.Helper()
-	return h.do(http.MethodGet, "/audit/v1alpha1/records?"+query, who)
+	return h.do(http.MethodGet, "/audit/v1alpha1/records?"+query, user)
 }
 
-func (h *fixture) do(method, target, who string) (int, answer) {
+func (h *fixture) do(method, target, user string) (int, response) {
 	h.t.Helper()
 	r := httptest.NewRequest(method, target, http.NoBody)
-	if token := h.tokens[who]; token != "" {
+	if token := h.tokens[user]; token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	w := httptest.NewRecorder()
 	h.api.ServeHTTP(w, r)
 	validate(h.t, r, w.Result(), w.Body.Bytes())
-	var a answer
+	var a response
 	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
 		h.t.Fatalf("%s %s: %v in %s", method, target, err, w.Body)
 	}
@@ -120,7 +120,7 @@ func ids(records []audit.Record) string {
 	return b.String()
 }
 
-func TestEverybodySeesWhatIsTheirs(t *testing.T) {
+func TestCallersSeeTheirOrganization(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	for _, c := range []struct {
@@ -210,7 +210,10 @@ func TestOtherPathsAndMethods(t *testing.T) {
 		t.Errorf("OpenAPI document: got %d %.40q, want 200", w.Code, w.Body)
 	}
 	off := auditapi.New(
-		auditapi.Options{Options: pipeline.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
+		auditapi.Options{Options: pipeline.Options{
+			Authenticator: systemAuthenticator{},
+			Authorizer:    access.NewPolicy(),
+		}})
 	w = httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/audit/v1alpha1/records", http.NoBody)
 	r.Header.Set("Authorization", "Bearer root")
@@ -220,10 +223,10 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	}
 }
 
-// anybody accepts every token as that of the system administrator.
-type anybody struct{}
+// systemAuthenticator accepts every token as that of the system administrator.
+type systemAuthenticator struct{}
 
-func (anybody) Authenticate(context.Context, string, ...string) (*identity.Principal, error) {
+func (systemAuthenticator) Authenticate(context.Context, string, ...string) (*identity.Principal, error) {
 	return &identity.Principal{Name: "root", System: true}, nil
 }
 
@@ -279,7 +282,10 @@ func FuzzQuery(f *testing.F) {
 		f.Add(seed)
 	}
 	api := auditapi.New(
-		auditapi.Options{Options: pipeline.Options{Authenticator: anybody{}, Authorizer: access.NewPolicy()}})
+		auditapi.Options{Options: pipeline.Options{
+			Authenticator: systemAuthenticator{},
+			Authorizer:    access.NewPolicy(),
+		}})
 	f.Fuzz(func(t *testing.T, query string) {
 		r := httptest.NewRequest(http.MethodGet, "/audit/v1alpha1/records", http.NoBody)
 		r.URL.RawQuery = query

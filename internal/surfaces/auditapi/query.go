@@ -19,18 +19,18 @@ func parseQuery(raw string) (audit.Query, error) {
 	if err != nil {
 		return q, errs.Newf(errs.Invalid, "%w: %w", errQuery, err)
 	}
-	for name, given := range values {
-		if len(given) != 1 {
-			return q, errs.Newf(errs.Invalid, "%w: parameter %s occurs %d times", errQuery, name, len(given))
+	for name, occurrences := range values {
+		if len(occurrences) != 1 {
+			return q, errs.Newf(errs.Invalid, "%w: parameter %s occurs %d times", errQuery, name, len(occurrences))
 		}
-		if err := set(&q, name, given[0]); err != nil {
+		if err := setFilter(&q, name, occurrences[0]); err != nil {
 			return q, err
 		}
 	}
 	return q, nil
 }
 
-func set(q *audit.Query, name, value string) error {
+func setFilter(q *audit.Query, name, value string) error {
 	var err error
 	switch name {
 	case "organization":
@@ -51,9 +51,9 @@ func set(q *audit.Query, name, value string) error {
 			return errs.Newf(errs.Invalid, "%w: decision must be %s or %s", errQuery, audit.Allowed, audit.Denied)
 		}
 	case "since":
-		q.Since, err = instant(name, value)
+		q.Since, err = parseTime(name, value)
 	case "until":
-		q.Until, err = instant(name, value)
+		q.Until, err = parseTime(name, value)
 	case "limit":
 		q.Limit, err = strconv.Atoi(value)
 		if err != nil || q.Limit < 1 || q.Limit > audit.MaxLimit {
@@ -65,7 +65,7 @@ func set(q *audit.Query, name, value string) error {
 	return err
 }
 
-func instant(name, value string) (time.Time, error) {
+func parseTime(name, value string) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
 	}

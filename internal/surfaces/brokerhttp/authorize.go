@@ -39,10 +39,10 @@ func (c *Call) Scope() access.Scope {
 
 // Authorize checks that the caller has one of the wanted permissions. It returns the
 // denial of the first one if it has none of them.
-func (c *Call) Authorize(wanted ...access.Permission) error {
+func (c *Call) Authorize(permissions ...access.Permission) error {
 	scope := c.Scope()
 	var denial error
-	for _, p := range wanted {
+	for _, p := range permissions {
 		c.permission = p
 		decision, err := c.Options.Authorizer.Authorize(c.R.Context(), c.Principal, p, scope)
 		if err == nil {
@@ -55,12 +55,12 @@ func (c *Call) Authorize(wanted ...access.Permission) error {
 		if denial == nil {
 			denial = err
 		}
-		if c.granted(p) {
+		if c.clusterGrants(p) {
 			c.decision = access.Decision{Allowed: true, By: byCluster}
 			return nil
 		}
 	}
-	c.permission = wanted[0]
+	c.permission = permissions[0]
 	return denial
 }
 
@@ -68,20 +68,21 @@ func (c *Call) Authorize(wanted ...access.Permission) error {
 // the permission in the audit record.
 func (c *Call) Has(p access.Permission) bool {
 	_, err := c.Options.Authorizer.Authorize(c.R.Context(), c.Principal, p, c.Scope())
-	return err == nil || c.granted(p)
+	return err == nil || c.clusterGrants(p)
 }
 
-// granted reports whether the permissions that the cluster itself stores, which
+// clusterGrants reports whether the permissions that the cluster itself stores, which
 // Pulsar's admin API sets, include p. They apply only to callers of the cluster's own
 // organization.
-func (c *Call) granted(p access.Permission) bool {
-	who, scope := c.Principal, &c.Cluster.Scope
-	if who.Organization != scope.Organization || who.Instance != "" && who.Instance != scope.Instance {
+func (c *Call) clusterGrants(p access.Permission) bool {
+	principal, scope := c.Principal, &c.Cluster.Scope
+	if principal.Organization != scope.Organization || principal.Instance != "" &&
+		principal.Instance != scope.Instance {
 		return false
 	}
-	role := who.Name
-	if who.ServiceAccount != "" {
-		role = messaging.RoleOf(who.ServiceAccount, who.Organization) // without the server's address
+	role := principal.Name
+	if principal.ServiceAccount != "" {
+		role = messaging.FormatRole(principal.ServiceAccount, principal.Organization) // without the server's address
 	}
 	switch {
 	case p == PermitProduce && c.Topic.Local != "":
@@ -101,23 +102,23 @@ func (c *Call) granted(p access.Permission) bool {
 		c.Broker().Administers(role, tenant)
 }
 
-// MayGrant checks that the caller has all permissions that a grant conveys, on the
+// AuthorizeGrant checks that the caller has all permissions that a grant conveys, on the
 // resource that the path names. Otherwise granting would be privilege escalation. It
 // does not change the call, so that it can run inside a catalog update.
-func (c *Call) MayGrant(conveyed ...access.Permission) error {
-	for _, p := range conveyed {
+func (c *Call) AuthorizeGrant(permissions ...access.Permission) error {
+	for _, p := range permissions {
 		_, err := c.Options.Authorizer.Authorize(c.R.Context(), c.Principal, p, c.Scope())
-		if err == nil || errs.KindOf(err) == errs.Denied && c.granted(p) {
+		if err == nil || errs.KindOf(err) == errs.Denied && c.clusterGrants(p) {
 			continue
 		}
-		return access.NotToGrant(err)
+		return access.AsEscalation(err)
 	}
 	return nil
 }
 
-// Refused puts the permission of a denial into the call's audit record, and returns
+// RecordDenial puts the permission of a denial into the call's audit record, and returns
 // err unchanged.
-func (c *Call) Refused(err error) error {
+func (c *Call) RecordDenial(err error) error {
 	var denied *access.Denial
 	if errors.As(err, &denied) {
 		c.permission, c.decision = denied.Permission, access.Decision{}
@@ -127,9 +128,9 @@ func (c *Call) Refused(err error) error {
 
 // Audit writes the audit record of the call with the status of its response.
 func (c *Call) Audit(status int) {
-	asked := pipeline.Asked{Permission: c.permission, Decision: c.decision}
+	authorization := pipeline.Authorization{Permission: c.permission, Decision: c.decision}
 	if c.Cluster.Broker != nil {
-		asked.Scope = c.Scope()
+		authorization.Scope = c.Scope()
 	}
-	c.Options.Auditor.Record(pipeline.Record(c.R, Surface, c.Principal, asked, status))
+	c.Options.Auditor.Record(pipeline.Record(c.R, Surface, c.Principal, authorization, status))
 }

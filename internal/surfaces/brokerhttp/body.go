@@ -42,8 +42,8 @@ func (c *Call) Body(limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, held, err := c.Options.Limiter.ReadBody(r, c.Who(), limit)
-	c.held += held
+	b, reserved, err := c.Options.Limiter.ReadBody(r, c.Caller(), limit)
+	c.reserved += reserved
 	return b, err
 }
 

@@ -43,9 +43,10 @@ type Cluster struct {
 	// or that the request was already forwarded. It fails while some groups have no
 	// coordinator. It is nil on a single server.
 	Coordinators func(r *http.Request) (others []Sender, sentOn bool, err error)
-	// Reading returns the consumer groups that read a topic, from all members, and whether
+	// GroupsReading returns the consumer groups that read a topic, from all members, and whether
 	// all of them responded. It is nil on a single server.
-	Reading func(ctx context.Context, q *groups.ReadingQuery) (list map[string]*groups.Reading, whole bool, err error)
+	GroupsReading func(ctx context.Context, q *groups.LagQuery) (list map[string]*groups.GroupLag,
+		whole bool, err error)
 }
 
 // Sender forwards a request to another member and copies the response to the client.
@@ -72,22 +73,22 @@ type Call struct {
 	Subscription string
 	Group        string // a consumer group of the tenant
 
-	Allow string // the allowed methods, if the request's method is not allowed
-	Began bool   // the response has been started
+	Allow   string // the allowed methods, if the request's method is not allowed
+	Started bool   // the response has been started
 
 	permission access.Permission // the last permission that was checked, for the audit record
 	decision   access.Decision   // the decision that allowed it
-	held       int64             // bytes that the body has reserved at the limiter
+	reserved   int64             // bytes that the body has reserved at the limiter
 }
 
 // Broker returns the cluster's broker.
 func (c *Call) Broker() *messaging.Broker { return c.Cluster.Broker }
 
-// Working returns the context for expensive calls. It names the organization and the
+// WorkContext returns the context for expensive calls. It names the organization and the
 // principal, so that the work pool can share its capacity fairly.
-func (c *Call) Working() context.Context {
-	return workpool.WithShare(c.R.Context(),
-		workpool.Share{Organization: c.Principal.Organization, Principal: c.Principal.Name})
+func (c *Call) WorkContext() context.Context {
+	return workpool.WithCaller(c.R.Context(),
+		workpool.Caller{Organization: c.Principal.Organization, Principal: c.Principal.Name})
 }
 
 // Resolve finds the cluster. A caller that does not belong to the cluster's organization
@@ -96,9 +97,9 @@ func (c *Call) Resolve(resolver Resolver) (err error) {
 	if c.Cluster, err = resolver.Resolve(c.R); err == nil {
 		return nil
 	}
-	token, wrong := credentials(c.R)
-	if wrong != nil {
-		return wrong
+	token, credentialsErr := credentials(c.R)
+	if credentialsErr != nil {
+		return credentialsErr
 	}
 	return pipeline.Disclose(c.R.Context(), c.Options.Authenticator, token, err)
 }
@@ -129,7 +130,7 @@ func (c *Call) Send(send Sender) bool {
 		return false
 	}
 	err := send(c.W, c.R)
-	c.Began = c.Began || err == nil
+	c.Started = c.Started || err == nil
 	return err == nil // otherwise this member handles the call, which waits for a new owner
 }
 
@@ -143,8 +144,8 @@ func (c *Call) Meter() error {
 	return c.Cluster.Quota.Admit()
 }
 
-// Who returns the caller for the limiter. It is the zero Caller before Authenticate.
-func (c *Call) Who() web.Caller {
+// Caller returns the caller for the limiter. It is the zero Caller before Authenticate.
+func (c *Call) Caller() web.Caller {
 	if c.Principal == nil {
 		return web.Caller{}
 	}
@@ -153,8 +154,8 @@ func (c *Call) Who() web.Caller {
 
 // Release returns the bytes that the body has reserved to the limiter.
 func (c *Call) Release() {
-	c.Options.Limiter.Release(c.Who(), c.held)
-	c.held = 0
+	c.Options.Limiter.Release(c.Caller(), c.reserved)
+	c.reserved = 0
 }
 
 // SetTopic sets the topic from the three parts of its name.
@@ -206,7 +207,7 @@ var errNonPersistent = errs.New(errs.Invalid, "non-persistent topics are not sup
 
 // JSON responds with a JSON value.
 func (c *Call) JSON(code int, v any) error {
-	c.Began = true
+	c.Started = true
 	return web.WriteJSON(c.W, code, contentJSON, v)
 }
 
@@ -214,6 +215,6 @@ const contentJSON = "application/json"
 
 // NoContent responds with 204.
 func (c *Call) NoContent() {
-	c.Began = true
+	c.Started = true
 	c.W.WriteHeader(http.StatusNoContent)
 }

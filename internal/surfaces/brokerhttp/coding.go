@@ -10,8 +10,8 @@ import (
 	"freshet/internal/base/web"
 )
 
-// codings are the content codings that request bodies may have; identity means none.
-const codings = "gzip, identity"
+// contentCodings are the content codings that request bodies may have; identity means none.
+const contentCodings = "gzip, identity"
 
 var errCoding = errs.New(errs.Invalid,
 	"content encoding of the request is not supported; send the body uncompressed or with gzip")
@@ -35,7 +35,7 @@ func decoded(r *http.Request, limit int64) (*http.Request, error) {
 		return nil, errs.Newf(errs.TooLarge, "%w: %d bytes, the limit is %d", web.ErrBodyTooLarge,
 			r.ContentLength, limit)
 	}
-	plain, err := gzip.NewReader(&boundedReader{r: r.Body, left: limit})
+	plain, err := gzip.NewReader(&boundedReader{r: r.Body, remaining: limit})
 	if err != nil {
 		return nil, BadBody("the Content-Encoding is gzip, but the body is not: %w", err)
 	}
@@ -46,15 +46,15 @@ func decoded(r *http.Request, limit int64) (*http.Request, error) {
 
 // boundedReader fails with web.ErrBodyTooLarge after left bytes.
 type boundedReader struct {
-	r    io.Reader
-	left int64
+	r         io.Reader
+	remaining int64
 }
 
 func (b *boundedReader) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+	if b.remaining <= 0 {
 		return 0, web.ErrBodyTooLarge
 	}
-	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
+	n, err := b.r.Read(p[:min(int64(len(p)), b.remaining)])
+	b.remaining -= int64(n)
 	return n, err
 }

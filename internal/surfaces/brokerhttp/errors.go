@@ -24,17 +24,17 @@ const (
 	AdminCalls
 )
 
-// wire is the status of an error for message calls and for administrative calls.
-type wire struct {
+// statusRow is the status of an error for message calls and for administrative calls.
+type statusRow struct {
 	err     error
 	message int
 	admin   int
 }
 
-// wires is the one table from errors to statuses, with a column for each of the two
+// statusRows is the one table from errors to statuses, with a column for each of the two
 // surfaces. The first matching row wins, which matters for an error that wraps two of
 // them.
-var wires = []wire{
+var statusRows = []statusRow{
 	{messaging.ErrNoTenant, 404, 404},
 	{messaging.ErrTenantExists, 409, 409},
 	{messaging.ErrTenantBusy, 409, 409},
@@ -110,7 +110,7 @@ var wires = []wire{
 }
 
 // kinds has the statuses of errors that are not in wires.
-var kinds = map[errs.Kind]wire{
+var kinds = map[errs.Kind]statusRow{
 	errs.Internal:        {message: 500, admin: 500},
 	errs.Invalid:         {message: 400, admin: 400},
 	errs.Unauthenticated: {message: 401, admin: 401},
@@ -157,21 +157,21 @@ func WithStatusIf(err, target error, code int) error {
 
 // StatusOf returns the status of an error.
 func StatusOf(err error, column Column) int {
-	var own *statusError
-	if errors.As(err, &own) {
-		return own.status
+	var withStatus *statusError
+	if errors.As(err, &withStatus) {
+		return withStatus.status
 	}
 	var refusal *web.Refusal
 	if errors.As(err, &refusal) {
 		return refusal.Status
 	}
-	pick := func(w wire) int {
+	pick := func(w statusRow) int {
 		if column == MessageCalls {
 			return w.message
 		}
 		return w.admin
 	}
-	for _, w := range wires {
+	for _, w := range statusRows {
 		if errors.Is(err, w.err) {
 			return pick(w)
 		}
@@ -183,7 +183,7 @@ func StatusOf(err error, column Column) int {
 func (c *Call) Fail(err error, code int) {
 	rec := web.RecordOf(c.R.Context())
 	rec.Fail(err)
-	if c.Began {
+	if c.Started {
 		return
 	}
 	reason := PublicReason(err, code)
@@ -197,7 +197,7 @@ func (c *Call) Fail(err error, code int) {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h.Set("Retry-After", pipeline.RetryAfter(err))
 	case http.StatusUnsupportedMediaType:
-		h.Set("Accept-Encoding", codings) // RFC 9110 §15.5.16
+		h.Set("Accept-Encoding", contentCodings) // RFC 9110 §15.5.16
 	case http.StatusMethodNotAllowed:
 		if c.Allow != "" {
 			h.Set("Allow", c.Allow)
@@ -219,8 +219,8 @@ func PublicReason(err error, code int) string {
 	if code == http.StatusInternalServerError {
 		return "internal error"
 	}
-	if told := engine.PublicError(err); told != nil {
-		return told.Error()
+	if public := engine.PublicError(err); public != nil {
+		return public.Error()
 	}
 	return err.Error()
 }

@@ -38,8 +38,8 @@ type MetadataHeaders struct {
 	property string // prefix of the headers of single properties
 }
 
-// HeadersWith returns the header names with a prefix.
-func HeadersWith(prefix string) *MetadataHeaders {
+// MetadataHeadersWithPrefix returns the header names with a prefix.
+func MetadataHeadersWithPrefix(prefix string) *MetadataHeaders {
 	return &MetadataHeaders{
 		Key: prefix + "Partition-Key", KeyEncoding: prefix + "Partition-Key-Encoding",
 		NullValue: prefix + "Null-Value", SchemaID: prefix + "Schema-Id",
@@ -104,10 +104,10 @@ func (n *MetadataHeaders) writeProperties(h http.Header, properties []messaging.
 			web.Expose(h, key)
 		}
 	}
-	if exact && ordered(properties) {
+	if exact && sortedByName(properties) {
 		return
 	}
-	if object := asObject(properties); object.whole {
+	if object := asObject(properties); object.complete {
 		setJSON(h, n.Properties, object.values)
 	}
 	setJSON(h, n.RecordHeaders, RecordHeaders(properties))

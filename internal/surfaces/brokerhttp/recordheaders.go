@@ -138,28 +138,28 @@ func DecodeBase64(s string) ([]byte, error) {
 
 // propertyObject has the properties that a JSON object can hold.
 type propertyObject struct {
-	values map[string]string
-	whole  bool // values has all properties: all are text, and no name is repeated
+	values   map[string]string
+	complete bool // values has all properties: all are text, and no name is repeated
 }
 
 // asObject converts properties to a map; the last of several with the same name wins.
 func asObject(properties []messaging.Property) propertyObject {
-	o := propertyObject{values: make(map[string]string, len(properties)), whole: true}
+	o := propertyObject{values: make(map[string]string, len(properties)), complete: true}
 	for i := range properties {
 		p := &properties[i]
 		if p.Null || p.Key == "" || !Printable(p.Key) || !utf8.ValidString(p.Value) {
-			o.whole = false
+			o.complete = false
 			continue
 		}
 		o.values[p.Key] = p.Value
 	}
-	o.whole = o.whole && len(o.values) == len(properties)
+	o.complete = o.complete && len(o.values) == len(properties)
 	return o
 }
 
-// ordered reports whether properties are sorted by name without duplicates. HTTP
+// sortedByName reports whether properties are sorted by name without duplicates. HTTP
 // headers and JSON objects do not preserve any other order.
-func ordered(properties []messaging.Property) bool {
+func sortedByName(properties []messaging.Property) bool {
 	for i := 1; i < len(properties); i++ {
 		if properties[i-1].Key >= properties[i].Key {
 			return false
@@ -175,7 +175,7 @@ func PropertiesJSON(properties []messaging.Property) (map[string]string, RecordH
 		return nil, nil
 	}
 	o := asObject(properties)
-	if o.whole && ordered(properties) {
+	if o.complete && sortedByName(properties) {
 		return o.values, nil
 	}
 	return o.values, properties

@@ -15,7 +15,7 @@ import (
 // for existing and missing topics, and changes nothing.
 func TestAttackAdministration(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	w.fill("orders", nil)
 	offsets := make(kadm.Offsets)
@@ -122,13 +122,13 @@ func TestAttackAdministration(t *testing.T) {
 		},
 	}
 	attempts, successes := 0, 0
-	try := func(who, token, name string, call func(*kgo.Broker, string) (int16, error)) {
+	try := func(principal, token, name string, call func(*kgo.Broker, string) (int16, error)) {
 		for _, topic := range []string{"orders", "unknown", "public.default.orders"} {
 			attempts++
 			code, err := call(w.clientAs(as(token)).SeedBrokers()[0], topic)
 			if err != nil || code != 29 && code != 30 {
 				successes++
-				t.Errorf("%s: %s on %s: got code %d, %v; want a denial", who, name, topic, code, err)
+				t.Errorf("%s: %s on %s: got code %d, %v; want a denial", principal, name, topic, code, err)
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func TestAttackAdministration(t *testing.T) {
 	if got := w.values("orders"); got != "" {
 		t.Errorf("configuration: got %q, want it unchanged", got)
 	}
-	topic, err := w.cluster.Broker.StreamTopic(ctx, publicTopic("orders"))
+	topic, err := w.cluster.Broker.KafkaTopic(ctx, publicTopic("orders"))
 	w.ok(err)
 	if extent, err := topic.Read(ctx, 0, 0, nil); err != nil || topic.Partitions() != 1 || extent.First != 0 ||
 		extent.Next != 10 {

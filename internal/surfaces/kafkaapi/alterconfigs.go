@@ -20,9 +20,9 @@ type resource struct {
 	name string
 }
 
-// repeated returns an error for a resource that occurs twice in a request, because the intended
+// checkNotRepeated returns an error for a resource that occurs twice in a request, because the intended
 // change would be ambiguous.
-func repeated(seen map[resource]int, at resource) error {
+func checkNotRepeated(seen map[resource]int, at resource) error {
 	if seen[at] > 1 {
 		return fmt.Errorf("%w: %s occurs twice", errInvalid, at.name)
 	}
@@ -31,7 +31,7 @@ func repeated(seen map[resource]int, at resource) error {
 
 // changeConfig changes the configurations of a topic if the caller has the permission.
 func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool,
-	change func(*messaging.StreamTopic) error,
+	change func(*messaging.KafkaTopic) error,
 ) error {
 	switch at.kind {
 	case kmsg.ConfigResourceTypeTopic:
@@ -46,7 +46,7 @@ func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool,
 	}
 	err = change(topic)
 	if !dryRun {
-		c.record(permitUpdate, topic.Name().String(), err)
+		c.auditAllowed(permitUpdate, topic.Name().String(), err)
 	}
 	return err
 }
@@ -55,31 +55,31 @@ func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool,
 func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsRequest,
 	response *kmsg.AlterConfigsResponse,
 ) error {
-	limit := within(len(request.Resources), 0)
+	limit := checkRequestSize(len(request.Resources), 0)
 	seen := make(map[resource]int)
 	for i := range request.Resources {
 		seen[resource{request.Resources[i].ResourceType, request.Resources[i].ResourceName}]++
 	}
 	for i := range request.Resources {
-		asked := &request.Resources[i]
-		at := resource{asked.ResourceType, asked.ResourceName}
+		requested := &request.Resources[i]
+		at := resource{requested.ResourceType, requested.ResourceName}
 		row := kmsg.NewAlterConfigsResponseResource()
 		row.ResourceType, row.ResourceName = at.kind, at.name
-		err := errors.Join(limit, repeated(seen, at))
+		err := errors.Join(limit, checkNotRepeated(seen, at))
 		if err == nil {
-			err = c.changeConfig(ctx, at, request.ValidateOnly, func(topic *messaging.StreamTopic) error {
-				config := make(map[string]string, len(asked.Configs))
-				for _, entry := range asked.Configs {
+			err = c.changeConfig(ctx, at, request.ValidateOnly, func(topic *messaging.KafkaTopic) error {
+				config := make(map[string]string, len(requested.Configs))
+				for _, entry := range requested.Configs {
 					if _, twice := config[entry.Name]; twice || entry.Value == nil {
 						return fmt.Errorf("%w: %s needs exactly one value", errInvalid, entry.Name)
 					}
 					config[entry.Name] = *entry.Value
 				}
-				return topic.ReplaceStreamConfig(ctx, config, request.ValidateOnly)
+				return topic.ReplaceConfig(ctx, config, request.ValidateOnly)
 			})
 		}
 		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.fail(err)
+			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 		}
 		response.Resources = append(response.Resources, row)
 	}
@@ -90,38 +90,38 @@ func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsReques
 func incrementalAlterConfigs(ctx context.Context, c *call, request *kmsg.IncrementalAlterConfigsRequest,
 	response *kmsg.IncrementalAlterConfigsResponse,
 ) error {
-	limit := within(len(request.Resources), 0)
+	limit := checkRequestSize(len(request.Resources), 0)
 	seen := make(map[resource]int)
 	for i := range request.Resources {
 		seen[resource{request.Resources[i].ResourceType, request.Resources[i].ResourceName}]++
 	}
 	for i := range request.Resources {
-		asked := &request.Resources[i]
-		at := resource{asked.ResourceType, asked.ResourceName}
+		requested := &request.Resources[i]
+		at := resource{requested.ResourceType, requested.ResourceName}
 		row := kmsg.NewIncrementalAlterConfigsResponseResource()
 		row.ResourceType, row.ResourceName = at.kind, at.name
-		err := errors.Join(limit, repeated(seen, at))
+		err := errors.Join(limit, checkNotRepeated(seen, at))
 		if err == nil {
-			err = c.changeConfig(ctx, at, request.ValidateOnly, func(topic *messaging.StreamTopic) error {
-				changes, err := configChanges(asked.Configs)
+			err = c.changeConfig(ctx, at, request.ValidateOnly, func(topic *messaging.KafkaTopic) error {
+				changes, err := configChanges(requested.Configs)
 				if err != nil {
 					return err
 				}
-				return topic.AlterStreamConfig(ctx, changes, request.ValidateOnly)
+				return topic.AlterConfig(ctx, changes, request.ValidateOnly)
 			})
 		}
 		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.fail(err)
+			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 		}
 		response.Resources = append(response.Resources, row)
 	}
 	return nil
 }
 
-func configChanges(asked []kmsg.IncrementalAlterConfigsRequestResourceConfig) ([]messaging.ConfigChange, error) {
-	changes := make([]messaging.ConfigChange, 0, len(asked))
-	seen := make(map[string]bool, len(asked))
-	for _, entry := range asked {
+func configChanges(requested []kmsg.IncrementalAlterConfigsRequestResourceConfig) ([]messaging.ConfigChange, error) {
+	changes := make([]messaging.ConfigChange, 0, len(requested))
+	seen := make(map[string]bool, len(requested))
+	for _, entry := range requested {
 		if seen[entry.Name] {
 			return nil, fmt.Errorf("%w: %s occurs twice", errInvalid, entry.Name)
 		}

@@ -9,14 +9,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// software matches the valid names and versions of client software.
-var software = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
+// softwarePattern matches the valid names and versions of client software.
+var softwarePattern = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
 
-func takeAPIVersions(_ context.Context, c *call) answer {
+func beginAPIVersions(_ context.Context, c *call) pendingResponse {
 	request, _ := c.request.(*kmsg.ApiVersionsRequest)
 	response, _ := request.ResponseKind().(*kmsg.ApiVersionsResponse)
 	if c.version >= 3 &&
-		(!software.MatchString(request.ClientSoftwareName) || !software.MatchString(request.ClientSoftwareVersion)) {
+		(!softwarePattern.MatchString(request.ClientSoftwareName) ||
+			!softwarePattern.MatchString(request.ClientSoftwareVersion)) {
 		response.ErrorCode = codeInvalidRequest
 	} else {
 		if c.version >= 3 {
@@ -27,7 +28,7 @@ func takeAPIVersions(_ context.Context, c *call) answer {
 			setFeatures(response)
 		}
 	}
-	return now(func(context.Context) (encodable, error) { return response, nil })
+	return whenDue(func(context.Context) (encodable, error) { return response, nil })
 }
 
 // setFeatures reports the feature group.version: the consumer protocol is always enabled.

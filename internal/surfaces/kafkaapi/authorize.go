@@ -33,36 +33,37 @@ const (
 	permitDescribeCluster = access.Permission("cloud.messagingclusters.describe")
 )
 
-// describing are the permissions of which any one allows a caller to describe a topic.
-var describing = []access.Permission{permitDescribe, permitProduce, permitConsume}
+// describePermissions are the permissions of which any one allows a caller to describe a topic.
+var describePermissions = []access.Permission{permitDescribe, permitProduce, permitConsume}
 
 // role returns the caller's role in the cluster's own permissions.
 func (s *session) role() string {
-	if s.who.ServiceAccount != "" {
-		return messaging.RoleOf(s.who.ServiceAccount, s.who.Organization)
+	if s.principal.ServiceAccount != "" {
+		return messaging.FormatRole(s.principal.ServiceAccount, s.principal.Organization)
 	}
-	return s.who.Name
+	return s.principal.Name
 }
 
-// insider reports whether the cluster's own permissions apply to the caller.
-func (s *session) insider() bool {
+// clusterGrantsApply reports whether the cluster's own permissions apply to the caller.
+func (s *session) clusterGrantsApply() bool {
 	scope := &s.cluster.Scope
-	return s.who.Organization == scope.Organization && (s.who.Instance == "" || s.who.Instance == scope.Instance)
+	return s.principal.Organization == scope.Organization &&
+		(s.principal.Instance == "" || s.principal.Instance == scope.Instance)
 }
 
-// mayTopic returns an error unless the caller has any one of the permissions on a topic.
-func (c *call) mayTopic(ctx context.Context, topic names.Topic, wanted ...access.Permission) error {
+// authorizeTopic returns an error unless the caller has any one of the permissions on a topic.
+func (c *call) authorizeTopic(ctx context.Context, topic names.Topic, wanted ...access.Permission) error {
 	ok, err := c.decide(decision{topic: topic}, wanted, func(p access.Permission) (bool, error) {
-		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, p, c.topicScope(topic))
+		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.principal, p, c.topicScope(topic))
 		if err == nil || errs.KindOf(err) != errs.Denied {
 			return err == nil, err
 		}
-		return c.session.insider() && c.session.cluster.Broker.Granted(c.session.role(), p, topic), nil
+		return c.session.clusterGrantsApply() && c.session.cluster.Broker.Granted(c.session.role(), p, topic), nil
 	})
 	if ok || err != nil {
 		return err
 	}
-	c.denied(wanted[0], c.topicScope(topic))
+	c.auditDenied(wanted[0], c.topicScope(topic))
 	return errTopicDenied
 }
 
@@ -73,35 +74,36 @@ func (c *call) topicScope(topic names.Topic) access.Scope {
 	return scope
 }
 
-// mayGroup returns an error unless the caller has any one of the permissions on something in the
+// authorizeGroup returns an error unless the caller has any one of the permissions on something in the
 // tenant that a group with this name could read.
-func (c *call) mayGroup(group string, wanted ...access.Permission) error {
+func (c *call) authorizeGroup(group string, wanted ...access.Permission) error {
 	scope := c.session.cluster.Scope
 	scope.Tenant, scope.Subscription = c.session.namespace.Tenant, group
 	ok, _ := c.decide(decision{tenant: scope.Tenant, group: group}, wanted, func(p access.Permission) (bool, error) {
-		if filter := c.conn.server.opts.Filter(c.session.who, p, scope); !filter.None() {
+		if filter := c.conn.server.opts.Filter(c.session.principal, p, scope); !filter.None() {
 			return true, nil
 		}
-		return c.session.insider() && c.session.cluster.Broker.GrantedWithin(c.session.role(), p, scope.Tenant), nil
+		return c.session.clusterGrantsApply() &&
+			c.session.cluster.Broker.GrantedWithin(c.session.role(), p, scope.Tenant), nil
 	})
 	if ok {
 		return nil
 	}
-	c.denied(wanted[0], scope)
+	c.auditDenied(wanted[0], scope)
 	return errGroupDenied
 }
 
-// mayDropGroup returns an error unless the caller may delete a group, or its committed offsets for
+// authorizeDeleteGroup returns an error unless the caller may delete a group, or its committed offsets for
 // topics: the caller needs the permission to delete subscriptions in the whole tenant, or on each
 // of the topics. A permission on something in the tenant is not enough.
-func (c *call) mayDropGroup(ctx context.Context, group string, topics []names.Topic) error {
+func (c *call) authorizeDeleteGroup(ctx context.Context, group string, topics []names.Topic) error {
 	may := func(scope access.Scope, topic names.Topic) (bool, error) {
 		scope.Subscription = group
-		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, permitDeleteSubscription, scope)
+		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.principal, permitDeleteSubscription, scope)
 		if err == nil || errs.KindOf(err) != errs.Denied {
 			return err == nil, err
 		}
-		return c.session.insider() &&
+		return c.session.clusterGrantsApply() &&
 			c.session.cluster.Broker.Granted(c.session.role(), permitDeleteSubscription, topic), nil
 	}
 	tenant := c.session.cluster.Scope
@@ -119,19 +121,19 @@ func (c *call) mayDropGroup(ctx context.Context, group string, topics []names.To
 		return err
 	}
 	tenant.Subscription = group
-	c.denied(permitDeleteSubscription, tenant)
+	c.auditDenied(permitDeleteSubscription, tenant)
 	return errGroupDenied
 }
 
-// committed returns the existing topics for which a group has committed offsets. A topic that
+// committedTopics returns the existing topics for which a group has committed offsets. A topic that
 // cannot be looked up is an error, because the caller may lack the permission on it.
-func (c *call) committed(ctx context.Context, group string) (topics []names.Topic, err error) {
+func (c *call) committedTopics(ctx context.Context, group string) (topics []names.Topic, err error) {
 	committed, err := c.coordinator().Committed(c.group(group))
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range committed.Topics() {
-		topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, id)
+		topic, err := c.session.cluster.Broker.KafkaTopicByID(ctx, id)
 		if errors.Is(err, messaging.ErrNoTopic) {
 			continue
 		}
@@ -143,15 +145,15 @@ func (c *call) committed(ctx context.Context, group string) (topics []names.Topi
 	return topics, nil
 }
 
-// mayCluster returns an error unless the caller has a permission on something in the cluster.
-func (c *call) mayCluster(p access.Permission) error {
+// authorizeCluster returns an error unless the caller has a permission on something in the cluster.
+func (c *call) authorizeCluster(p access.Permission) error {
 	scope := c.session.cluster.Scope
-	if filter := c.conn.server.opts.Filter(c.session.who, p, scope); !filter.None() {
+	if filter := c.conn.server.opts.Filter(c.session.principal, p, scope); !filter.None() {
 		return nil
 	}
-	if c.session.insider() && c.session.cluster.Broker.GrantedWithin(c.session.role(), p, "") {
+	if c.session.clusterGrantsApply() && c.session.cluster.Broker.GrantedWithin(c.session.role(), p, "") {
 		return nil
 	}
-	c.denied(p, scope)
+	c.auditDenied(p, scope)
 	return errClusterDenied
 }

@@ -36,7 +36,7 @@ func errorCodes(v reflect.Value, into map[int16]int) {
 // of every API that has one, and that the connection stays usable.
 func TestAttackLongLists(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.partitioned("orders", 1)
 	r := w.wire(w.token)
 	const tooMany = 10_001
@@ -47,7 +47,7 @@ func TestAttackLongLists(t *testing.T) {
 		37: "Topics", 42: "Groups",
 		44: "Resources", 47: "Topics", 61: "Topics", 68: "Topics", 69: "Groups", 75: "Topics",
 	}
-	advertised := ask[*kmsg.ApiVersionsResponse](r, kmsg.NewPtrApiVersionsRequest())
+	advertised := roundTrip[*kmsg.ApiVersionsResponse](r, kmsg.NewPtrApiVersionsRequest())
 	attempts, successes := 0, 0
 	for _, api := range advertised.ApiKeys {
 		name, ok := lists[api.ApiKey]
@@ -142,7 +142,7 @@ func fillRow(row reflect.Value, i int) {
 // TestOldProducersHaveNoZstd checks that Produce versions without zstd reject zstd batches.
 func TestOldProducersHaveNoZstd(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.partitioned("orders", 1)
 	r := w.wire(w.token)
 	batch := make([]byte, 61)
@@ -154,7 +154,7 @@ func TestOldProducersHaveNoZstd(t *testing.T) {
 			Topic:      "orders",
 			Partitions: []kmsg.ProduceRequestTopicPartition{{Records: batch}},
 		}}
-		if got := ask[*kmsg.ProduceResponse](r, request).Topics[0].Partitions[0].ErrorCode; got != want {
+		if got := roundTrip[*kmsg.ProduceResponse](r, request).Topics[0].Partitions[0].ErrorCode; got != want {
 			t.Errorf("zstd in version %d: got code %d, want %d", version, got, want)
 		}
 	}

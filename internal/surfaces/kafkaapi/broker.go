@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// notAsked is the value of authorized operations that the client did not request.
-const notAsked = -1 << 31
+// operationsNotRequested is the value of authorized operations that the client did not request.
+const operationsNotRequested = -1 << 31
 
 // advertised returns the address that the client should connect to: the configured one, else the
 // name of the TLS handshake, else the address that the client is connected to.
@@ -54,11 +54,11 @@ func (c *call) rack() *string {
 // handle returns a function that starts a call: fill completes the response when it is due.
 func handle[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.Context, c *call, request Request,
 	response Response) error,
-) func(context.Context, *call) answer {
-	return func(_ context.Context, c *call) answer {
+) func(context.Context, *call) pendingResponse {
+	return func(_ context.Context, c *call) pendingResponse {
 		request, _ := c.request.(Request)
 		response, _ := request.ResponseKind().(Response)
-		return now(func(ctx context.Context) (encodable, error) {
+		return whenDue(func(ctx context.Context) (encodable, error) {
 			return response, fill(ctx, c, request, response)
 		})
 	}
@@ -67,12 +67,12 @@ func handle[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.
 // describe is handle for responses that may be large. It bounds how many are built at a time.
 func describe[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.Context, c *call, request Request,
 	response Response) error,
-) func(context.Context, *call) answer {
+) func(context.Context, *call) pendingResponse {
 	return handle(func(ctx context.Context, c *call, request Request, response Response) error {
-		if err := c.conn.server.making.Acquire(ctx, 1); err != nil {
+		if err := c.conn.server.describeLimiter.Acquire(ctx, 1); err != nil {
 			return err
 		}
-		defer c.conn.server.making.Release(1)
+		defer c.conn.server.describeLimiter.Release(1)
 		return fill(ctx, c, request, response)
 	})
 }

@@ -46,7 +46,7 @@ func poll(t *testing.T, client *kgo.Client, n int) []*kgo.Record {
 // TestProduceAndConsume produces records with every codec and consumes them in a group.
 func TestProduceAndConsume(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	for name, codec := range map[string]kgo.CompressionCodec{
 		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
 		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
@@ -104,7 +104,7 @@ func TestProduceAndConsume(t *testing.T) {
 // TestBothInterfaces checks that HTTP and Kafka clients read each other's messages.
 func TestBothInterfaces(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	broker := w.cluster.Broker
 	w.ok(broker.CreateTopic(ctx, publicTopic("shared"), 0, nil))
@@ -135,7 +135,7 @@ func TestBothInterfaces(t *testing.T) {
 	}
 }
 
-func topicNumber(t *testing.T, w *world, local string) int64 {
+func topicNumber(t *testing.T, w *harness, local string) int64 {
 	t.Helper()
 	topic, err := w.cluster.Broker.Topic(t.Context(), publicTopic(local))
 	if err != nil {
@@ -148,7 +148,7 @@ func topicNumber(t *testing.T, w *world, local string) int64 {
 // the partitions of a leaving member at the committed offsets.
 func TestGroupRebalances(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	if _, err := admin.CreateTopic(ctx, 4, 1, nil, "shared"); err != nil {
@@ -208,7 +208,7 @@ func TestGroupRebalances(t *testing.T) {
 
 func TestPermissions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	if _, err := admin.CreateTopic(ctx, 1, 1, nil, "orders"); err != nil {
@@ -241,7 +241,7 @@ func TestPermissions(t *testing.T) {
 
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ping := func(credentials sasl.Mechanism) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()

@@ -79,9 +79,9 @@ const (
 	codePattern           code = 128
 )
 
-// table maps the errors of the layers below to error codes (docs/spec/stream.md#errors). The first
+// errorCodes maps the errors of the layers below to error codes (docs/spec/stream.md#errors). The first
 // match counts.
-var table = []struct {
+var errorCodes = []struct {
 	err  error
 	code code
 }{
@@ -152,15 +152,15 @@ var table = []struct {
 	{records.ErrCodec, codeCompression},
 	{records.ErrTimestamp, codeTimestamp},
 	{records.ErrInvalid, codeInvalidRecord},
-	{groups.ErrRequest, codeInvalidRequest},
+	{groups.ErrInvalidHeartbeat, codeInvalidRequest},
 	{groups.ErrGroupID, codeInvalidGroup},
 	{groups.ErrSessionTimeout, codeSessionTimeout},
 	{groups.ErrUnknownMember, codeUnknownMember},
 	{groups.ErrGeneration, codeIllegalGeneration},
 	{groups.ErrProtocol, codeProtocol},
 	{groups.ErrRebalancing, codeRebalancing},
-	{groups.ErrFenced, codeFencedInstance},
-	{groups.ErrMemberID, codeMemberID},
+	{groups.ErrFencedInstance, codeFencedInstance},
+	{groups.ErrMemberIDRequired, codeMemberID},
 	{groups.ErrGroupFull, codeGroupFull},
 	{groups.ErrTooManyGroups, codePolicy},
 	{groups.ErrTooLarge, codeInvalidRequest},
@@ -170,10 +170,10 @@ var table = []struct {
 	{groups.ErrNoGroup, codeNoGroup},
 	{groups.ErrNotCoordinator, codeNotCoordinator},
 	{groups.ErrClosed, codeNotCoordinator},
-	{groups.ErrNotConsumers, codeNoGroup},
+	{groups.ErrNotConsumerProtocol, codeNoGroup},
 	{groups.ErrFencedEpoch, codeFencedMemberEpoch},
 	{groups.ErrStaleEpoch, codeStaleMemberEpoch},
-	{groups.ErrUnreleased, codeUnreleased},
+	{groups.ErrUnreleasedInstance, codeUnreleased},
 	{groups.ErrAssignor, codeAssignor},
 	{groups.ErrPattern, codePattern},
 	{groups.ErrCommitVersion, codeVersion},
@@ -208,8 +208,8 @@ func partitionsIn[T any](topics []T, of func(*T) int) (n int) {
 	return n
 }
 
-// within returns an error unless a request is within the limits.
-func within(topics, partitions int) error {
+// checkRequestSize returns an error unless a request is within the limits.
+func checkRequestSize(topics, partitions int) error {
 	if topics > maxTopics || partitions > maxPartitions {
 		return fmt.Errorf("%w: at most %d topics and %d partitions are allowed per request", errInvalid, maxTopics,
 			maxPartitions)
@@ -222,7 +222,7 @@ func codeOf(err error) (code, bool) {
 	if err == nil {
 		return codeOK, true
 	}
-	for _, row := range table {
+	for _, row := range errorCodes {
 		if errors.Is(err, row.err) {
 			return row.code, true
 		}
@@ -238,9 +238,9 @@ func codeOf(err error) (code, bool) {
 	return codeUnknown, false
 }
 
-// fail returns the code of an error and the text that a client may see. It logs unknown errors and
+// errorResponse returns the code of an error and the text that a client may see. It logs unknown errors and
 // errors about unusable data.
-func (c *call) fail(err error) (code, *string) {
+func (c *call) errorResponse(err error) (code, *string) {
 	found, known := codeOf(err)
 	if public := engine.PublicError(err); public != nil {
 		c.conn.server.opts.Logger.Error("Kafka request failed because of unusable data", slog.String("api", c.name()),
@@ -259,6 +259,6 @@ func (c *call) codeOf(err error) code {
 	if err == nil {
 		return codeOK
 	}
-	found, _ := c.fail(err)
+	found, _ := c.errorResponse(err)
 	return found
 }

@@ -76,7 +76,7 @@ func TestCodesOfSentinels(t *testing.T) {
 			t.Errorf("%v: got code %d, known %v; want a code of its own", err, found, known)
 		}
 	}
-	for _, row := range table {
+	for _, row := range errorCodes {
 		if found, known := codeOf(fmt.Errorf("doing something: %w", row.err)); !known || found != row.code {
 			t.Errorf("%v: got code %d, want %d", row.err, found, row.code)
 		}

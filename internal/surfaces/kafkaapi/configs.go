@@ -15,27 +15,27 @@ import (
 func describeConfigs(ctx context.Context, c *call, request *kmsg.DescribeConfigsRequest,
 	response *kmsg.DescribeConfigsResponse,
 ) error {
-	limit := within(len(request.Resources), 0)
+	limit := checkRequestSize(len(request.Resources), 0)
 	seen := make(map[resource]bool)
 	for i := range request.Resources {
-		asked := &request.Resources[i]
-		at := resource{asked.ResourceType, asked.ResourceName}
+		requested := &request.Resources[i]
+		at := resource{requested.ResourceType, requested.ResourceName}
 		if seen[at] {
 			continue // describe a repeated resource once
 		}
 		seen[at] = true
 		row := kmsg.NewDescribeConfigsResponseResource()
 		row.ResourceType, row.ResourceName = at.kind, at.name
-		var found []messaging.StreamConfig
+		var found []messaging.KafkaConfig
 		err := limit
 		if err == nil {
 			found, err = c.configsOf(ctx, at)
 		}
 		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.fail(err)
+			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 		}
 		for j := range found {
-			if len(asked.ConfigNames) == 0 || slices.Contains(asked.ConfigNames, found[j].Name) {
+			if len(requested.ConfigNames) == 0 || slices.Contains(requested.ConfigNames, found[j].Name) {
 				row.Configs = append(row.Configs, describedConfig(request, at.kind, &found[j]))
 			}
 		}
@@ -45,14 +45,14 @@ func describeConfigs(ctx context.Context, c *call, request *kmsg.DescribeConfigs
 }
 
 // configsOf returns the configurations of a topic, the broker or a group.
-func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.StreamConfig, error) {
+func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.KafkaConfig, error) {
 	switch at.kind {
 	case kmsg.ConfigResourceTypeTopic:
-		topic, err := c.topic(ctx, at.name, describing...)
+		topic, err := c.topic(ctx, at.name, describePermissions...)
 		if err != nil {
 			return nil, err
 		}
-		return topic.StreamConfigs(), nil
+		return topic.Configs(), nil
 	case kmsg.ConfigResourceTypeBroker:
 		if at.name != "" && at.name != strconv.Itoa(int(c.self())) {
 			return nil, fmt.Errorf("%w: broker %q does not exist; this broker has id %d", errInvalid,
@@ -72,20 +72,20 @@ func unknownResource(kind kmsg.ConfigResourceType) error {
 
 // brokerConfigs returns the broker configurations that clients read. They cannot be changed over
 // the Kafka protocol.
-func (c *call) brokerConfigs() []messaging.StreamConfig {
+func (c *call) brokerConfigs() []messaging.KafkaConfig {
 	host, port := c.conn.advertised()
 	protocol := "SASL_PLAINTEXT"
 	if c.conn.listener.TLS != nil {
 		protocol = "SASL_SSL"
 	}
-	all := []messaging.StreamConfig{
+	all := []messaging.KafkaConfig{
 		{
 			Name: "advertised.listeners", Value: protocol + "://" + net.JoinHostPort(host, strconv.Itoa(int(port))),
 			Kind: messaging.ConfigString, Doc: "Address that clients of this listener connect to.",
 		},
 		{
 			Name:  "auto.create.topics.enable",
-			Value: strconv.FormatBool(c.session.cluster.Broker.MayCreateTopics(c.session.namespace)),
+			Value: strconv.FormatBool(c.session.cluster.Broker.AutoCreatesTopics(c.session.namespace)),
 			Kind:  messaging.ConfigBoolean,
 			Doc:   "Whether requests for missing topics of the connection's namespace create them.",
 		},
@@ -128,7 +128,7 @@ func (c *call) brokerConfigs() []messaging.StreamConfig {
 			Doc: "Minutes to keep the offsets of a consumer group without members.",
 		},
 		{
-			Name: "socket.request.max.bytes", Value: strconv.Itoa(c.conn.server.opts.Limits.Frame),
+			Name: "socket.request.max.bytes", Value: strconv.Itoa(c.conn.server.opts.Limits.MaxFrame),
 			Kind: messaging.ConfigInt, Doc: "Maximum size of a request in bytes.",
 		},
 	}
@@ -139,7 +139,7 @@ func (c *call) brokerConfigs() []messaging.StreamConfig {
 }
 
 func describedConfig(request *kmsg.DescribeConfigsRequest, kind kmsg.ConfigResourceType,
-	config *messaging.StreamConfig,
+	config *messaging.KafkaConfig,
 ) kmsg.DescribeConfigsResponseResourceConfig {
 	row := kmsg.NewDescribeConfigsResponseResourceConfig()
 	row.Name, row.Value, row.ReadOnly = config.Name, text(config.Value), config.ReadOnly
@@ -160,7 +160,7 @@ func describedConfig(request *kmsg.DescribeConfigsRequest, kind kmsg.ConfigResou
 
 // synonyms lists the possible sources of a value, the effective one first.
 func synonyms(source kmsg.ConfigSource,
-	config *messaging.StreamConfig,
+	config *messaging.KafkaConfig,
 ) (all []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym) {
 	add := func(value string, source kmsg.ConfigSource) {
 		s := kmsg.NewDescribeConfigsResponseResourceConfigConfigSynonym()
@@ -178,7 +178,7 @@ func synonyms(source kmsg.ConfigSource,
 
 // configSource returns the source of a value. A value from policies is reported as a dynamic
 // default.
-func configSource(config *messaging.StreamConfig) kmsg.ConfigSource {
+func configSource(config *messaging.KafkaConfig) kmsg.ConfigSource {
 	switch {
 	case config.Set:
 		return kmsg.ConfigSourceDynamicTopicConfig
@@ -209,13 +209,13 @@ func listConfigResources(ctx context.Context, c *call, request *kmsg.ListConfigR
 	for _, number := range slices.Compact(wanted) {
 		switch kind := kmsg.ConfigResourceType(number); kind {
 		case kmsg.ConfigResourceTypeTopic:
-			topics, err := c.listed(ctx)
+			topics, err := c.visibleTopics(ctx)
 			if err != nil {
 				response.ErrorCode = c.codeOf(err)
 				return nil
 			}
 			for _, topic := range topics {
-				add(kind, c.printed(topic.Name()))
+				add(kind, c.displayName(topic.Name()))
 			}
 		case kmsg.ConfigResourceTypeBroker:
 			add(kind, strconv.Itoa(int(c.self())))

@@ -19,7 +19,7 @@ func str(s string) *string { return &s }
 func code(err *kerr.Error) int16 { return err.Code }
 
 // described returns the configurations of one resource.
-func (w *world) described(client *kgo.Client, kind kmsg.ConfigResourceType, name string,
+func (w *harness) described(client *kgo.Client, kind kmsg.ConfigResourceType, name string,
 	only ...string,
 ) (kmsg.DescribeConfigsResponseResource, map[string]kmsg.DescribeConfigsResponseResourceConfig) {
 	w.Helper()
@@ -43,7 +43,7 @@ func (w *world) described(client *kgo.Client, kind kmsg.ConfigResourceType, name
 
 func TestDescribeConfigs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	client := w.client()
 	if _, err := kadm.NewClient(client).CreateTopic(ctx, 2, 1, map[string]*string{"retention.ms": str("60000")},
@@ -124,7 +124,7 @@ func TestDescribeConfigs(t *testing.T) {
 }
 
 // values returns the configurations that a topic sets itself.
-func (w *world) values(topic string) string {
+func (w *harness) values(topic string) string {
 	w.Helper()
 	row, _ := w.described(w.client(), kmsg.ConfigResourceTypeTopic, topic)
 	var set []string
@@ -138,7 +138,7 @@ func (w *world) values(topic string) string {
 
 func TestAlterConfigs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	if _, err := admin.CreateTopic(ctx, 2, 1, nil, "orders"); err != nil {
@@ -309,7 +309,7 @@ func TestAlterConfigs(t *testing.T) {
 
 func TestListConfigResources(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	client := w.client()
 	if _, err := kadm.NewClient(client).CreateTopic(ctx, 1, 1, nil, "orders"); err != nil {
@@ -349,7 +349,7 @@ func TestListConfigResources(t *testing.T) {
 // TestCreateTopicWithoutValue checks that a configuration without a value creates no topic.
 func TestCreateTopicWithoutValue(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	admin := kadm.NewClient(w.client())
 	_, err := admin.CreateTopic(short(t), 1, 1,
 		map[string]*string{"retention.bytes": nil, "compression.type": str("lz4")}, "orders")

@@ -20,61 +20,61 @@ import (
 
 // conn is one client connection.
 type conn struct {
-	server   *Server
-	listener Listener
-	accepted net.Conn // without TLS; any goroutine may use it
-	socket   net.Conn // with TLS after the handshake; only for the connection's goroutines
-	in       *bufio.Reader
-	address  string // the client's address without the port
-	sni      string // server name of the TLS handshake
-	room     *semaphore.Weighted
-	client   atomic.Pointer[Client] // software of the client; nil until it is known
+	server      *Server
+	listener    Listener
+	accepted    net.Conn // without TLS; any goroutine may use it
+	socket      net.Conn // with TLS after the handshake; only for the connection's goroutines
+	in          *bufio.Reader
+	address     string // the client's address without the port
+	sni         string // server name of the TLS handshake
+	frameMemory *semaphore.Weighted
+	client      atomic.Pointer[Client] // software of the client; nil until it is known
 
-	answers chan *answer
-	queued  atomic.Int32 // responses that are not sent yet; only the reader adds
-	cancel  context.CancelFunc
-	closing atomic.Bool
+	responses       chan *pendingResponse
+	queuedResponses atomic.Int32 // responses that are not sent yet; only the reader adds
+	cancel          context.CancelFunc
+	closing         atomic.Bool
 
 	auth auth // belongs to the reader
 
 	// Elements of the server's lists of connections that have not authenticated, and the time of
 	// the accept. Server.mu protects them.
-	waiting, beside *list.Element
-	since           time.Time
+	waitingElement, addressElement *list.Element
+	acceptedAt                     time.Time
 
-	fetches *fetchSession // belongs to the writer; nil for none
-	muted   atomic.Int64  // end of the throttling, epoch nanoseconds; nothing is read before
+	fetchSession   *fetchSession // belongs to the writer; nil for none
+	throttledUntil atomic.Int64  // end of the throttling, epoch nanoseconds; nothing is read before
 
-	// Deadlines of the socket: readEnds belongs to the reader, writeEnds to the goroutine that
+	// Deadlines of the socket: readDeadline belongs to the reader, writeDeadline to the goroutine that
 	// sends.
-	readEnds, writeEnds time.Time
+	readDeadline, writeDeadline time.Time
 }
 
-// answer is a queued response. It is built after the responses before it are sent.
-type answer struct {
+// pendingResponse is a queued response. It is built after the responses before it are sent.
+type pendingResponse struct {
 	header
-	flexible bool // the header of the response has tagged fields
-	size     int  // bytes of the request
-	taken    time.Time
-	held     holding  // memory of the request's frame
-	decoded  holding  // memory of the decoded request
-	session  *session // session of the request; nil before authentication
-	make     func(ctx context.Context) (encodable, error)
-	reserved *holding      // memory of the response, released after it is sent; may be nil
-	free     func()        // frees the buffers of the response after it is sent; may be nil
-	raw      func() []byte // used instead of make for a frame without a header
-	last     bool          // the connection closes after it
-	soon     bool          // building it waits for nothing but the disk
+	flexible       bool // the header of the response has tagged fields
+	requestSize    int  // bytes of the request
+	receivedAt     time.Time
+	frameMemory    memoryReservation // memory of the request's frame
+	decodedMemory  memoryReservation // memory of the decoded request
+	session        *session          // session of the request; nil before authentication
+	build          func(ctx context.Context) (encodable, error)
+	responseMemory *memoryReservation // memory of the response, released after it is sent; may be nil
+	free           func()             // frees the buffers of the response after it is sent; may be nil
+	raw            func() []byte      // used instead of make for a frame without a header
+	closeAfter     bool               // the connection closes after it
+	immediate      bool               // building it waits for nothing but the disk
 }
 
-// done releases the memory of the request.
-func (a *answer) done() {
-	a.held.release()
-	a.decoded.release()
+// releaseRequest releases the memory of the request.
+func (a *pendingResponse) releaseRequest() {
+	a.frameMemory.release()
+	a.decodedMemory.release()
 }
 
-// errSilent is returned by the function that builds a response when none is to be sent.
-var errSilent = errors.New("client expects no response")
+// errNoResponse is returned by the function that builds a response when none is to be sent.
+var errNoResponse = errors.New("client expects no response")
 
 func newConn(s *Server, socket net.Conn, l Listener) *conn {
 	address, _, err := net.SplitHostPort(socket.RemoteAddr().String())
@@ -83,8 +83,8 @@ func newConn(s *Server, socket net.Conn, l Listener) *conn {
 	}
 	return &conn{
 		server: s, listener: l, accepted: socket, socket: socket, address: address,
-		room:    semaphore.NewWeighted(s.opts.Limits.Memory / 4), // frames of this connection
-		answers: make(chan *answer, pendingAnswers),
+		frameMemory: semaphore.NewWeighted(s.opts.Limits.Memory / 4), // frames of this connection
+		responses:   make(chan *pendingResponse, maxPendingResponses),
 	}
 }
 
@@ -99,17 +99,17 @@ func (c *conn) serve() {
 		log.Debug("TLS handshake of a Kafka connection failed", slog.Any("error", err))
 		return
 	}
-	c.in = bufio.NewReaderSize(c.socket, bufferBeforeAuth)
+	c.in = bufio.NewReaderSize(c.socket, readBufferSizeBeforeAuth)
 	written := make(chan error, 1)
 	go func() { written <- c.write(ctx) }()
 	err := c.read(ctx)
 	if err != nil && !c.closing.Load() {
 		cancel() // the client is gone, so the queued responses are not needed
 	}
-	close(c.answers)
+	close(c.responses)
 	err = errors.Join(err, <-written)
 	_ = c.socket.Close()
-	if !quiet(err) {
+	if !isNormalEnd(err) {
 		log.Info("Kafka connection ended", slog.String("reason", err.Error()), slog.String("software", c.software()))
 	}
 }
@@ -122,8 +122,8 @@ func (c *conn) software() string {
 	return ""
 }
 
-// quiet reports whether the end of a connection is normal and needs no log line.
-func quiet(err error) bool {
+// isNormalEnd reports whether the end of a connection is normal and needs no log line.
+func isNormalEnd(err error) bool {
 	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, context.Canceled)
 }
 
@@ -152,14 +152,14 @@ func (c *conn) drain() {
 func (c *conn) read(ctx context.Context) error {
 	started := time.Now()
 	for {
-		limit, patience := c.server.opts.Limits.Frame, idleTimeout
+		limit, timeout := c.server.opts.Limits.MaxFrame, idleTimeout
 		if c.auth.session == nil {
-			limit, patience = frameBeforeAuth, time.Until(started.Add(authTimeout))
+			limit, timeout = maxFrameBeforeAuth, time.Until(started.Add(authTimeout))
 		}
-		if err := c.mute(ctx); err != nil {
+		if err := c.waitWhileThrottled(ctx); err != nil {
 			return err
 		}
-		frame, held, err := c.readFrame(ctx, limit, patience)
+		frame, held, err := c.readFrame(ctx, limit, timeout)
 		if c.closing.Load() {
 			return io.EOF
 		}
@@ -169,116 +169,120 @@ func (c *conn) read(ctx context.Context) error {
 			}
 			return err
 		}
-		a, err := c.take(ctx, frame)
+		a, err := c.beginRequest(ctx, frame)
 		if err != nil {
 			held.release()
 			return err
 		}
-		a.held, a.size, a.taken = held, len(frame), time.Now()
-		last := a.last
-		if err := c.pass(ctx, &a); err != nil || last {
+		a.frameMemory, a.requestSize, a.receivedAt = held, len(frame), time.Now()
+		last := a.closeAfter
+		if err := c.dispatch(ctx, &a); err != nil || last {
 			return err
 		}
 	}
 }
 
-// pass hands a response to the writer. If none is queued and the response takes only a moment, pass
+// dispatch hands a response to the writer. If none is queued and the response takes only a moment, pass
 // sends it directly, which saves waking the writer.
-func (c *conn) pass(ctx context.Context, a *answer) error {
-	if a.soon && c.queued.Load() == 0 {
-		defer a.done()
+func (c *conn) dispatch(ctx context.Context, a *pendingResponse) error {
+	if a.immediate && c.queuedResponses.Load() == 0 {
+		defer a.releaseRequest()
 		return c.send(ctx, a)
 	}
-	c.queued.Add(1)
+	c.queuedResponses.Add(1)
 	select {
-	case c.answers <- a:
+	case c.responses <- a:
 		return nil
 	case <-ctx.Done():
-		a.done()
+		a.releaseRequest()
 		return ctx.Err()
 	}
 }
 
-// take decodes a request and starts it.
-func (c *conn) take(ctx context.Context, frame []byte) (answer, error) {
+// beginRequest decodes a request and starts it.
+func (c *conn) beginRequest(ctx context.Context, frame []byte) (pendingResponse, error) {
 	if c.auth.raw {
-		return c.auth.takeRaw(ctx, c, frame)
+		return c.auth.handleRaw(ctx, c, frame)
 	}
 	h, body, err := readHeader(frame)
 	if err != nil {
-		return answer{}, err
+		return pendingResponse{}, err
 	}
 	api, known := c.server.apis[h.key]
 	switch {
 	case !known:
-		return answer{}, fmt.Errorf("client requests API %d, which is not supported", h.key)
+		return pendingResponse{}, fmt.Errorf("client requests API %d, which is not supported", h.key)
 	case h.key == keyAPIVersions && h.version > api.max:
-		return answer{header: h, make: func(context.Context) (encodable, error) { return newerVersion(api), nil }}, nil
-	case h.version < api.served || h.version > api.max:
-		return answer{}, fmt.Errorf("client requests version %d of %s; versions %d to %d are supported", h.version,
-			api.name, api.served, api.max)
+		return pendingResponse{
+			header: h,
+			build:  func(context.Context) (encodable, error) { return newerVersion(api), nil },
+		}, nil
+	case h.version < api.minSupported || h.version > api.max:
+		return pendingResponse{},
+			fmt.Errorf("client requests version %d of %s; versions %d to %d are supported", h.version,
+				api.name, api.minSupported, api.max)
 	}
 	request := kmsg.RequestForKey(h.key)
 	request.SetVersion(h.version)
 	if request.IsFlexible() {
 		if body, err = skipTags(body); err != nil {
-			return answer{}, err
+			return pendingResponse{}, err
 		}
 	}
-	if err := c.auth.admits(ctx, c, &h); err != nil {
-		return answer{}, err
+	if err := c.auth.checkAllowed(ctx, c, &h); err != nil {
+		return pendingResponse{}, err
 	}
 	decoded, err := c.decode(ctx, request, body)
 	if err != nil {
-		return answer{}, fmt.Errorf("decoding request %s version %d: %w", api.name, h.version, err)
+		return pendingResponse{}, fmt.Errorf("decoding request %s version %d: %w", api.name, h.version, err)
 	}
 	call := &call{conn: c, session: c.auth.session, header: h, request: request}
-	a := api.take(ctx, call)
-	a.header, a.session, a.decoded = h, c.auth.session, decoded
-	a.reserved = &call.reserved
+	a := api.begin(ctx, call)
+	a.header, a.session, a.decodedMemory = h, c.auth.session, decoded
+	a.responseMemory = &call.responseMemory
 	a.flexible = request.IsFlexible() && h.key != keyAPIVersions
-	a.soon = api.soon
+	a.immediate = api.immediate
 	return a, nil
 }
 
-var errLeftOver = errors.New("bytes follow the last field")
+var errTrailingBytes = errors.New("bytes follow the last field")
 
 // decode decodes a whole body after it has reserved memory for the decoded form.
-func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (holding, error) {
-	body, memory, err := weigh(request, body)
+func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (memoryReservation, error) {
+	body, memory, err := measureBody(request, body)
 	if err != nil {
-		return holding{}, err
+		return memoryReservation{}, err
 	}
-	var held holding
+	var held memoryReservation
 	if memory > smallFrame {
 		if c.auth.session == nil {
-			return holding{}, errDecoded // requests before authentication have no arrays
+			return memoryReservation{}, errDecoded // requests before authentication have no arrays
 		}
-		if held, err = c.hold(ctx, c.server.decoded, int64(memory)); err != nil {
-			return holding{}, err
+		if held, err = c.reserveMemory(ctx, c.server.decodedMemory, int64(memory)); err != nil {
+			return memoryReservation{}, err
 		}
 	}
-	if err := read(request, body); err != nil {
+	if err := decodeBody(request, body); err != nil {
 		held.release()
-		return holding{}, err
+		return memoryReservation{}, err
 	}
 	return held, nil
 }
 
-// weigh returns a body in the form that the codec expects, and the memory of its decoded form.
-func weigh(request kmsg.Request, body []byte) (exact []byte, memory int, err error) {
+// measureBody returns a body in the form that the codec expects, and the memory of its decoded form.
+func measureBody(request kmsg.Request, body []byte) (exact []byte, memory int, err error) {
 	shape := shapeOf(request.Key(), request.GetVersion())
-	memory, err = skim(shape, body)
-	if shorter, ok := unpadded(request, body); ok && errors.Is(err, errLeftOver) {
-		if small, fits := skim(shape, shorter); fits == nil {
+	memory, err = checkBody(shape, body)
+	if shorter, ok := unpadded(request, body); ok && errors.Is(err, errTrailingBytes) {
+		if small, fits := checkBody(shape, shorter); fits == nil {
 			return shorter, small, nil
 		}
 	}
 	return body, memory, err
 }
 
-// read decodes a body that measureBody has checked.
-func read(request kmsg.Request, body []byte) (err error) {
+// decodeBody decodes a body that measureBody has checked.
+func decodeBody(request kmsg.Request, body []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("decoding the body: %v", p)

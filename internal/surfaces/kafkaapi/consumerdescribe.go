@@ -10,30 +10,30 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// memberUsesConsumer is the type of a member with the consumer protocol.
-const memberUsesConsumer = 1
+// memberTypeConsumer is the type of a member with the consumer protocol.
+const memberTypeConsumer = 1
 
 func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerGroupDescribeRequest,
 	response *kmsg.ConsumerGroupDescribeResponse,
 ) error {
-	limit, room := within(len(request.Groups), 0), maxDescribed
+	limit, budget := checkRequestSize(len(request.Groups), 0), maxDescriptionBytes
 	for _, name := range request.Groups {
 		row := kmsg.NewConsumerGroupDescribeResponseGroup()
-		row.Group, row.AuthorizedOperations = name, notAsked
+		row.Group, row.AuthorizedOperations = name, operationsNotRequested
 		err := limit
 		if err == nil {
-			err = c.mayGroup(name, permitConsume, permitSubscriptions)
+			err = c.authorizeGroup(name, permitConsume, permitSubscriptions)
 		}
 		var d groups.Description
 		if err == nil {
 			d, err = c.coordinator().Describe(c.group(name))
 		}
 		if err == nil && d.Type != groups.TypeConsumer {
-			err = groups.ErrNotConsumers
+			err = groups.ErrNotConsumerProtocol
 		}
 		if err == nil {
-			if room -= described(&d); room < 0 {
-				err = errDescribed
+			if budget -= descriptionSize(&d); budget < 0 {
+				err = errDescriptionSize
 			}
 		}
 		if err == nil {
@@ -43,7 +43,7 @@ func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerG
 			}
 		}
 		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.fail(err)
+			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 			row.State, row.Members = "Dead", nil
 		} else if request.IncludeAuthorizedOperations {
 			row.AuthorizedOperations = c.operationsOnGroup(name)
@@ -63,21 +63,21 @@ func (c *call) fillConsumers(ctx context.Context, row *kmsg.ConsumerGroupDescrib
 	for i := range d.Members {
 		m := &d.Members[i]
 		for _, topic := range m.Consumer.Topics {
-			if _, err := c.describedName(ctx, topic, known); err != nil {
+			if _, err := c.describableName(ctx, topic, known); err != nil {
 				return err
 			}
 		}
 		member := kmsg.NewConsumerGroupDescribeResponseGroupMember()
 		member.MemberID, member.ClientID, member.ClientHost = m.ID, m.ClientID, m.ClientHost
-		member.MemberEpoch, member.MemberType = m.Consumer.Epoch, memberUsesConsumer
+		member.MemberEpoch, member.MemberType = m.Consumer.Epoch, memberTypeConsumer
 		member.SubscribedTopics = append([]string{}, m.Consumer.Names...)
 		member.InstanceID, member.RackID, member.SubscribedTopicRegex = optional(m.InstanceID),
 			optional(m.Consumer.Rack), optional(m.Consumer.Pattern)
 		var err error
-		if member.Assignment, err = c.described(ctx, m.Consumer.Assigned, known); err != nil {
+		if member.Assignment, err = c.namedAssignment(ctx, m.Consumer.Assigned, known); err != nil {
 			return err
 		}
-		if member.TargetAssignment, err = c.described(ctx, m.Consumer.Target, known); err != nil {
+		if member.TargetAssignment, err = c.namedAssignment(ctx, m.Consumer.Target, known); err != nil {
 			return err
 		}
 		row.Members = append(row.Members, member)
@@ -85,15 +85,15 @@ func (c *call) fillConsumers(ctx context.Context, row *kmsg.ConsumerGroupDescrib
 	return nil
 }
 
-// described returns partitions as an assignment with topic names. It omits deleted topics.
-func (c *call) described(ctx context.Context, parts []groups.Partition,
+// namedAssignment returns partitions as an assignment with topic names. It omits deleted topics.
+func (c *call) namedAssignment(ctx context.Context, parts []groups.Partition,
 	known map[engine.TopicID]string,
 ) (kmsg.Assignment, error) {
 	assignment := kmsg.NewAssignment()
 	last := -1 // index of the current topic
 	for i, p := range parts {
 		if i == 0 || p.Topic != parts[i-1].Topic {
-			name, err := c.describedName(ctx, p.Topic, known)
+			name, err := c.describableName(ctx, p.Topic, known)
 			if err != nil {
 				return assignment, err
 			}
@@ -113,19 +113,21 @@ func (c *call) described(ctx context.Context, parts []groups.Partition,
 	return assignment, nil
 }
 
-// describedName returns the name of a topic, "" if it was deleted, or an error if the caller may
+// describableName returns the name of a topic, "" if it was deleted, or an error if the caller may
 // not describe it.
-func (c *call) describedName(ctx context.Context, id engine.TopicID, known map[engine.TopicID]string) (string, error) {
+func (c *call) describableName(ctx context.Context, id engine.TopicID,
+	known map[engine.TopicID]string,
+) (string, error) {
 	if name, ok := known[id]; ok {
 		return name, nil
 	}
 	name := ""
-	switch topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, uint64(id)); {
+	switch topic, err := c.session.cluster.Broker.KafkaTopicByID(ctx, uint64(id)); {
 	case err == nil:
-		if err := c.mayTopic(ctx, topic.Name(), describing...); err != nil {
+		if err := c.authorizeTopic(ctx, topic.Name(), describePermissions...); err != nil {
 			return "", fmt.Errorf("describing a topic of the group: %w", err)
 		}
-		name = c.printed(topic.Name())
+		name = c.displayName(topic.Name())
 	case c.codeOf(err) != codeUnknownTopic:
 		return "", err
 	}

@@ -18,13 +18,13 @@ import (
 func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.ConsumerGroupHeartbeatRequest,
 	response *kmsg.ConsumerGroupHeartbeatResponse,
 ) error {
-	err := within(len(request.Topics),
+	err := checkRequestSize(len(request.Topics),
 		partitionsIn(request.Topics, func(t *kmsg.ConsumerGroupHeartbeatRequestTopic) int { return len(t.Partitions) }))
 	if err == nil {
-		err = c.mayGroup(request.Group, permitConsume)
+		err = c.authorizeGroup(request.Group, permitConsume)
 	}
 	if err == nil {
-		err = c.maySubscribe(ctx, request.SubscribedTopicNames)
+		err = c.authorizeSubscription(ctx, request.SubscribedTopicNames)
 	}
 	var heartbeat *groups.ConsumerRequest
 	if err == nil {
@@ -37,24 +37,25 @@ func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.Consumer
 			return ctx.Err()
 		}
 		response.MemberID, response.MemberEpoch = text(result.MemberID), result.Epoch
-		response.HeartbeatIntervalMillis = int32(result.Interval.Milliseconds()) //nolint:gosec // seconds
-		if result.Told {
+		response.HeartbeatIntervalMillis = int32(result.HeartbeatInterval.Milliseconds()) //nolint:gosec // seconds
+		if result.HasAssignment {
 			response.Assignment = c.assignment(result.Assignment)
 		}
 	}
 	if err != nil {
-		response.ErrorCode, response.ErrorMessage = c.fail(err)
+		response.ErrorCode, response.ErrorMessage = c.errorResponse(err)
 		response.MemberID, response.MemberEpoch = nil, 0
 	}
 	return nil
 }
 
-// maySubscribe returns an error unless the caller may describe all topics that it names.
-func (c *call) maySubscribe(ctx context.Context, said []string) error {
-	if len(said) > maxTopics {
-		return fmt.Errorf("%w: subscription lists %d topics, at most %d are allowed", errInvalid, len(said), maxTopics)
+// authorizeSubscription returns an error unless the caller may describe all topics that it names.
+func (c *call) authorizeSubscription(ctx context.Context, clientName []string) error {
+	if len(clientName) > maxTopics {
+		return fmt.Errorf("%w: subscription lists %d topics, at most %d are allowed", errInvalid,
+			len(clientName), maxTopics)
 	}
-	for _, name := range said {
+	for _, name := range clientName {
 		topic, err := c.topicName(ctx, name)
 		if err != nil {
 			if errors.Is(err, messaging.ErrName) {
@@ -62,7 +63,7 @@ func (c *call) maySubscribe(ctx context.Context, said []string) error {
 			}
 			return err
 		}
-		if err := c.mayTopic(ctx, topic, describing...); err != nil {
+		if err := c.authorizeTopic(ctx, topic, describePermissions...); err != nil {
 			return err
 		}
 	}
@@ -80,8 +81,8 @@ func (c *call) consumerRequest(ctx context.Context,
 	heartbeat := &groups.ConsumerRequest{
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Epoch: request.MemberEpoch,
 		ClientID: c.client, ClientHost: "/" + c.conn.address, Rack: deref(request.RackID),
-		Rebalance: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
-		Names:     request.SubscribedTopicNames, Pattern: request.SubscribedTopicRegex,
+		RebalanceTimeout: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
+		Names:            request.SubscribedTopicNames, Pattern: request.SubscribedTopicRegex,
 		Assignor: deref(request.ServerAssignor),
 		Topics:   &callTopics{ctx: ctx, call: c},
 	}
@@ -137,18 +138,18 @@ func (t *callTopics) Partitions(topic engine.TopicID) int32 {
 func (t *callTopics) Resolve(names []string, pattern *regexp.Regexp) ([]engine.TopicID, error) {
 	c := t.call
 	var found []engine.TopicID
-	for _, said := range names {
-		name, err := c.topicName(t.ctx, said)
+	for _, clientName := range names {
+		name, err := c.topicName(t.ctx, clientName)
 		if errors.Is(err, messaging.ErrName) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if !c.sees(t.ctx, name) {
+		if !c.canDescribe(t.ctx, name) {
 			continue
 		}
-		topic, err := c.session.cluster.Broker.StreamTopic(t.ctx, name)
+		topic, err := c.session.cluster.Broker.KafkaTopic(t.ctx, name)
 		if code, _ := codeOf(err); code == codeUnknownTopic || code == codeInvalidTopic {
 			continue
 		}
@@ -160,12 +161,12 @@ func (t *callTopics) Resolve(names []string, pattern *regexp.Regexp) ([]engine.T
 	if pattern == nil {
 		return found, nil
 	}
-	listed, err := c.listed(t.ctx)
+	listed, err := c.visibleTopics(t.ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, topic := range listed {
-		if pattern.MatchString(c.printed(topic.Name())) {
+		if pattern.MatchString(c.displayName(topic.Name())) {
 			found = append(found, engine.TopicID(topic.ID()))
 		}
 	}

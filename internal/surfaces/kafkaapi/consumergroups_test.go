@@ -19,18 +19,18 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// holding records the partitions that a client was assigned, from its callbacks.
-type holding struct {
+// assignedPartitions records the partitions that a client was assigned, from its callbacks.
+type assignedPartitions struct {
 	mu      sync.Mutex
 	parts   map[string]bool
 	changed chan struct{} // capacity 1
 }
 
-func newHolding() *holding {
-	return &holding{parts: make(map[string]bool), changed: make(chan struct{}, 1)}
+func newAssignedPartitions() *assignedPartitions {
+	return &assignedPartitions{parts: make(map[string]bool), changed: make(chan struct{}, 1)}
 }
 
-func (h *holding) set(given map[string][]int32, has bool) {
+func (h *assignedPartitions) set(given map[string][]int32, has bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for topic, parts := range given {
@@ -48,14 +48,14 @@ func (h *holding) set(given map[string][]int32, has bool) {
 	}
 }
 
-func (h *holding) all() []string {
+func (h *assignedPartitions) all() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Sorted(maps.Keys(h.parts))
 }
 
 // wait returns when the client has n partitions.
-func (h *holding) wait(t *testing.T, n int) {
+func (h *assignedPartitions) wait(t *testing.T, n int) {
 	t.Helper()
 	ctx := short(t)
 	for len(h.all()) != n {
@@ -68,9 +68,9 @@ func (h *holding) wait(t *testing.T, n int) {
 }
 
 // consumer opens a client with the consumer protocol.
-func (w *world) consumer(group string, opts ...kgo.Opt) (*kgo.Client, *holding) {
+func (w *harness) consumer(group string, opts ...kgo.Opt) (*kgo.Client, *assignedPartitions) {
 	w.Helper()
-	h := newHolding()
+	h := newAssignedPartitions()
 	client := w.client(append([]kgo.Opt{
 		kgo.ConsumerGroup(group), kgo.ServerSideBalancer(), kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
@@ -94,7 +94,7 @@ func (w *world) consumer(group string, opts ...kgo.Opt) (*kgo.Client, *holding) 
 // and of a member that leaves, and continue at the committed offsets.
 func TestConsumerProtocol(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	if _, err := admin.CreateTopic(ctx, 4, 1, nil, "shared"); err != nil {
@@ -144,7 +144,7 @@ func TestConsumerProtocol(t *testing.T) {
 	}
 }
 
-func (w *world) describedGroup(group string) kmsg.ConsumerGroupDescribeResponseGroup {
+func (w *harness) describedGroup(group string) kmsg.ConsumerGroupDescribeResponseGroup {
 	w.Helper()
 	request := kmsg.NewPtrConsumerGroupDescribeRequest()
 	request.Groups, request.IncludeAuthorizedOperations = []string{group}, true
@@ -161,7 +161,7 @@ func (w *world) describedGroup(group string) kmsg.ConsumerGroupDescribeResponseG
 // TestConsumerProtocolByPattern checks that topics created later are consumed too.
 func TestConsumerProtocolByPattern(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	if _, err := admin.CreateTopics(ctx, 1, 1, nil, "logs-a", "other"); err != nil {
@@ -195,7 +195,7 @@ func TestConsumerProtocolByPattern(t *testing.T) {
 // TestTypesOfGroups checks the type of groups in lists and descriptions.
 func TestTypesOfGroups(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	if _, err := admin.CreateTopic(ctx, 1, 1, nil, "orders"); err != nil {
@@ -252,7 +252,7 @@ func TestTypesOfGroups(t *testing.T) {
 }
 
 // heartbeat sends a heartbeat that joins, unless change modifies it.
-func (w *world) heartbeat(client *kgo.Client, change func(*kmsg.ConsumerGroupHeartbeatRequest)) error {
+func (w *harness) heartbeat(client *kgo.Client, change func(*kmsg.ConsumerGroupHeartbeatRequest)) error {
 	w.Helper()
 	request := kmsg.NewPtrConsumerGroupHeartbeatRequest()
 	request.Group, request.MemberID, request.RebalanceTimeoutMillis = "g", "m", 60_000
@@ -269,7 +269,7 @@ func (w *world) heartbeat(client *kgo.Client, change func(*kmsg.ConsumerGroupHea
 // permission learns nothing about a topic.
 func TestConsumerHeartbeatErrors(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	if _, err := admin.CreateTopic(ctx, 1, 1, nil, "orders"); err != nil {
@@ -338,7 +338,7 @@ func TestConsumerHeartbeatErrors(t *testing.T) {
 }
 
 // bindTopic grants an account a role on one topic of the public namespace.
-func (w *world) bindTopic(account, role, topic string) {
+func (w *harness) bindTopic(account, role, topic string) {
 	w.Helper()
 	w.ok(w.policy.SetBinding(access.Binding{
 		Organization: organization, Name: account + "-" + topic, RoleKind: "ClusterRole", Role: role,
@@ -357,7 +357,7 @@ func pinned(key, version int16) *kversion.Versions {
 // TestOffsetsOfMembers checks commits and fetches with member epochs.
 func TestOffsetsOfMembers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	if _, err := admin.CreateTopic(ctx, 1, 1, nil, "orders"); err != nil {
@@ -430,7 +430,7 @@ func TestOffsetsOfMembers(t *testing.T) {
 
 func TestFeatures(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	request := kmsg.NewPtrApiVersionsRequest()
 	request.ClientSoftwareName, request.ClientSoftwareVersion = "test", "1"
 	response, err := request.RequestWith(short(t), w.client())

@@ -39,36 +39,36 @@ func (c *call) revisions() (revisions, bool) {
 	return revisions{revision(), c.session.cluster.Broker.TopicsRevision()}, true
 }
 
-// remembered reports whether a decision was granted at the given revisions.
-func (d *decisions) remembered(at revisions, asked decision) bool {
+// isAllowed reports whether a decision was granted at the given revisions.
+func (d *decisions) isAllowed(at revisions, requested decision) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.at != at {
 		return false
 	}
-	_, ok := d.allowed[asked]
+	_, ok := d.allowed[requested]
 	return ok
 }
 
-// remember caches a granted decision; at must be read before the decision was made.
-func (d *decisions) remember(at revisions, asked decision) {
+// allow caches a granted decision; at must be read before the decision was made.
+func (d *decisions) allow(at revisions, requested decision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.at != at || d.allowed == nil || len(d.allowed) >= maxDecisions {
 		d.at, d.allowed = at, make(map[decision]struct{})
 	}
-	d.allowed[asked] = struct{}{}
+	d.allowed[requested] = struct{}{}
 }
 
 // decide reports whether the caller has any one of the permissions. It uses the cache and otherwise
 // calls may.
-func (c *call) decide(asked decision, wanted []access.Permission,
+func (c *call) decide(requested decision, wanted []access.Permission,
 	may func(access.Permission) (bool, error),
 ) (bool, error) {
-	at, keeps := c.revisions()
+	at, cacheable := c.revisions()
 	for _, p := range wanted {
-		asked.permission = p
-		if keeps && c.session.decided.remembered(at, asked) {
+		requested.permission = p
+		if cacheable && c.session.decisions.isAllowed(at, requested) {
 			return true, nil
 		}
 		ok, err := may(p)
@@ -76,8 +76,8 @@ func (c *call) decide(asked decision, wanted []access.Permission,
 			return false, err
 		}
 		if ok {
-			if keeps {
-				c.session.decided.remember(at, asked)
+			if cacheable {
+				c.session.decisions.allow(at, requested)
 			}
 			return true, nil
 		}

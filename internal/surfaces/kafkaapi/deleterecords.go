@@ -15,11 +15,11 @@ import (
 var errCompacted = errors.New(
 	"topic is compacted, so records cannot be deleted by offset; add delete to its cleanup.policy first")
 
-// maxDeletion bounds the timeout of one request.
-const maxDeletion = time.Minute
+// maxDeleteTimeout bounds the timeout of one request.
+const maxDeleteTimeout = time.Minute
 
-// toTheEnd is the offset that means the end of a partition.
-const toTheEnd = -1
+// offsetEnd is the offset that means the end of a partition.
+const offsetEnd = -1
 
 // deleteRecords moves the log start of partitions forward.
 func deleteRecords(ctx context.Context, c *call, request *kmsg.DeleteRecordsRequest,
@@ -29,39 +29,40 @@ func deleteRecords(ctx context.Context, c *call, request *kmsg.DeleteRecordsRequ
 	for i := range request.Topics {
 		partitions += len(request.Topics[i].Partitions)
 	}
-	limit := within(len(request.Topics), partitions)
+	limit := checkRequestSize(len(request.Topics), partitions)
 	timeout := time.Duration(request.TimeoutMillis) * time.Millisecond
-	if timeout <= 0 || timeout > maxDeletion {
-		timeout = maxDeletion
+	if timeout <= 0 || timeout > maxDeleteTimeout {
+		timeout = maxDeleteTimeout
 	}
 	deadline, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for i := range request.Topics {
-		asked := &request.Topics[i]
+		requested := &request.Topics[i]
 		row := kmsg.NewDeleteRecordsResponseTopic()
-		row.Topic = asked.Topic
-		var topic *messaging.StreamTopic
+		row.Topic = requested.Topic
+		var topic *messaging.KafkaTopic
 		err := limit
 		if err == nil {
-			topic, err = c.topic(ctx, asked.Topic, permitDelete)
+			topic, err = c.topic(ctx, requested.Topic, permitDelete)
 		}
 		if err == nil && topic.Compacted() {
 			err = errCompacted
 		}
 		var changed error
-		for j := range asked.Partitions {
+		for j := range requested.Partitions {
 			part := kmsg.NewDeleteRecordsResponseTopicPartition()
-			part.Partition, part.LowWatermark = asked.Partitions[j].Partition, -1
+			part.Partition, part.LowWatermark = requested.Partitions[j].Partition, -1
 			failure := err
 			if failure == nil {
-				part.LowWatermark, failure = deleteBefore(deadline, topic, part.Partition, asked.Partitions[j].Offset)
+				part.LowWatermark, failure = deleteBefore(deadline, topic, part.Partition,
+					requested.Partitions[j].Offset)
 				changed = errors.Join(changed, failure)
 			}
 			part.ErrorCode = c.deleteCode(ctx, failure)
 			row.Partitions = append(row.Partitions, part)
 		}
 		if err == nil {
-			c.record(permitDelete, topic.Name().String(), changed)
+			c.auditAllowed(permitDelete, topic.Name().String(), changed)
 		}
 		response.Topics = append(response.Topics, row)
 	}
@@ -70,15 +71,15 @@ func deleteRecords(ctx context.Context, c *call, request *kmsg.DeleteRecordsRequ
 
 // deleteBefore deletes a partition's records before an offset and returns the first remaining
 // offset.
-func deleteBefore(ctx context.Context, topic *messaging.StreamTopic, partition int32, offset int64) (int64, error) {
+func deleteBefore(ctx context.Context, topic *messaging.KafkaTopic, partition int32, offset int64) (int64, error) {
 	if partition < 0 || partition >= topic.Partitions() {
 		return -1, engine.ErrNoPartition
 	}
-	if offset < toTheEnd {
-		return -1, errOffset
+	if offset < offsetEnd {
+		return -1, errOffsetOutOfRange
 	}
 	before := uint64(offset) //nolint:gosec // not used when negative
-	if offset == toTheEnd {
+	if offset == offsetEnd {
 		extent, err := topic.Read(ctx, partition, 0, nil)
 		if err != nil {
 			return -1, err

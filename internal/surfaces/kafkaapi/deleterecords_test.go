@@ -16,7 +16,7 @@ import (
 )
 
 // fill creates a topic with ten records, three of them in one batch.
-func (w *world) fill(topic string, config map[string]*string) {
+func (w *harness) fill(topic string, config map[string]*string) {
 	w.Helper()
 	ctx := short(w.T)
 	client := w.client(kgo.DefaultProduceTopic(topic))
@@ -35,7 +35,7 @@ func (w *world) fill(topic string, config map[string]*string) {
 
 func TestDeleteRecords(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	w.fill("orders", nil)
@@ -116,7 +116,7 @@ func TestDeleteRecords(t *testing.T) {
 
 func TestDescribeProducers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	w.fill("orders", nil)
 	ask := func(topic string, partitions ...int32) kmsg.DescribeProducersResponseTopic {
@@ -142,7 +142,7 @@ func TestDescribeProducers(t *testing.T) {
 
 func TestDescribeLogDirs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	w.fill("orders", nil)
 	admin := kadm.NewClient(w.client())
@@ -167,24 +167,24 @@ func TestDescribeLogDirs(t *testing.T) {
 	}
 }
 
-// TestLogDirsTellOfTheDisk checks that a caller who may describe the cluster gets the size of the
+// TestLogDirsReportTheDisk checks that a caller who may describe the cluster gets the size of the
 // disk and its free space.
-func TestLogDirsTellOfTheDisk(t *testing.T) {
+func TestLogDirsReportTheDisk(t *testing.T) {
 	t.Parallel()
-	silent, w := newWorld(t), newWorld(t)
+	silent, w := newHarness(t), newHarness(t)
 	w.cluster.Disk = func() (total, free int64, err error) { return 1000, 300, nil }
 	w.bind("reader", "topic-consumer")
 	request := kmsg.NewPtrDescribeLogDirsRequest()
 	request.Version = 4
 	for what, tc := range map[string]struct {
-		r    *wire
+		r    *rawClient
 		want string
 	}{
 		"a disk of unknown size":          {silent.wire(silent.token), "code 0, -1 of -1"},
 		"an administrator":                {w.wire(w.token), "code 0, 300 of 1000"},
 		"an account without a permission": {w.wire(w.account("reader")), "code 31"},
 	} {
-		response := ask[*kmsg.DescribeLogDirsResponse](tc.r, request)
+		response := roundTrip[*kmsg.DescribeLogDirsResponse](tc.r, request)
 		got := fmt.Sprintf("code %d", response.ErrorCode)
 		for _, dir := range response.Dirs {
 			got += fmt.Sprintf(", %d of %d", dir.UsableBytes, dir.TotalBytes)

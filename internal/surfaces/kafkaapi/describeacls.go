@@ -37,7 +37,7 @@ func describeACLs(ctx context.Context, c *call, request *kmsg.DescribeACLsReques
 ) error {
 	all, err := c.acls(ctx, request)
 	if err != nil {
-		response.ErrorCode, response.ErrorMessage = c.fail(err)
+		response.ErrorCode, response.ErrorMessage = c.errorResponse(err)
 		return nil
 	}
 	slices.SortFunc(all, func(a, b acl) int {
@@ -67,9 +67,9 @@ func (c *call) acls(ctx context.Context, request *kmsg.DescribeACLsRequest) ([]a
 		return nil, fmt.Errorf("%w: filter has an unknown type", errInvalid)
 	}
 	scope := c.session.cluster.Scope
-	_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, permitListBindings, scope)
+	_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.principal, permitListBindings, scope)
 	if err != nil && errs.KindOf(err) == errs.Denied {
-		c.denied(permitListBindings, scope)
+		c.auditDenied(permitListBindings, scope)
 		return nil, errClusterDenied
 	}
 	if err != nil || c.conn.server.opts.Rules == nil {
@@ -83,7 +83,7 @@ func (c *call) acls(ctx context.Context, request *kmsg.DescribeACLsRequest) ([]a
 	var all []acl
 	for i := range rules {
 		for _, line := range c.aclsOf(&rules[i]) {
-			if wantsACL(request, &line) {
+			if matchesFilter(request, &line) {
 				all = append(all, line)
 			}
 		}
@@ -99,15 +99,15 @@ func (c *call) aclsOf(rule *access.SubjectRule) (all []acl) {
 	}
 	principal := "User:" + rule.Subject.Name
 	if rule.Subject.Kind == access.SubjectServiceAccount {
-		principal = "User:" + messaging.RoleOf(rule.Subject.Name, c.session.cluster.Scope.Organization)
+		principal = "User:" + messaging.FormatRole(rule.Subject.Name, c.session.cluster.Scope.Organization)
 	}
 	restrictions := rule.Restrictions
 	if len(restrictions) == 0 {
 		restrictions = []access.Restriction{{}}
 	}
-	add := func(kind kmsg.ACLResourceType, name string, pattern kmsg.ACLResourcePatternType, rows []granted) {
+	add := func(kind kmsg.ACLResourceType, name string, pattern kmsg.ACLResourcePatternType, rows []operationRule) {
 		for _, row := range rows {
-			if slices.ContainsFunc(row.wanted,
+			if slices.ContainsFunc(row.anyOf,
 				func(p access.Permission) bool { return slices.Contains(rule.Permissions, p) }) {
 				all = append(all, acl{kind, name, pattern, principal, row.op})
 			}
@@ -121,7 +121,7 @@ func (c *call) aclsOf(rule *access.SubjectRule) (all []acl) {
 		if name, pattern, ok := c.topicPattern(r); ok {
 			add(kmsg.ACLResourceTypeTopic, name, pattern, topicOperations)
 		}
-		if reaches(r.Tenant, c.session.namespace.Tenant) {
+		if restrictionAllows(r.Tenant, c.session.namespace.Tenant) {
 			name, pattern := patternOf(r.Subscription)
 			add(kmsg.ACLResourceTypeGroup, name, pattern, groupOperations)
 		}
@@ -131,10 +131,10 @@ func (c *call) aclsOf(rule *access.SubjectRule) (all []acl) {
 }
 
 // clusterOperations are the operations that need a permission on something in the cluster.
-var clusterOperations = []granted{{opIdempotentWrite, []access.Permission{permitProduce}}}
+var clusterOperations = []operationRule{{opIdempotentWrite, []access.Permission{permitProduce}}}
 
-// reaches reports whether a restriction allows a name. An empty restriction allows every name.
-func reaches(value, name string) bool {
+// restrictionAllows reports whether a restriction allows a name. An empty restriction allows every name.
+func restrictionAllows(value, name string) bool {
 	prefix, isPrefix := strings.CutSuffix(value, "*")
 	return value == "" || value == name || isPrefix && strings.HasPrefix(name, prefix)
 }
@@ -181,8 +181,8 @@ func (c *call) topicPattern(r *access.Restriction) (name string, pattern kmsg.AC
 	return "", 0, false
 }
 
-// wantsACL reports whether an ACL matches the filter of a request.
-func wantsACL(request *kmsg.DescribeACLsRequest, line *acl) bool {
+// matchesFilter reports whether an ACL matches the filter of a request.
+func matchesFilter(request *kmsg.DescribeACLsRequest, line *acl) bool {
 	fits := func(filter *string, value string) bool { return filter == nil || *filter == value }
 	switch {
 	case request.ResourceType != kmsg.ACLResourceTypeAny && request.ResourceType != line.kind:

@@ -35,12 +35,12 @@ func lines(r *kmsg.DescribeACLsResponse) (all []string) {
 // TestDescribeACLs checks that callers who may list role bindings see them as ACLs.
 func TestDescribeACLs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *kafkaapi.Options) {
+	w := newHarness(t, func(o *kafkaapi.Options) {
 		policy, _ := o.Authorizer.(*access.Policy)
-		o.Rules = policy.RulesBeneath
+		o.Rules = policy.RulesWithin
 	})
 	r := w.wire(w.token)
-	if got := ask[*kmsg.DescribeACLsResponse](r, anyACL()); got.ErrorCode != 0 || len(got.Resources) != 0 {
+	if got := roundTrip[*kmsg.DescribeACLsResponse](r, anyACL()); got.ErrorCode != 0 || len(got.Resources) != 0 {
 		t.Errorf("without bindings: got code %d, %q; want none", got.ErrorCode, lines(got))
 	}
 	for i, restriction := range []*access.Restriction{
@@ -70,37 +70,37 @@ func TestDescribeACLs(t *testing.T) {
 		"TOPIC PREFIXED sales.eu.: ALLOW User:a3@acme READ from *",
 		"TOPIC PREFIXED sales.eu.or: ALLOW User:a2@acme READ from *",
 	}
-	if got := lines(ask[*kmsg.DescribeACLsResponse](r, topics)); !slices.Equal(got, want) {
+	if got := lines(roundTrip[*kmsg.DescribeACLsResponse](r, topics)); !slices.Equal(got, want) {
 		t.Errorf("topics: got %q, want %q", got, want)
 	}
 	match := anyACL()
 	match.ResourcePatternType, match.ResourceName, match.Operation = kmsg.ACLResourcePatternTypeMatch,
 		str("sales.eu.orders"), kmsg.ACLOperationRead
 	match.ResourceType = kmsg.ACLResourceTypeTopic
-	if got := lines(ask[*kmsg.DescribeACLsResponse](r, match)); len(got) != 3 {
+	if got := lines(roundTrip[*kmsg.DescribeACLsResponse](r, match)); len(got) != 3 {
 		t.Errorf("matching a name: got %q, want three lines", got)
 	}
 	groups := anyACL()
 	groups.ResourceType, groups.Operation, groups.Principal = kmsg.ACLResourceTypeGroup, kmsg.ACLOperationRead,
 		str("User:a6@acme")
-	if got, want := fmt.Sprint(lines(ask[*kmsg.DescribeACLsResponse](r, groups))),
+	if got, want := fmt.Sprint(lines(roundTrip[*kmsg.DescribeACLsResponse](r, groups))),
 		"[GROUP PREFIXED team-: ALLOW User:a6@acme READ from *]"; got != want {
 		t.Errorf("groups: got %s, want %s", got, want)
 	}
 	denies := anyACL()
 	denies.PermissionType = kmsg.ACLPermissionTypeDeny
-	if got := lines(ask[*kmsg.DescribeACLsResponse](r, denies)); len(got) > 0 {
+	if got := lines(roundTrip[*kmsg.DescribeACLsResponse](r, denies)); len(got) > 0 {
 		t.Errorf("denials: got %q, want none", got)
 	}
 	unknown := anyACL()
 	unknown.Operation = 0
-	if got := ask[*kmsg.DescribeACLsResponse](r, unknown); got.ErrorCode != 42 {
+	if got := roundTrip[*kmsg.DescribeACLsResponse](r, unknown); got.ErrorCode != 42 {
 		t.Errorf("unknown operation: got code %d, want 42", got.ErrorCode)
 	}
 	for _, role := range []string{"topic-consumer", "namespace-owner"} {
 		token := w.account("x-" + role)
 		w.bind("x-"+role, role)
-		if got := ask[*kmsg.DescribeACLsResponse](w.wire(token), anyACL()); got.ErrorCode != 31 ||
+		if got := roundTrip[*kmsg.DescribeACLsResponse](w.wire(token), anyACL()); got.ErrorCode != 31 ||
 			len(got.Resources) > 0 {
 			t.Errorf("%s: got code %d, %q; want 31", role, got.ErrorCode, lines(got))
 		}

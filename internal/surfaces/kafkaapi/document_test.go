@@ -35,7 +35,7 @@ func TestDocumentHasEveryAPI(t *testing.T) {
 		}
 		table[int16(n[0])] = row{m[2], int16(n[1]), int16(n[2])}
 	}
-	w := newWorld(t)
+	w := newHarness(t)
 	request := kmsg.NewPtrApiVersionsRequest()
 	request.ClientSoftwareName, request.ClientSoftwareVersion = "test", "1"
 	response, err := request.RequestWith(t.Context(), w.client())

@@ -85,7 +85,7 @@ func TestFaultDamagedBatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := worldOn(t, eng)
+	w := newHarnessOn(t, eng)
 	rng := rand.New(rand.NewPCG(1, 2))
 	producer := w.client(kgo.ProducerBatchCompression(kgo.NoCompression()))
 	for _, topic := range faultTopics {
@@ -113,7 +113,7 @@ func TestFaultDamagedBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		refused := worldOn(t, copied).readAll(batches, &fault)
+		refused := newHarnessOn(t, copied).readAll(batches, &fault)
 		want, found := fmt.Sprintf("%s %d", topic, hit), false
 		for _, r := range refused {
 			found = found || r == want
@@ -131,7 +131,7 @@ func TestFaultDamagedBatch(t *testing.T) {
 
 // readAll reads all topics to their end with requests for all of them. It skips unreadable batches
 // and returns their topics and offsets.
-func (w *world) readAll(end int64, fault *tally.Fault) (refused []string) {
+func (w *harness) readAll(end int64, fault *tally.Fault) (refused []string) {
 	w.Helper()
 	r := w.wire(w.token)
 	at := map[string]int64{}
@@ -149,7 +149,7 @@ func (w *world) readAll(end int64, fault *tally.Fault) (refused []string) {
 		for i := range request.Topics { // several topics fit into a response
 			request.Topics[i].Partitions[0].PartitionMaxBytes = 256 << 10
 		}
-		answer, progress := ask[*kmsg.FetchResponse](r, request), false
+		answer, progress := roundTrip[*kmsg.FetchResponse](r, request), false
 		for i := range answer.Topics {
 			topic, part := answer.Topics[i].Topic, &answer.Topics[i].Partitions[0]
 			before := at[topic]
@@ -190,9 +190,9 @@ func readBatches(rest []byte, topic string, next int64, fault *tally.Fault) int6
 	return next
 }
 
-// TestFaultDiskFullStream checks that producers get an error while the disk is full, that commits
+// TestFaultDiskFullKafka checks that producers get an error while the disk is full, that commits
 // and reads still work, and that everything works again once space is free.
-func TestFaultDiskFullStream(t *testing.T) {
+func TestFaultDiskFullKafka(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
 	free := func(n uint64) {
@@ -204,7 +204,7 @@ func TestFaultDiskFullStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := worldOn(t, eng)
+	w := newHarnessOn(t, eng)
 	for _, topic := range faultTopics {
 		w.partitioned(topic, 1)
 	}
@@ -274,7 +274,7 @@ func TestAttackHalfFrames(t *testing.T) {
 	if tally.Long() {
 		connections = 900
 	}
-	w := newWorld(t, func(o *kafkaapi.Options) { o.Limits.WriteStall = 500 * time.Millisecond })
+	w := newHarness(t, func(o *kafkaapi.Options) { o.Limits.StallTimeout = 500 * time.Millisecond })
 	w.partitioned("orders", 1)
 	for range 8 {
 		w.send("orders", 0, string(noise(rand.New(rand.NewPCG(3, 4)), 900_000)))
@@ -284,7 +284,7 @@ func TestAttackHalfFrames(t *testing.T) {
 		var conn net.Conn
 		switch i % 3 {
 		case 0: // half a frame before authentication
-			r := &wire{world: w}
+			r := &rawClient{harness: w}
 			r.dial(w.address)
 			conn = r.conn
 			_, _ = conn.Write([]byte{0, 0, 1, 0, 0, 18, 0})

@@ -12,45 +12,45 @@ import (
 )
 
 const (
-	maxFetchBytes = 55 << 20
-	fetchesAtOnce = 8
-	maxFetchWait  = 60 * time.Second
+	maxFetchBytes        = 55 << 20
+	maxConcurrentFetches = 8
+	maxFetchWait         = 60 * time.Second
 )
 
-// fetching is a Fetch request in progress.
-type fetching struct {
+// fetchCall is a Fetch request in progress.
+type fetchCall struct {
 	c        *call
 	request  *kmsg.FetchRequest
 	response *fetchResponse
-	// wanted are the partitions to read, in this order: those of the session or of the request.
-	wanted []*wantedPartition
-	// onlyNews omits partitions that have not changed since the last response of the session.
-	onlyNews bool
+	// partitions are the partitions to read, in this order: those of the session or of the request.
+	partitions []*fetchPartition
+	// incremental omits partitions that have not changed since the last response of the session.
+	incremental bool
 
-	topics map[topicKey]*fetchedTopic
-	left   int  // remaining bytes of the response
-	any    bool // the response contains a batch
-	failed bool // a partition has an error, so the response does not wait
-	bytes  int
-	marks  []engine.Mark // ends of the partitions that were read to their end
-	pause  time.Duration // backoff before new messages are read
+	topics    map[topicKey]*fetchedTopic
+	bytesLeft int  // remaining bytes of the response
+	hasBatch  bool // the response contains a batch
+	failed    bool // a partition has an error, so the response does not wait
+	bytes     int
+	ends      []engine.PartitionPosition // ends of the partitions that were read to their end
+	backoff   time.Duration              // backoff before new messages are read
 }
 
 // fetchedTopic is a topic of a request. It is looked up once.
 type fetchedTopic struct {
-	*messaging.StreamTopic
+	*messaging.KafkaTopic
 	err error
 
 	messages, bytes int // in the response
 }
 
-// takeFetch starts a Fetch request.
-func takeFetch(_ context.Context, c *call) answer {
+// beginFetch starts a Fetch request.
+func beginFetch(_ context.Context, c *call) pendingResponse {
 	request, _ := c.request.(*kmsg.FetchRequest)
-	made := &fetchResponse{version: c.version}
-	return answer{
-		make: func(ctx context.Context) (encodable, error) { return made, fetch(ctx, c, request, made) },
-		free: made.reset,
+	response := &fetchResponse{version: c.version}
+	return pendingResponse{
+		build: func(ctx context.Context) (encodable, error) { return response, fetch(ctx, c, request, response) },
+		free:  response.reset,
 	}
 }
 
@@ -60,83 +60,83 @@ func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *f
 		return nil
 	}
 	partitions := partitionsIn(request.Topics, func(t *kmsg.FetchRequestTopic) int { return len(t.Partitions) })
-	if err := within(len(request.Topics), partitions); err != nil {
-		c.refuseFetch(request, response, err)
+	if err := checkRequestSize(len(request.Topics), partitions); err != nil {
+		c.rejectFetch(request, response, err)
 		return nil
 	}
-	f := fetching{c: c, request: request, response: response}
+	f := fetchCall{c: c, request: request, response: response}
 	if err := f.plan(); err != nil {
-		c.refuseFetch(request, response, err)
+		c.rejectFetch(request, response, err)
 		return nil
 	}
-	if err := f.run(ctx); err != nil {
+	if err := f.execute(ctx); err != nil {
 		return err
 	}
 	for _, topic := range f.topics {
 		if topic.bytes > 0 {
-			topic.Delivered(topic.messages, topic.bytes)
+			topic.CountDelivered(topic.messages, topic.bytes)
 		}
 	}
-	f.told()
+	f.updateSession()
 	return nil
 }
 
-// refuseFetch rejects a whole request.
-func (c *call) refuseFetch(request *kmsg.FetchRequest, response *fetchResponse, err error) {
+// rejectFetch rejects a whole request.
+func (c *call) rejectFetch(request *kmsg.FetchRequest, response *fetchResponse, err error) {
 	response.errorCode = c.fetchCode(err)
 	if c.version >= 7 {
 		return
 	}
-	for _, w := range wantedOf(request) { // older versions have no code for the whole response
+	for _, w := range requestedPartitions(request) { // older versions have no code for the whole response
 		part := newFetchResponsePartition(w.partition)
 		part.errorCode = response.errorCode
 		response.add(w.topicKey, &part)
 	}
 }
 
-// run reads, and waits while there are fewer bytes than the client requires.
-func (f *fetching) run(ctx context.Context) error {
+// execute reads, and waits while there are fewer bytes than the client requires.
+func (f *fetchCall) execute(ctx context.Context) error {
 	c, request := f.c, f.request
 	deadline := time.Now().Add(min(time.Duration(request.MaxWaitMillis)*time.Millisecond, maxFetchWait))
 	for over := false; ; {
 		f.response.reset()
-		f.topics, f.marks = make(map[topicKey]*fetchedTopic), nil
-		f.any, f.failed, f.bytes = false, false, 0
-		if f.left = min(int(request.MaxBytes), maxFetchBytes); f.left <= 0 {
-			f.left = maxFetchBytes
+		f.topics, f.ends = make(map[topicKey]*fetchedTopic), nil
+		f.hasBatch, f.failed, f.bytes = false, false, 0
+		if f.bytesLeft = min(int(request.MaxBytes), maxFetchBytes); f.bytesLeft <= 0 {
+			f.bytesLeft = maxFetchBytes
 		}
-		if err := f.readWithRoom(ctx); err != nil {
+		if err := f.readLimited(ctx); err != nil {
 			return err
 		}
-		if f.bytes >= int(request.MinBytes) || f.failed || len(f.marks) == 0 || over || time.Until(deadline) <= 0 {
+		if f.bytes >= int(request.MinBytes) || f.failed || len(f.ends) == 0 || over || time.Until(deadline) <= 0 {
 			return nil
 		}
 		// A large result is released during the wait and read again afterwards.
-		given := c.reserved.bytes > 0
+		given := c.responseMemory.bytes > 0
 		if given {
 			f.response.reset()
 			f.topics = nil
-			c.reserved.release()
-			c.reserved = holding{}
+			c.responseMemory.release()
+			c.responseMemory = memoryReservation{}
 		}
-		more, err := f.await(ctx, deadline)
+		more, err := f.awaitAppend(ctx, deadline)
 		switch {
 		case err != nil:
 			return err
 		case !more && !given:
 			return nil
-		case !c.session.who.Live():
+		case !c.session.principal.Live():
 			return errRevoked
 		}
 		if over = !more; more && given {
-			f.calm(ctx, deadline)
+			f.limitRereads(ctx, deadline)
 		}
 	}
 }
 
-// calm limits how often a waiting client's large result is read again when new messages arrive: to
+// limitRereads limits how often a waiting client's large result is read again when new messages arrive: to
 // 64 MiB per second.
-func (f *fetching) calm(ctx context.Context, deadline time.Time) {
+func (f *fetchCall) limitRereads(ctx context.Context, deadline time.Time) {
 	pause := min(time.Duration(f.bytes)*time.Second/(64<<20), time.Until(deadline))
 	select {
 	case <-time.After(pause):
@@ -145,35 +145,35 @@ func (f *fetching) calm(ctx context.Context, deadline time.Time) {
 	}
 }
 
-// readWithRoom reads, for a limited number of clients at a time, and reserves memory for the result
+// readLimited reads, for a limited number of clients at a time, and reserves memory for the result
 // before it lets the next client read.
-func (f *fetching) readWithRoom(ctx context.Context) error {
+func (f *fetchCall) readLimited(ctx context.Context) error {
 	c := f.c
-	if err := c.conn.server.reading.Acquire(ctx, 1); err != nil {
+	if err := c.conn.server.fetchLimiter.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer c.conn.server.reading.Release(1)
+	defer c.conn.server.fetchLimiter.Release(1)
 	if err := f.read(ctx); err != nil || f.bytes <= smallFrame {
 		return err
 	}
-	held, err := c.conn.hold(ctx, c.conn.server.answers, int64(f.bytes))
-	c.reserved = held
+	held, err := c.conn.reserveMemory(ctx, c.conn.server.responseMemory, int64(f.bytes))
+	c.responseMemory = held
 	return err
 }
 
-// await waits for messages at the ends of the partitions; false when the deadline has passed.
-func (f *fetching) await(ctx context.Context, deadline time.Time) (bool, error) {
+// awaitAppend waits for messages at the ends of the partitions; false when the deadline has passed.
+func (f *fetchCall) awaitAppend(ctx context.Context, deadline time.Time) (bool, error) {
 	waiting, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	defer context.AfterFunc(f.c.conn.server.draining, cancel)()
-	err := f.c.session.cluster.Broker.Grown(waiting, f.marks)
+	err := f.c.session.cluster.Broker.WaitForAppend(waiting, f.ends)
 	switch {
 	case err == nil && f.bytes > 0:
 		// Exponential backoff, so that a slow trickle of messages does not repeat the read for each
 		// one.
-		f.pause = max(2*f.pause, time.Millisecond)
+		f.backoff = max(2*f.backoff, time.Millisecond)
 		select {
-		case <-time.After(f.pause):
+		case <-time.After(f.backoff):
 		case <-waiting.Done():
 		}
 		return true, ctx.Err()
@@ -186,8 +186,8 @@ func (f *fetching) await(ctx context.Context, deadline time.Time) (bool, error) 
 }
 
 // read fills the response with the available batches.
-func (f *fetching) read(ctx context.Context) error {
-	for _, w := range f.wanted {
+func (f *fetchCall) read(ctx context.Context) error {
+	for _, w := range f.partitions {
 		topic := f.topic(ctx, w.topicKey)
 		part := newFetchResponsePartition(w.partition)
 		failure := topic.err
@@ -200,9 +200,9 @@ func (f *fetching) read(ctx context.Context) error {
 			}
 			f.failed = true
 			part.errorCode = f.c.fetchCode(failure)
-			f.c.hintConsumer(f.response, &part, topic, failure)
+			f.c.addFetchLeaderHint(f.response, &part, topic, failure)
 		}
-		if f.onlyNews && !w.news(&part) {
+		if f.incremental && !w.changed(&part) {
 			continue
 		}
 		f.response.add(w.topicKey, &part)
@@ -211,55 +211,55 @@ func (f *fetching) read(ctx context.Context) error {
 }
 
 // topic looks a topic up, once for all of its partitions.
-func (f *fetching) topic(ctx context.Context, key topicKey) *fetchedTopic {
+func (f *fetchCall) topic(ctx context.Context, key topicKey) *fetchedTopic {
 	found := f.topics[key]
 	if found == nil {
 		found = &fetchedTopic{}
-		found.StreamTopic, found.err = f.c.topicBy(ctx, key.topic, key.id, permitConsume)
+		found.KafkaTopic, found.err = f.c.topicBy(ctx, key.topic, key.id, permitConsume)
 		f.topics[key] = found
 	}
 	return found
 }
 
 var (
-	errOffset = errors.New("offset is outside of the partition")
-	errFenced = errors.New("leader epoch is older than the partition's")
-	errEpoch  = errors.New("leader epoch is newer than the partition's")
+	errOffsetOutOfRange   = errors.New("offset is outside of the partition")
+	errFencedLeaderEpoch  = errors.New("leader epoch is older than the partition's")
+	errUnknownLeaderEpoch = errors.New("leader epoch is newer than the partition's")
 )
 
 func (c *call) fetchCode(err error) code {
 	switch {
-	case errors.Is(err, errOffset):
+	case errors.Is(err, errOffsetOutOfRange):
 		return codeOffsetOutOfRange
-	case errors.Is(err, errFenced):
+	case errors.Is(err, errFencedLeaderEpoch):
 		return codeFencedEpoch
-	case errors.Is(err, errEpoch):
+	case errors.Is(err, errUnknownLeaderEpoch):
 		return codeUnknownEpoch
 	}
 	return c.codeOf(err)
 }
 
 // readPartition reads the batches of one partition.
-func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked *wantedPartition,
+func (f *fetchCall) readPartition(ctx context.Context, topic *fetchedTopic, requested *fetchPartition,
 	part *fetchResponsePartition,
 ) error {
-	if err := f.c.leads(topic.StreamTopic, asked.leaderEpoch); err != nil {
+	if err := f.c.checkLeader(topic.KafkaTopic, requested.leaderEpoch); err != nil {
 		return err
 	}
-	if asked.partition < 0 || asked.partition >= topic.Partitions() {
+	if requested.partition < 0 || requested.partition >= topic.Partitions() {
 		return engine.ErrNoPartition
 	}
-	if asked.offset < 0 {
-		return errOffset
+	if requested.offset < 0 {
+		return errOffsetOutOfRange
 	}
-	from := uint64(asked.offset)
-	b := batches{limit: min(f.left, max(int(asked.maxBytes), 0)), first: !f.any}
-	extent, err := topic.Read(ctx, asked.partition, from, b.add)
+	from := uint64(requested.offset)
+	b := batches{limit: min(f.bytesLeft, max(int(requested.maxBytes), 0)), acceptFirst: !f.hasBatch}
+	extent, err := topic.Read(ctx, requested.partition, from, b.add)
 	if err != nil && (b.size() == 0 || extent.Next == 0) { // without an extent the offset cannot be checked
 		return err
 	}
 	if from < extent.First || from > extent.Next {
-		return errOffset
+		return errOffsetOutOfRange
 	}
 	part.highWatermark = int64(extent.Next) //nolint:gosec // offsets are far below 2^63
 	part.logStart = int64(extent.First)     //nolint:gosec // offsets are far below 2^63
@@ -267,18 +267,18 @@ func (f *fetching) readPartition(ctx context.Context, topic *fetchedTopic, asked
 	n := b.out.size
 	if n == 0 {
 		if from == extent.Next {
-			f.marks = append(f.marks, topic.Mark(asked.partition, from))
+			f.ends = append(f.ends, topic.PositionAt(requested.partition, from))
 		}
 		return nil
 	}
 	part.batches = b.out
-	f.any = true
+	f.hasBatch = true
 	f.bytes += n
-	f.left = max(f.left-n, 0)
+	f.bytesLeft = max(f.bytesLeft-n, 0)
 	topic.messages += b.messages
 	topic.bytes += n
 	if !b.full && err == nil {
-		f.marks = append(f.marks, topic.Mark(asked.partition, b.next))
+		f.ends = append(f.ends, topic.PositionAt(requested.partition, b.next))
 	}
 	return nil
 }

@@ -19,14 +19,14 @@ import (
 // run concurrently, because responses share pooled buffers.
 func TestFetchModel(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	seed := rand.Uint64()
 	for i := range 4 {
 		t.Run(fmt.Sprint("conversation ", i), func(t *testing.T) {
 			t.Parallel()
 			t.Logf("seed %d", seed)
-			own := &world{T: t, cluster: w.cluster, server: w.server, address: w.address, token: w.token}
-			m := &fetchModel{wire: own.wire(w.token), random: rand.New(rand.NewPCG(seed, uint64(i)))}
+			own := &harness{T: t, cluster: w.cluster, server: w.server, address: w.address, token: w.token}
+			m := &fetchModel{rawClient: own.wire(w.token), random: rand.New(rand.NewPCG(seed, uint64(i)))}
 			m.create(fmt.Sprintf("model-%d-", i))
 			for m.step = range 400 {
 				m.change()
@@ -46,7 +46,7 @@ func TestFetchModel(t *testing.T) {
 
 // fetchModel is one client, a model of the data that it has stored, and its fetch session.
 type fetchModel struct {
-	*wire
+	*rawClient
 	random *rand.Rand
 	step   int
 	stored map[fetchKey]*storedPartition
@@ -55,9 +55,9 @@ type fetchModel struct {
 
 	// The session: its id, the next epoch, the version of its requests, and the partitions that the
 	// server has stored. Zero without a session.
-	session, epoch int32
-	version        int16
-	remembered     map[fetchKey]askedPartition
+	session, epoch    int32
+	version           int16
+	sessionPartitions map[fetchKey]requestedPartition
 
 	records, large, errors, inSession int
 }
@@ -83,8 +83,8 @@ type storedBatch struct {
 	size       int // 0 for a message that was produced over HTTP
 }
 
-// askedPartition is a partition of a request.
-type askedPartition struct {
+// requestedPartition is a partition of a request.
+type requestedPartition struct {
 	offset      int64
 	maxBytes    int32
 	leaderEpoch int32
@@ -109,7 +109,7 @@ func (m *fetchModel) create(prefix string) {
 		m.keys = append(m.keys, fetchKey{topic, i + 1}) // this partition does not exist
 		topicID := kmsg.NewPtrMetadataRequest()
 		topicID.Version, topicID.Topics = 12, []kmsg.MetadataRequestTopic{{Topic: &topic}}
-		m.ids[topic] = ask[*kmsg.MetadataResponse](m.wire, topicID).Topics[0].TopicID
+		m.ids[topic] = roundTrip[*kmsg.MetadataResponse](m.rawClient, topicID).Topics[0].TopicID
 	}
 	m.keys = append(m.keys, fetchKey{prefix + "unknown", 0})
 	m.ids[prefix+"unknown"] = unknownID
@@ -157,7 +157,7 @@ func (m *fetchModel) storeBatch(key fetchKey, p *storedPartition) {
 	request.Topics = []kmsg.ProduceRequestTopic{{
 		Topic: key.topic, Partitions: []kmsg.ProduceRequestTopicPartition{{Partition: key.partition, Records: batch}},
 	}}
-	answer := ask[*kmsg.ProduceResponse](m.wire, request).Topics[0].Partitions[0]
+	answer := roundTrip[*kmsg.ProduceResponse](m.rawClient, request).Topics[0].Partitions[0]
 	if answer.ErrorCode != 0 || answer.BaseOffset != p.end {
 		m.Fatalf("produce to %v: got code %d, offset %d; want offset %d", key, answer.ErrorCode,
 			answer.BaseOffset, p.end)
@@ -187,7 +187,7 @@ func (m *fetchModel) trim(key fetchKey, p *storedPartition) {
 			Offset:    offset,
 		}},
 	}}
-	answer := ask[*kmsg.DeleteRecordsResponse](m.wire, request).Topics[0].Partitions[0]
+	answer := roundTrip[*kmsg.DeleteRecordsResponse](m.rawClient, request).Topics[0].Partitions[0]
 	if answer.ErrorCode != 0 || answer.LowWatermark != offset {
 		m.Fatalf("delete records of %v: got code %d, offset %d; want offset %d", key, answer.ErrorCode,
 			answer.LowWatermark, offset)
@@ -196,23 +196,23 @@ func (m *fetchModel) trim(key fetchKey, p *storedPartition) {
 }
 
 // ask returns a random request for a partition.
-func (m *fetchModel) ask(key fetchKey) askedPartition {
-	asked := askedPartition{
+func (m *fetchModel) ask(key fetchKey) requestedPartition {
+	requested := requestedPartition{
 		maxBytes:    int32([]int{0, 1, 5000, 100 << 10, 1 << 20, 1 << 20}[m.random.IntN(6)]),
 		leaderEpoch: -1,
 	}
 	if p := m.stored[key]; p != nil {
-		asked.offset = p.start + m.random.Int64N(p.end-p.start+1)
+		requested.offset = p.start + m.random.Int64N(p.end-p.start+1)
 		switch m.random.IntN(25) {
 		case 0:
-			asked.offset = p.end + 1
+			requested.offset = p.end + 1
 		case 1:
-			asked.offset = p.start - 1
+			requested.offset = p.start - 1
 		case 2:
-			asked.leaderEpoch = wrongEpoch
+			requested.leaderEpoch = wrongEpoch
 		}
 	}
-	return asked
+	return requested
 }
 
 // fetch sends a request, with or without a session, and checks the response.
@@ -221,18 +221,18 @@ func (m *fetchModel) fetch() {
 	request := kmsg.NewPtrFetchRequest()
 	request.MaxBytes = int32([]int{0, 1, 70 << 10, 200 << 10, 1 << 20, 4 << 20}[m.random.IntN(6)])
 	request.MinBytes, request.MaxWaitMillis = int32(m.random.IntN(2)), int32(m.random.IntN(2))
-	wanted := make(map[fetchKey]askedPartition)
+	wanted := make(map[fetchKey]requestedPartition)
 	going := m.session != 0 && m.random.IntN(8) > 0
 	if going {
-		m.goOn(request, wanted)
+		m.continueSession(request, wanted)
 	} else {
 		m.begin(request, wanted)
 	}
 	if request.Version >= 13 {
 		m.byID(request)
 	}
-	m.most = 64 << 20
-	answer := ask[*kmsg.FetchResponse](m.wire, request)
+	m.maxResponse = 64 << 20
+	answer := roundTrip[*kmsg.FetchResponse](m.rawClient, request)
 	if answer.ErrorCode != 0 {
 		m.Fatalf("got code %d, want a response", answer.ErrorCode)
 	}
@@ -240,11 +240,11 @@ func (m *fetchModel) fetch() {
 		m.byName(answer)
 	}
 	m.check(request, wanted, answer, going)
-	m.remember(request, wanted, answer)
+	m.updateSession(request, wanted, answer)
 }
 
 // begin fills a full request, which starts a session or uses none.
-func (m *fetchModel) begin(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition) {
+func (m *fetchModel) begin(request *kmsg.FetchRequest, wanted map[fetchKey]requestedPartition) {
 	request.Version = int16(4 + m.random.IntN(14))
 	request.SessionID, request.SessionEpoch = 0, -1
 	if m.random.IntN(3) > 0 {
@@ -255,20 +255,20 @@ func (m *fetchModel) begin(request *kmsg.FetchRequest, wanted map[fetchKey]asked
 	}
 }
 
-// goOn fills an incremental request of the session.
-func (m *fetchModel) goOn(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition) {
+// continueSession fills an incremental request of the session.
+func (m *fetchModel) continueSession(request *kmsg.FetchRequest, wanted map[fetchKey]requestedPartition) {
 	request.Version, request.SessionID, request.SessionEpoch = m.version, m.session, m.epoch
 	m.inSession++
 	for _, key := range m.keys {
-		asked, ok := m.remembered[key]
+		requested, ok := m.sessionPartitions[key]
 		if ok && m.random.IntN(10) == 0 {
 			forgotten := kmsg.NewFetchRequestForgottenTopic()
 			forgotten.Topic, forgotten.TopicID, forgotten.Partitions = key.topic, m.ids[key.topic],
 				[]int32{key.partition}
 			request.ForgottenTopics = append(request.ForgottenTopics, forgotten)
-			delete(m.remembered, key)
+			delete(m.sessionPartitions, key)
 		} else if ok {
-			wanted[key] = asked
+			wanted[key] = requested
 		}
 	}
 	for _, i := range m.random.Perm(len(m.keys))[:m.random.IntN(6)] {
@@ -280,14 +280,15 @@ func (m *fetchModel) goOn(request *kmsg.FetchRequest, wanted map[fetchKey]askedP
 }
 
 // add adds a partition to a request, in a new row or in the last one.
-func (m *fetchModel) add(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition, key fetchKey) {
-	asked := m.ask(key)
+func (m *fetchModel) add(request *kmsg.FetchRequest, wanted map[fetchKey]requestedPartition, key fetchKey) {
+	requested := m.ask(key)
 	before := wanted[key]
-	asked.known, asked.end, asked.start = before.known, before.end, before.start
-	wanted[key] = asked
+	requested.known, requested.end, requested.start = before.known, before.end, before.start
+	wanted[key] = requested
 	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = key.partition, asked.offset, asked.maxBytes,
-		asked.leaderEpoch
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = key.partition, requested.offset,
+		requested.maxBytes,
+		requested.leaderEpoch
 	if n := len(request.Topics); n > 0 && request.Topics[n-1].Topic == key.topic && m.random.IntN(2) > 0 {
 		request.Topics[n-1].Partitions = append(request.Topics[n-1].Partitions, p)
 		return
@@ -320,7 +321,8 @@ func (m *fetchModel) byName(answer *kmsg.FetchResponse) {
 }
 
 // check checks a response against the model.
-func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition, answer *kmsg.FetchResponse,
+func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]requestedPartition,
+	answer *kmsg.FetchResponse,
 	onlyNews bool,
 ) {
 	m.Helper()
@@ -336,7 +338,7 @@ func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]asked
 		for j := range row.Partitions {
 			p := &row.Partitions[j]
 			key := fetchKey{row.Topic, p.Partition}
-			asked, ok := wanted[key]
+			requested, ok := wanted[key]
 			if got[key] != nil || !ok {
 				m.Errorf("%v: got it twice, or it was not requested", key)
 				continue
@@ -346,25 +348,25 @@ func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]asked
 			if len(p.RecordBatches) > 0 {
 				filled++
 			}
-			first = max(first, m.checkPartition(key, asked, p, request.Version))
+			first = max(first, m.checkPartition(key, requested, p, request.Version))
 		}
 	}
 	if limit := int(request.MaxBytes); limit > 0 && total > limit && filled > 1 && total-limit > first {
 		m.Errorf("got %d bytes in %d partitions, want at most %d and a first batch", total, filled, limit)
 	}
-	for key, asked := range wanted {
-		m.checkAbsent(request, key, asked, got[key], total, onlyNews)
+	for key, requested := range wanted {
+		m.checkAbsent(request, key, requested, got[key], total, onlyNews)
 	}
 }
 
 // checkPartition checks one partition of a response and returns the size of its first batch.
-func (m *fetchModel) checkPartition(key fetchKey, asked askedPartition, got *kmsg.FetchResponseTopicPartition,
+func (m *fetchModel) checkPartition(key fetchKey, requested requestedPartition, got *kmsg.FetchResponseTopicPartition,
 	version int16,
 ) (first int) {
 	m.Helper()
 	p := m.stored[key]
-	if want := m.code(key, asked, version); got.ErrorCode != want {
-		m.Errorf("%v from %d: got code %d, want %d", key, asked.offset, got.ErrorCode, want)
+	if want := m.code(key, requested, version); got.ErrorCode != want {
+		m.Errorf("%v from %d: got code %d, want %d", key, requested.offset, got.ErrorCode, want)
 	}
 	if got.ErrorCode != 0 {
 		m.errors++
@@ -379,9 +381,9 @@ func (m *fetchModel) checkPartition(key fetchKey, asked askedPartition, got *kms
 	if len(got.RecordBatches) > 64<<10 {
 		m.large++
 	}
-	next := asked.offset
+	next := requested.offset
 	for rest := got.RecordBatches; len(rest) > 0; {
-		head, err := records.ReadHead(rest)
+		head, err := records.ReadBatchHeader(rest)
 		if err != nil {
 			m.Errorf("%v: decoding the batch after offset %d: %v", key, next, err)
 			return first
@@ -402,7 +404,7 @@ func (m *fetchModel) checkPartition(key fetchKey, asked askedPartition, got *kms
 
 // checkBatch checks the records of a batch that begins at or before an offset and returns the
 // offset after them.
-func (m *fetchModel) checkBatch(key fetchKey, from int64, batch []byte, head *records.Head) int64 {
+func (m *fetchModel) checkBatch(key fetchKey, from int64, batch []byte, head *records.BatchHeader) int64 {
 	m.Helper()
 	if end := head.BaseOffset + int64(head.LastDelta); head.BaseOffset > from || end < from {
 		m.Errorf("%v: got offsets %d to %d, want %d next", key, head.BaseOffset, end, from)
@@ -426,16 +428,16 @@ func (m *fetchModel) checkBatch(key fetchKey, from int64, batch []byte, head *re
 }
 
 // code returns the expected error code of a partition.
-func (m *fetchModel) code(key fetchKey, asked askedPartition, version int16) int16 {
+func (m *fetchModel) code(key fetchKey, requested requestedPartition, version int16) int16 {
 	p := m.stored[key]
 	switch {
 	case p == nil && version >= 13 && m.ids[key.topic] == unknownID:
 		return 100
 	case p == nil:
 		return 3
-	case version >= 9 && asked.leaderEpoch == wrongEpoch:
+	case version >= 9 && requested.leaderEpoch == wrongEpoch:
 		return 75
-	case asked.offset < p.start || asked.offset > p.end:
+	case requested.offset < p.start || requested.offset > p.end:
 		return 1
 	}
 	return 0
@@ -443,39 +445,39 @@ func (m *fetchModel) code(key fetchKey, asked askedPartition, version int16) int
 
 // checkAbsent checks a partition without records in the response: it has no records, the next batch
 // does not fit, or nothing has changed in the session.
-func (m *fetchModel) checkAbsent(request *kmsg.FetchRequest, key fetchKey, asked askedPartition,
+func (m *fetchModel) checkAbsent(request *kmsg.FetchRequest, key fetchKey, requested requestedPartition,
 	got *kmsg.FetchResponseTopicPartition, total int, onlyNews bool,
 ) {
 	m.Helper()
 	p := m.stored[key]
-	failed := p == nil || m.code(key, asked, request.Version) != 0
+	failed := p == nil || m.code(key, requested, request.Version) != 0
 	if got == nil {
-		if !onlyNews || failed || !asked.known || asked.end != p.end || asked.start != p.start {
+		if !onlyNews || failed || !requested.known || requested.end != p.end || requested.start != p.start {
 			m.Errorf("%v: got no row in the response, want one", key)
 		}
 		if failed {
 			return
 		}
 	}
-	if failed || got != nil && len(got.RecordBatches) > 0 || asked.offset == p.end {
+	if failed || got != nil && len(got.RecordBatches) > 0 || requested.offset == p.end {
 		return
 	}
-	i := slices.IndexFunc(p.batches, func(b storedBatch) bool { return b.end > asked.offset })
-	room := int(request.MaxBytes) - total
+	i := slices.IndexFunc(p.batches, func(b storedBatch) bool { return b.end > requested.offset })
+	budget := int(request.MaxBytes) - total
 	if request.MaxBytes <= 0 {
-		room = 55<<20 - total
+		budget = 55<<20 - total
 	}
 	switch size := p.batches[i].size; {
 	case total == 0:
-		m.Errorf("%v from %d to %d: got no records in the whole response, want some", key, asked.offset, p.end)
-	case size > 0 && size <= min(room, int(asked.maxBytes)):
-		m.Errorf("%v: got no records, want a batch of %d bytes in %d, at most %d a partition", key, size, room,
-			asked.maxBytes)
+		m.Errorf("%v from %d to %d: got no records in the whole response, want some", key, requested.offset, p.end)
+	case size > 0 && size <= min(budget, int(requested.maxBytes)):
+		m.Errorf("%v: got no records, want a batch of %d bytes in %d, at most %d a partition", key, size, budget,
+			requested.maxBytes)
 	}
 }
 
-// remember updates the model of the session.
-func (m *fetchModel) remember(request *kmsg.FetchRequest, wanted map[fetchKey]askedPartition,
+// updateSession updates the model of the session.
+func (m *fetchModel) updateSession(request *kmsg.FetchRequest, wanted map[fetchKey]requestedPartition,
 	answer *kmsg.FetchResponse,
 ) {
 	m.Helper()
@@ -493,14 +495,14 @@ func (m *fetchModel) remember(request *kmsg.FetchRequest, wanted map[fetchKey]as
 	default:
 		m.epoch++
 	}
-	m.remembered = wanted
+	m.sessionPartitions = wanted
 	for i := range answer.Topics {
 		for j := range answer.Topics[i].Partitions {
 			p := &answer.Topics[i].Partitions[j]
 			key := fetchKey{answer.Topics[i].Topic, p.Partition}
-			asked := wanted[key]
-			asked.known, asked.end, asked.start = p.ErrorCode == 0, p.HighWatermark, p.LogStartOffset
-			wanted[key] = asked
+			requested := wanted[key]
+			requested.known, requested.end, requested.start = p.ErrorCode == 0, p.HighWatermark, p.LogStartOffset
+			wanted[key] = requested
 		}
 	}
 }

@@ -17,7 +17,7 @@ type fetchResponse struct {
 	errorCode      code
 	sessionID      int32
 	topics         []fetchResponseTopic
-	rows           map[topicKey]int           // topic → index in topics
+	topicIndex     map[topicKey]int           // topic → index in topics
 	brokers        []kmsg.FetchResponseBroker // leaders that partitions refer to
 }
 
@@ -35,7 +35,7 @@ type fetchResponsePartition struct {
 	highWatermark int64
 	logStart      int64
 	leader        kmsg.FetchResponseTopicPartitionCurrentLeader // set when another member leads the partition
-	batches       rope
+	batches       segmentedBuffer
 }
 
 func newFetchResponsePartition(index int32) fetchResponsePartition {
@@ -47,13 +47,13 @@ func newFetchResponsePartition(index int32) fetchResponsePartition {
 
 // add adds a partition to the row of its topic.
 func (r *fetchResponse) add(topic topicKey, part *fetchResponsePartition) {
-	row, ok := r.rows[topic]
+	row, ok := r.topicIndex[topic]
 	if !ok {
-		if r.rows == nil {
-			r.rows = make(map[topicKey]int)
+		if r.topicIndex == nil {
+			r.topicIndex = make(map[topicKey]int)
 		}
 		row = len(r.topics)
-		r.rows[topic] = row
+		r.topicIndex[topic] = row
 		r.topics = append(r.topics, fetchResponseTopic{topicKey: topic})
 	}
 	r.topics[row].partitions = append(r.topics[row].partitions, *part)
@@ -66,7 +66,7 @@ func (r *fetchResponse) reset() {
 			r.topics[i].partitions[j].batches.free()
 		}
 	}
-	r.topics, r.rows, r.brokers = nil, nil, nil
+	r.topics, r.topicIndex, r.brokers = nil, nil, nil
 }
 
 // SetThrottle implements kmsg.SetThrottleResponse.
@@ -141,7 +141,7 @@ func (p *fetchResponsePartition) writeTo(w *frameWriter, version int16) {
 	} else {
 		w.tail = kbin.AppendInt32(w.tail, int32(p.batches.size)) //nolint:gosec // bounded by maxFetchBytes
 	}
-	w.rope(&p.batches)
+	w.appendSegments(&p.batches)
 	if flexible {
 		p.writeTags(w)
 	}

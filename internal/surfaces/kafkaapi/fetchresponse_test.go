@@ -18,7 +18,7 @@ func TestFetchResponse(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(3, uint64(version)))
 			for range 30 {
-				made := &fetchResponse{
+				response := &fetchResponse{
 					version: version, throttleMillis: random.Int32(),
 					errorCode: int16(random.Int32()), sessionID: random.Int32(),
 				}
@@ -28,26 +28,27 @@ func TestFetchResponse(t *testing.T) {
 					if version >= 13 {
 						key = topicKey{"", [16]byte{byte(random.IntN(3))}}
 					}
-					made.add(key, &part)
+					response.add(key, &part)
 				}
 				for i := range random.IntN(3) {
 					rack := fmt.Sprint("rack-", i)
 					broker := kmsg.FetchResponseBroker{NodeID: int32(i), Host: "member", Port: 9092, Rack: &rack}
-					made.brokers = append(made.brokers, broker)
+					response.brokers = append(response.brokers, broker)
 				}
-				a := &answer{header: header{correlation: 7}, flexible: version >= 12}
-				wanted, _ := encode(a, inCodec(made))
+				a := &pendingResponse{header: header{correlation: 7}, flexible: version >= 12}
+				wanted, _ := encode(a, inCodec(response))
 				want := bytes.Join(wanted, nil)
-				parts, size := encode(a, made)
+				parts, size := encode(a, response)
 				got := written(t, parts)
 				if size != len(got) || !bytes.Equal(got, want) {
 					t.Fatalf("frame: got %d bytes with size field %d, want the %d bytes of the codec", len(got),
 						size, len(want))
 				}
-				if !bytes.Equal(made.AppendTo([]byte("x")), append([]byte("x"), inCodec(made).AppendTo(nil)...)) {
+				if !bytes.Equal(response.AppendTo([]byte("x")),
+					append([]byte("x"), inCodec(response).AppendTo(nil)...)) {
 					t.Fatal("AppendTo: got other bytes than the codec")
 				}
-				made.reset()
+				response.reset()
 			}
 		})
 	}
@@ -65,12 +66,12 @@ func randomPartition(t *testing.T, random *rand.Rand) fetchResponsePartition {
 	for rest := whole; len(rest) > 0; {
 		n := 1 + random.IntN(len(rest))
 		begins := part.batches.add(rest[:n])
-		if least := min(n, ropeHead); len(begins) < least || !bytes.Equal(begins[:least], rest[:least]) {
+		if least := min(n, contiguousPrefix); len(begins) < least || !bytes.Equal(begins[:least], rest[:least]) {
 			t.Fatalf("added %d bytes: the first %d are not in one part", n, least)
 		}
 		rest = rest[n:]
 	}
-	if part.batches.size != len(whole) || !bytes.Equal(bytes.Join(part.batches.parts, nil), whole) {
+	if part.batches.size != len(whole) || !bytes.Equal(bytes.Join(part.batches.segments, nil), whole) {
 		t.Fatalf("buffer of %d bytes: got %d bytes, or other content", len(whole), part.batches.size)
 	}
 	return part
@@ -92,7 +93,7 @@ func inCodec(r *fetchResponse) *kmsg.FetchResponse {
 			part.Partition, part.ErrorCode, part.CurrentLeader = p.index, p.errorCode, p.leader
 			part.HighWatermark, part.LastStableOffset, part.LogStartOffset = p.highWatermark,
 				p.highWatermark, p.logStart
-			part.RecordBatches = append([]byte{}, bytes.Join(p.batches.parts, nil)...)
+			part.RecordBatches = append([]byte{}, bytes.Join(p.batches.segments, nil)...)
 			row.Partitions = append(row.Partitions, part)
 		}
 		out.Topics = append(out.Topics, row)
@@ -105,7 +106,7 @@ func written(t *testing.T, parts [][]byte) (all []byte) {
 	t.Helper()
 	for len(parts) > 0 {
 		var some [][]byte
-		some, parts = atOnce(parts)
+		some, parts = nextWrite(parts)
 		size := 0
 		for _, part := range some {
 			all = append(all, part...)

@@ -20,7 +20,7 @@ const (
 )
 
 // sessionCost estimates the memory of a partition in a session.
-func (k *wantedKey) sessionCost() int { return 256 + len(k.topic) }
+func (k *partitionKey) sessionCost() int { return 256 + len(k.topic) }
 
 // Session epochs with a special meaning.
 const (
@@ -40,53 +40,55 @@ type topicKey struct {
 	id    [16]byte
 }
 
-type wantedKey struct {
+type partitionKey struct {
 	topicKey
 	partition int32
 }
 
-// wantedPartition is a partition that a client fetches.
-type wantedPartition struct {
-	wantedKey
+// fetchPartition is a partition that a client fetches.
+type fetchPartition struct {
+	partitionKey
 	offset      int64
 	leaderEpoch int32
 	maxBytes    int32
 
 	// State that was last sent to the client; only in a session.
-	told       bool
-	high, from int64
-	forgotten  bool
+	reported                                bool
+	reportedHighWatermark, reportedLogStart int64
+	forgotten                               bool
 }
 
 // update sets the fields of a request.
-func (w *wantedPartition) update(asked *kmsg.FetchRequestTopicPartition) {
-	w.offset, w.leaderEpoch, w.maxBytes = asked.FetchOffset, asked.CurrentLeaderEpoch, asked.PartitionMaxBytes
+func (w *fetchPartition) update(requested *kmsg.FetchRequestTopicPartition) {
+	w.offset, w.leaderEpoch, w.maxBytes = requested.FetchOffset, requested.CurrentLeaderEpoch,
+		requested.PartitionMaxBytes
 }
 
-// news reports whether a partition must be in the response of the session.
-func (w *wantedPartition) news(part *fetchResponsePartition) bool {
-	return !w.told || part.errorCode != codeOK || part.batches.size > 0 || part.highWatermark != w.high ||
-		part.logStart != w.from
+// changed reports whether a partition must be in the response of the session.
+func (w *fetchPartition) changed(part *fetchResponsePartition) bool {
+	return !w.reported || part.errorCode != codeOK || part.batches.size > 0 ||
+		part.highWatermark != w.reportedHighWatermark ||
+		part.logStart != w.reportedLogStart
 }
 
 type fetchSession struct {
-	id, epoch int32 // epoch is the epoch of the next request
-	byID      bool  // topics are identified by id
-	order     []*wantedPartition
-	known     map[wantedKey]*wantedPartition
-	bytes     int // memory of its partitions
-	charged   int // part of bytes that the server has counted
+	id, epoch    int32 // epoch is the epoch of the next request
+	byID         bool  // topics are identified by id
+	order        []*fetchPartition
+	partitions   map[partitionKey]*fetchPartition
+	bytes        int // memory of its partitions
+	chargedBytes int // part of bytes that the server has counted
 }
 
 // plan determines the session of a request, if it has one, and the partitions to read.
-func (f *fetching) plan() error {
+func (f *fetchCall) plan() error {
 	conn, epoch := f.c.conn, f.request.SessionEpoch
-	s := conn.fetches
+	s := conn.fetchSession
 	if epoch == sessionNone || epoch == sessionInitial {
 		if s != nil && (epoch == sessionInitial || f.request.SessionID == s.id) {
 			conn.endFetchSession()
 		}
-		f.wanted = wantedOf(f.request)
+		f.partitions = requestedPartitions(f.request)
 		return nil
 	}
 	switch {
@@ -102,7 +104,7 @@ func (f *fetching) plan() error {
 		conn.endFetchSession()
 		return errSessionID
 	}
-	f.wanted, f.onlyNews = s.order, true
+	f.partitions, f.incremental = s.order, true
 	if len(s.order) == 0 {
 		conn.endFetchSession()
 		return nil
@@ -115,17 +117,17 @@ func (f *fetching) plan() error {
 	return nil
 }
 
-// wantedOf lists the partitions of a request in order. If a partition occurs several times, the
+// requestedPartitions lists the partitions of a request in order. If a partition occurs several times, the
 // last occurrence counts, as in Kafka.
-func wantedOf(request *kmsg.FetchRequest) (all []*wantedPartition) {
-	known := make(map[wantedKey]*wantedPartition)
+func requestedPartitions(request *kmsg.FetchRequest) (all []*fetchPartition) {
+	known := make(map[partitionKey]*fetchPartition)
 	for i := range request.Topics {
 		topic := &request.Topics[i]
 		for j := range topic.Partitions {
-			key := wantedKey{topicKey{topic.Topic, topic.TopicID}, topic.Partitions[j].Partition}
+			key := partitionKey{topicKey{topic.Topic, topic.TopicID}, topic.Partitions[j].Partition}
 			w := known[key]
 			if w == nil {
-				w = &wantedPartition{wantedKey: key}
+				w = &fetchPartition{partitionKey: key}
 				known[key] = w
 				all = append(all, w)
 			}
@@ -135,26 +137,27 @@ func wantedOf(request *kmsg.FetchRequest) (all []*wantedPartition) {
 	return all
 }
 
-// told stores in the session what the response contains, and starts a session if the client
+// updateSession stores in the session what the response contains, and starts a session if the client
 // requested one. Partitions with records move to the end, so that all partitions get their turn.
-func (f *fetching) told() {
+func (f *fetchCall) updateSession() {
 	if f.request.SessionEpoch == sessionInitial && f.c.version >= 7 {
 		f.c.conn.beginFetchSession(f)
 	}
-	s := f.c.conn.fetches
+	s := f.c.conn.fetchSession
 	if s == nil || f.response.sessionID == 0 {
 		return
 	}
-	full := make(map[*wantedPartition]bool)
+	full := make(map[*fetchPartition]bool)
 	for i := range f.response.topics {
 		row := &f.response.topics[i]
 		for j := range row.partitions {
 			part := &row.partitions[j]
-			w := s.known[wantedKey{row.topicKey, part.index}]
+			w := s.partitions[partitionKey{row.topicKey, part.index}]
 			if w == nil {
 				continue
 			}
-			w.told, w.high, w.from = part.errorCode == codeOK, part.highWatermark, part.logStart
+			w.reported, w.reportedHighWatermark, w.reportedLogStart = part.errorCode == codeOK,
+				part.highWatermark, part.logStart
 			if part.batches.size > 0 {
 				full[w] = true
 			}
@@ -163,7 +166,7 @@ func (f *fetching) told() {
 	if len(full) == 0 {
 		return
 	}
-	next := make([]*wantedPartition, 0, len(s.order))
+	next := make([]*fetchPartition, 0, len(s.order))
 	for _, given := range []bool{false, true} {
 		for _, w := range s.order {
 			if full[w] == given {
@@ -176,18 +179,18 @@ func (f *fetching) told() {
 
 // beginFetchSession creates the session of a first request if the limits allow it. Otherwise the
 // response has session id 0, and the client sends full requests.
-func (c *conn) beginFetchSession(f *fetching) {
+func (c *conn) beginFetchSession(f *fetchCall) {
 	s := &fetchSession{
 		id: 1 + rand.Int32N(math.MaxInt32-1), epoch: 1, byID: f.c.version >= 13,
-		known: make(map[wantedKey]*wantedPartition, len(f.wanted)),
+		partitions: make(map[partitionKey]*fetchPartition, len(f.partitions)),
 	}
-	for _, w := range f.wanted {
+	for _, w := range f.partitions {
 		s.insert(w)
 	}
 	if len(s.order) == 0 || len(s.order) > maxSessionPartitions || !c.server.admitSession(s) {
 		return
 	}
-	c.fetches, f.response.sessionID = s, s.id
+	c.fetchSession, f.response.sessionID = s, s.id
 }
 
 // add adds the partitions of a request to the session; false over the limit.
@@ -195,13 +198,13 @@ func (s *fetchSession) add(request *kmsg.FetchRequest) bool {
 	for i := range request.Topics {
 		topic := &request.Topics[i]
 		for j := range topic.Partitions {
-			key := wantedKey{topicKey{topic.Topic, topic.TopicID}, topic.Partitions[j].Partition}
-			w := s.known[key]
+			key := partitionKey{topicKey{topic.Topic, topic.TopicID}, topic.Partitions[j].Partition}
+			w := s.partitions[key]
 			if w == nil {
 				if len(s.order) >= maxSessionPartitions {
 					return false
 				}
-				w = &wantedPartition{wantedKey: key}
+				w = &fetchPartition{partitionKey: key}
 				s.insert(w)
 			}
 			w.update(&topic.Partitions[j])
@@ -210,8 +213,8 @@ func (s *fetchSession) add(request *kmsg.FetchRequest) bool {
 	return true
 }
 
-func (s *fetchSession) insert(w *wantedPartition) {
-	s.known[w.wantedKey] = w
+func (s *fetchSession) insert(w *fetchPartition) {
+	s.partitions[w.partitionKey] = w
 	s.order = append(s.order, w)
 	s.bytes += w.sessionCost()
 }
@@ -222,10 +225,10 @@ func (s *fetchSession) forget(request *kmsg.FetchRequest) {
 	for i := range request.ForgottenTopics {
 		topic := &request.ForgottenTopics[i]
 		for _, index := range topic.Partitions {
-			key := wantedKey{topicKey{topic.Topic, topic.TopicID}, index}
-			if w := s.known[key]; w != nil {
+			key := partitionKey{topicKey{topic.Topic, topic.TopicID}, index}
+			if w := s.partitions[key]; w != nil {
 				w.forgotten, gone = true, true
-				delete(s.known, key)
+				delete(s.partitions, key)
 				s.bytes -= key.sessionCost()
 			}
 		}
@@ -233,7 +236,7 @@ func (s *fetchSession) forget(request *kmsg.FetchRequest) {
 	if !gone {
 		return
 	}
-	kept := make([]*wantedPartition, 0, len(s.known))
+	kept := make([]*fetchPartition, 0, len(s.partitions))
 	for _, w := range s.order {
 		if !w.forgotten {
 			kept = append(kept, w)
@@ -244,9 +247,9 @@ func (s *fetchSession) forget(request *kmsg.FetchRequest) {
 
 // endFetchSession ends the session of a connection.
 func (c *conn) endFetchSession() {
-	if c.fetches != nil {
-		c.server.endSession(c.fetches)
-		c.fetches = nil
+	if c.fetchSession != nil {
+		c.server.endSession(c.fetchSession)
+		c.fetchSession = nil
 	}
 }
 
@@ -259,13 +262,13 @@ func (s *Server) admitSession(f *fetchSession) bool {
 	}
 	s.fetchSessions++
 	s.sessionBytes += f.bytes
-	f.charged = f.bytes
+	f.chargedBytes = f.bytes
 	return true
 }
 
 // chargeSession counts the growth of a session; false over the limit.
 func (s *Server) chargeSession(f *fetchSession) bool {
-	more := f.bytes - f.charged
+	more := f.bytes - f.chargedBytes
 	if more == 0 {
 		return true
 	}
@@ -275,7 +278,7 @@ func (s *Server) chargeSession(f *fetchSession) bool {
 		return false
 	}
 	s.sessionBytes += more
-	f.charged += more
+	f.chargedBytes += more
 	return true
 }
 
@@ -283,5 +286,5 @@ func (s *Server) endSession(f *fetchSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fetchSessions--
-	s.sessionBytes -= f.charged
+	s.sessionBytes -= f.chargedBytes
 }

@@ -22,14 +22,14 @@ import (
 // not before, and that a response with MinBytes is sent immediately.
 func TestFetchWaitsForEnough(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.partitioned("slow", 2)
 	w.send("slow", 0, "little")
-	ask := func(least int32, patience time.Duration) (bytes int, took time.Duration) {
+	ask := func(least int32, timeout time.Duration) (bytes int, took time.Duration) {
 		request := fetchFrom(0, -1, map[string][]int64{"slow": {0, 0}})
-		request.MinBytes, request.MaxWaitMillis = least, int32(patience.Milliseconds())
+		request.MinBytes, request.MaxWaitMillis = least, int32(timeout.Milliseconds())
 		began := time.Now()
-		response := ask[*kmsg.FetchResponse](w.wire(w.token), request)
+		response := roundTrip[*kmsg.FetchResponse](w.wire(w.token), request)
 		for _, p := range response.Topics[0].Partitions {
 			bytes += len(p.RecordBatches)
 		}
@@ -63,11 +63,11 @@ type countingEngine struct {
 	reads atomic.Int64
 }
 
-func (e *countingEngine) ReadRuns(ctx context.Context, id engine.TopicID, partition int32, from uint64,
-	visit func(*engine.Stored) (bool, error),
+func (e *countingEngine) ReadBatches(ctx context.Context, id engine.TopicID, partition int32, from uint64,
+	visit func(*engine.StoredValue) (bool, error),
 ) (engine.Extent, error) {
 	e.reads.Add(1)
-	return e.Engine.ReadRuns(ctx, id, partition, from, visit)
+	return e.Engine.ReadBatches(ctx, id, partition, from, visit)
 }
 
 // TestFetchReadsMuchRarely checks that a large result is read again at a bounded rate while a
@@ -79,7 +79,7 @@ func TestFetchReadsMuchRarely(t *testing.T) {
 		t.Fatal(err)
 	}
 	counting := &countingEngine{Engine: eng}
-	w := worldOn(t, counting)
+	w := newHarnessOn(t, counting)
 	w.partitioned("much", 1)
 	producer := w.client(kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(kgo.NoCompression()))
@@ -102,10 +102,10 @@ func TestFetchReadsMuchRarely(t *testing.T) {
 	request := fetchFrom(0, -1, map[string][]int64{"much": {0}})
 	request.MinBytes, request.MaxBytes, request.MaxWaitMillis = 50<<20, 55<<20, 1000
 	request.Topics[0].Partitions[0].PartitionMaxBytes = 55 << 20
-	reader := &wire{world: w, token: w.token, most: 64 << 20}
+	reader := &rawClient{harness: w, token: w.token, maxResponse: 64 << 20}
 	reader.open()
 	before := counting.reads.Load()
-	ask[*kmsg.FetchResponse](reader, request)
+	roundTrip[*kmsg.FetchResponse](reader, request)
 	reads := counting.reads.Load() - before
 	close(over)
 	<-dripping
@@ -114,11 +114,11 @@ func TestFetchReadsMuchRarely(t *testing.T) {
 	}
 }
 
-// TestAnswersKeepTheirOrder sends several requests in one write, of which some are completed
+// TestResponsesKeepTheirOrder sends several requests in one write, of which some are completed
 // immediately and some wait.
-func TestAnswersKeepTheirOrder(t *testing.T) {
+func TestResponsesKeepTheirOrder(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.partitioned("order", 1)
 	r := w.wire(w.token)
 	beat := kmsg.NewPtrHeartbeatRequest()

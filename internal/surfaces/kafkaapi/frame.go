@@ -21,16 +21,16 @@ var (
 
 // readFrame reads the next frame. The caller releases held when it no longer needs the frame.
 func (c *conn) readFrame(ctx context.Context, limit int,
-	patience time.Duration,
-) (frame []byte, held holding, err error) {
-	ends, slack := time.Now().Add(patience), time.Duration(0)
+	timeout time.Duration,
+) (frame []byte, held memoryReservation, err error) {
+	ends, slack := time.Now().Add(timeout), time.Duration(0)
 	if c.auth.session != nil {
-		slack = patience / 20
+		slack = timeout / 20
 	}
-	if err := c.readUntil(ends, slack); err != nil {
+	if err := c.setReadDeadline(ends, slack); err != nil {
 		return nil, held, err
 	}
-	if c.closing.Load() { // readUntil may have replaced the deadline of drain
+	if c.closing.Load() { // setReadDeadline may have replaced the deadline of drain
 		return nil, held, io.EOF
 	}
 	var head [4]byte
@@ -39,16 +39,16 @@ func (c *conn) readFrame(ctx context.Context, limit int,
 	}
 	size := int32(binary.BigEndian.Uint32(head[:])) //nolint:gosec // numbers on the wire are signed
 	if size < 0 || int(size) > limit {
-		return nil, held, fmt.Errorf("%w: %w", guess(head),
+		return nil, held, fmt.Errorf("%w: %w", foreignProtocolError(head),
 			fmt.Errorf("%w: %d bytes, the limit is %d", errFrameSize, size, limit))
 	}
 	// A large frame reserves memory only after its first bytes have arrived, so that clients that
 	// announce a large frame and send nothing reserve none.
-	small, pool := smallFrame, c.server.frames
+	small, pool := smallFrame, c.server.frameMemory
 	if c.auth.session == nil {
-		small, pool = smallBeforeAuth, c.server.beforeAuth // many such connections may exist
+		small, pool = smallFrameBeforeAuth, c.server.preAuthMemory // many such connections may exist
 	} else {
-		ends = c.enough(int(size))
+		ends = c.transferDeadline(int(size))
 	}
 	frame = make([]byte, min(int(size), small))
 	if err := c.readPart(frame, ends); err != nil {
@@ -57,39 +57,39 @@ func (c *conn) readFrame(ctx context.Context, limit int,
 	if int(size) <= small {
 		return frame, held, nil
 	}
-	if held, err = c.hold(ctx, pool, int64(size)); err != nil {
+	if held, err = c.reserveMemory(ctx, pool, int64(size)); err != nil {
 		return nil, held, err
 	}
 	if c.auth.session != nil {
-		ends = c.enough(int(size)) // the wait for memory does not count against the client
+		ends = c.transferDeadline(int(size)) // the wait for memory does not count against the client
 	}
 	whole := make([]byte, size)
 	for rest := whole[copy(whole, frame):]; len(rest) > 0; {
 		part := rest[:min(len(rest), smallFrame)]
 		if err := c.readPart(part, ends); err != nil {
 			held.release()
-			return nil, holding{}, err
+			return nil, memoryReservation{}, err
 		}
 		rest = rest[len(part):]
 	}
 	return whole, held, nil
 }
 
-// enough returns the deadline for the transfer of so many bytes. Without it a client that makes
+// transferDeadline returns the deadline for the transfer of so many bytes. Without it a client that makes
 // minimal progress could hold memory for hours.
-func (c *conn) enough(bytes int) time.Time {
-	return time.Now().Add(c.server.opts.Limits.WriteStall + time.Duration(bytes)*time.Second/slowestClient)
+func (c *conn) transferDeadline(bytes int) time.Time {
+	return time.Now().Add(c.server.opts.Limits.StallTimeout + time.Duration(bytes)*time.Second/minTransferRate)
 }
 
-// readPart reads one part of a frame. Its deadline is WriteStall from now, but not after ends. Before
+// readPart reads one part of a frame. Its deadline is StallTimeout from now, but not after ends. Before
 // authentication the caller passes the end of the authentication timeout as ends.
 func (c *conn) readPart(part []byte, ends time.Time) error {
 	if c.in.Buffered() < len(part) {
-		deadline := time.Now().Add(c.server.opts.Limits.WriteStall)
+		deadline := time.Now().Add(c.server.opts.Limits.StallTimeout)
 		if ends.Before(deadline) {
 			deadline = ends
 		}
-		if err := c.readUntil(deadline, 0); err != nil {
+		if err := c.setReadDeadline(deadline, 0); err != nil {
 			return err
 		}
 	}
@@ -97,17 +97,17 @@ func (c *conn) readPart(part []byte, ends time.Time) error {
 	return err
 }
 
-// readUntil sets the read deadline of the socket unless the current one is close enough.
-func (c *conn) readUntil(deadline time.Time, slack time.Duration) error {
-	if !moved(&c.readEnds, deadline, slack) {
+// setReadDeadline sets the read deadline of the socket unless the current one is close enough.
+func (c *conn) setReadDeadline(deadline time.Time, slack time.Duration) error {
+	if !updateDeadline(&c.readDeadline, deadline, slack) {
 		return nil
 	}
-	return c.socket.SetReadDeadline(c.readEnds)
+	return c.socket.SetReadDeadline(c.readDeadline)
 }
 
-// guess returns an error that names the protocol of a client whose first bytes are not a Kafka
+// foreignProtocolError returns an error that names the protocol of a client whose first bytes are not a Kafka
 // frame.
-func guess(head [4]byte) error {
+func foreignProtocolError(head [4]byte) error {
 	switch {
 	case head[0] == 0x16 && head[1] == 0x03:
 		return errTLS
@@ -120,38 +120,38 @@ func guess(head [4]byte) error {
 
 var errFrame = errors.New("frame is not a Kafka request")
 
-// holding is memory that was acquired from semaphores.
-type holding struct {
-	pools []*semaphore.Weighted
-	bytes int64
+// memoryReservation is memory that was acquired from semaphores.
+type memoryReservation struct {
+	semaphores []*semaphore.Weighted
+	bytes      int64
 }
 
-func (h holding) release() {
-	for _, pool := range h.pools {
+func (h memoryReservation) release() {
+	for _, pool := range h.semaphores {
 		pool.Release(h.bytes)
 	}
 }
 
-// hold acquires n bytes, at most a quarter of the memory, from a semaphore; for frames also from
+// reserveMemory acquires n bytes, at most a quarter of the memory, from a semaphore; for frames also from
 // the connection's own.
 //
 // Frames and responses have separate semaphores: the response that is due next never waits for the
 // memory of later requests, which themselves wait for that response.
-func (c *conn) hold(ctx context.Context, pool *semaphore.Weighted, n int64) (holding, error) {
-	held := holding{bytes: min(n, c.server.opts.Limits.Memory/4)}
+func (c *conn) reserveMemory(ctx context.Context, pool *semaphore.Weighted, n int64) (memoryReservation, error) {
+	held := memoryReservation{bytes: min(n, c.server.opts.Limits.Memory/4)}
 	pools := []*semaphore.Weighted{pool}
 	switch pool {
-	case c.server.frames:
-		pools = []*semaphore.Weighted{c.room, pool}
-	case c.server.beforeAuth:
+	case c.server.frameMemory:
+		pools = []*semaphore.Weighted{c.frameMemory, pool}
+	case c.server.preAuthMemory:
 		held.bytes = n
 	}
 	for _, pool := range pools {
 		if err := pool.Acquire(ctx, held.bytes); err != nil {
 			held.release()
-			return holding{}, err
+			return memoryReservation{}, err
 		}
-		held.pools = append(held.pools, pool)
+		held.semaphores = append(held.semaphores, pool)
 	}
 	return held, nil
 }

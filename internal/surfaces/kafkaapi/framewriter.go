@@ -9,32 +9,32 @@ import (
 // frameWriter encodes a frame into parts. Large batches become parts of their own and are not
 // copied.
 type frameWriter struct {
-	done [][]byte // complete parts, before tail
-	size int      // bytes of done
-	tail []byte   // part in progress; callers append to it
+	completed [][]byte // complete parts, before tail
+	size      int      // bytes of done
+	tail      []byte   // part in progress; callers append to it
 }
 
-// smallRope is the size up to which copying batches is cheaper than another write buffer.
-const smallRope = 4 << 10
+// maxCopiedBytes is the size up to which copying batches is cheaper than another write buffer.
+const maxCopiedBytes = 4 << 10
 
-// rope appends the bytes of a segmented buffer. A large buffer must not change until the frame is
+// appendSegments appends the bytes of a segmented buffer. A large buffer must not change until the frame is
 // sent.
-func (w *frameWriter) rope(r *rope) {
-	if r.size <= smallRope {
-		for _, part := range r.parts {
+func (w *frameWriter) appendSegments(r *segmentedBuffer) {
+	if r.size <= maxCopiedBytes {
+		for _, part := range r.segments {
 			w.tail = append(w.tail, part...)
 		}
 		return
 	}
 	w.cut()
-	w.done = append(w.done, r.parts...)
+	w.completed = append(w.completed, r.segments...)
 	w.size += r.size
 }
 
 // cut completes the part in progress. The next bytes go to a new part with its own memory.
 func (w *frameWriter) cut() {
 	if len(w.tail) > 0 {
-		w.done = append(w.done, w.tail)
+		w.completed = append(w.completed, w.tail)
 		w.size += len(w.tail)
 	}
 	w.tail = w.tail[len(w.tail):]
@@ -43,7 +43,7 @@ func (w *frameWriter) cut() {
 // parts returns the parts of the frame and its size.
 func (w *frameWriter) parts() (parts [][]byte, size int) {
 	w.cut()
-	return w.done, w.size
+	return w.completed, w.size
 }
 
 func (w *frameWriter) arrayLen(flexible bool, n int) {
@@ -68,13 +68,13 @@ type encodable interface {
 }
 
 // encode encodes the frame of a response in parts.
-func encode(a *answer, b encodable) (parts [][]byte, size int) {
-	room := 256
+func encode(a *pendingResponse, b encodable) (parts [][]byte, size int) {
+	budget := 256
 	fetched, inParts := b.(*fetchResponse)
-	if a.reserved != nil && !inParts { // estimate of the encoded size
-		room += int(a.reserved.bytes) + int(a.reserved.bytes>>6)
+	if a.responseMemory != nil && !inParts { // estimate of the encoded size
+		budget += int(a.responseMemory.bytes) + int(a.responseMemory.bytes>>6)
 	}
-	w := frameWriter{tail: make([]byte, 4, room)}                         // the size is set at the end
+	w := frameWriter{tail: make([]byte, 4, budget)}                       // the size is set at the end
 	w.tail = binary.BigEndian.AppendUint32(w.tail, uint32(a.correlation)) //nolint:gosec // signed on the wire
 	if a.flexible {
 		w.tail = append(w.tail, 0) // no tagged fields

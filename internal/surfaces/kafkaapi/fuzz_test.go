@@ -15,7 +15,7 @@ func FuzzRequest(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	apis := allAPIs()
 	for key, api := range apis {
-		for _, version := range []int16{api.served, (api.served + api.max) / 2, api.max} {
+		for _, version := range []int16{api.minSupported, (api.minSupported + api.max) / 2, api.max} {
 			request := kmsg.RequestForKey(key)
 			request.SetVersion(version)
 			scatter(r, reflect.ValueOf(request).Elem())
@@ -27,19 +27,19 @@ func FuzzRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key, version int16, body []byte) {
 		api, ok := apis[key]
-		if !ok || version < api.served || version > api.max {
+		if !ok || version < api.minSupported || version > api.max {
 			return
 		}
 		request := kmsg.RequestForKey(key)
 		request.SetVersion(version)
-		memory, err := skim(shapeOf(key, version), body)
+		memory, err := checkBody(shapeOf(key, version), body)
 		if err != nil {
 			return
 		}
-		if memory > maxDecoded || memory > len(body)*1024 {
+		if memory > maxDecodedBytes || memory > len(body)*1024 {
 			t.Errorf("%s version %d: %d bytes need %d bytes of memory", api.name, version, len(body), memory)
 		}
-		if err := read(request, body); err != nil {
+		if err := decodeBody(request, body); err != nil {
 			return
 		}
 		again := kmsg.RequestForKey(key)

@@ -22,8 +22,8 @@ func (c *call) coordinator() *groups.Coordinator { return c.session.cluster.Grou
 
 // Types of coordinators.
 const (
-	coordinatesGroup       = 0
-	coordinatesTransaction = 1
+	coordinatorTypeGroup       = 0
+	coordinatorTypeTransaction = 1
 )
 
 func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRequest,
@@ -33,25 +33,25 @@ func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRe
 	if c.version < 4 {
 		keys = []string{request.CoordinatorKey}
 	}
-	limit := within(len(keys), 0)
+	limit := checkRequestSize(len(keys), 0)
 	for _, key := range keys {
 		row := kmsg.NewFindCoordinatorResponseCoordinator()
 		row.Key, row.NodeID, row.Port = key, -1, -1
 		switch request.CoordinatorType {
-		case coordinatesGroup:
+		case coordinatorTypeGroup:
 			err := limit
 			if err == nil {
-				err = c.mayGroup(key, permitConsume, permitSubscriptions)
+				err = c.authorizeGroup(key, permitConsume, permitSubscriptions)
 			}
 			if err != nil {
-				row.ErrorCode, row.ErrorMessage = c.fail(err)
+				row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 				break
 			}
 			if !c.coordinatorOf(key, &row) {
 				row.ErrorCode, row.ErrorMessage = codeNotAvailable,
 					text("group has no coordinator at the moment; try again shortly")
 			}
-		case coordinatesTransaction:
+		case coordinatorTypeTransaction:
 			// Clients would retry a retriable code forever.
 			row.ErrorCode, row.ErrorMessage = codeTransactionDenied,
 				text("transactions are not available on this cluster")
@@ -71,13 +71,13 @@ func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRe
 
 func joinGroup(ctx context.Context, c *call, request *kmsg.JoinGroupRequest, response *kmsg.JoinGroupResponse) error {
 	response.Generation, response.MemberID = -1, request.MemberID
-	err := c.mayGroup(request.Group, permitConsume)
+	err := c.authorizeGroup(request.Group, permitConsume)
 	if err == nil {
 		var result groups.JoinResult
 		waiting, end := c.untilDrained(ctx)
 		defer end()
 		result, err = c.coordinator().Join(waiting, c.group(request.Group), c.joinRequest(request))
-		if err = c.left(ctx, waiting, err); ctx.Err() != nil {
+		if err = c.waitError(ctx, waiting, err); ctx.Err() != nil {
 			return err
 		}
 		if result.MemberID != "" {
@@ -107,9 +107,9 @@ func (c *call) untilDrained(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// left returns the error of a call that stopped waiting: ctx's error if the client is gone,
+// waitError returns the error of a call that stopped waiting: ctx's error if the client is gone,
 // ErrClosed if the server shuts down and another member will coordinate.
-func (c *call) left(ctx, waiting context.Context, err error) error {
+func (c *call) waitError(ctx, waiting context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -122,10 +122,10 @@ func (c *call) left(ctx, waiting context.Context, err error) error {
 func (c *call) joinRequest(request *kmsg.JoinGroupRequest) *groups.JoinRequest {
 	join := &groups.JoinRequest{
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), ClientID: c.client,
-		ClientHost: "/" + c.conn.address,
-		Session:    time.Duration(request.SessionTimeoutMillis) * time.Millisecond,
-		Rebalance:  time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
-		Type:       request.ProtocolType, NeedsID: c.version >= 4, MaySkip: c.version >= 9,
+		ClientHost:       "/" + c.conn.address,
+		SessionTimeout:   time.Duration(request.SessionTimeoutMillis) * time.Millisecond,
+		RebalanceTimeout: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
+		Type:             request.ProtocolType, RequireMemberID: c.version >= 4, SupportsSkipAssignment: c.version >= 9,
 	}
 	for i := range request.Protocols {
 		join.Protocols = append(join.Protocols,
@@ -157,7 +157,7 @@ func deref(s *string) string {
 
 func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, response *kmsg.SyncGroupResponse) error {
 	response.MemberAssignment = []byte{}
-	err := c.mayGroup(request.Group, permitConsume)
+	err := c.authorizeGroup(request.Group, permitConsume)
 	if err == nil {
 		sync := &groups.SyncRequest{
 			MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
@@ -173,7 +173,7 @@ func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, res
 		waiting, end := c.untilDrained(ctx)
 		defer end()
 		result, err = c.coordinator().Sync(waiting, c.group(request.Group), sync)
-		if err = c.left(ctx, waiting, err); ctx.Err() != nil {
+		if err = c.waitError(ctx, waiting, err); ctx.Err() != nil {
 			return err
 		}
 		if err == nil {
@@ -188,7 +188,7 @@ func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, res
 }
 
 func heartbeat(_ context.Context, c *call, request *kmsg.HeartbeatRequest, response *kmsg.HeartbeatResponse) error {
-	err := c.mayGroup(request.Group, permitConsume)
+	err := c.authorizeGroup(request.Group, permitConsume)
 	if err == nil {
 		err = c.coordinator().Heartbeat(c.group(request.Group), request.MemberID, deref(request.InstanceID),
 			request.Generation)
@@ -198,20 +198,23 @@ func heartbeat(_ context.Context, c *call, request *kmsg.HeartbeatRequest, respo
 }
 
 func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, response *kmsg.LeaveGroupResponse) error {
-	err := within(len(request.Members), 0)
+	err := checkRequestSize(len(request.Members), 0)
 	if err == nil {
-		err = c.mayGroup(request.Group, permitConsume)
+		err = c.authorizeGroup(request.Group, permitConsume)
 	}
 	if err != nil {
 		response.ErrorCode = c.codeOf(err)
 		return nil
 	}
-	leavers := []groups.Leaver{{MemberID: request.MemberID}}
+	leavers := []groups.LeavingMember{{MemberID: request.MemberID}}
 	if c.version >= 3 {
 		leavers = leavers[:0]
 		for i := range request.Members {
 			leavers = append(leavers,
-				groups.Leaver{MemberID: request.Members[i].MemberID, InstanceID: deref(request.Members[i].InstanceID)})
+				groups.LeavingMember{
+					MemberID:   request.Members[i].MemberID,
+					InstanceID: deref(request.Members[i].InstanceID),
+				})
 		}
 	}
 	failed, err := c.coordinator().Leave(c.group(request.Group), leavers)
@@ -234,13 +237,13 @@ func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, res
 func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequest,
 	response *kmsg.DescribeGroupsResponse,
 ) error {
-	limit, room := within(len(request.Groups), 0), maxDescribed
+	limit, budget := checkRequestSize(len(request.Groups), 0), maxDescriptionBytes
 	for _, name := range request.Groups {
 		row := kmsg.NewDescribeGroupsResponseGroup()
-		row.Group, row.AuthorizedOperations = name, notAsked
+		row.Group, row.AuthorizedOperations = name, operationsNotRequested
 		err := limit
 		if err == nil {
-			err = c.mayGroup(name, permitConsume, permitSubscriptions)
+			err = c.authorizeGroup(name, permitConsume, permitSubscriptions)
 		}
 		if err == nil {
 			var d groups.Description
@@ -249,8 +252,8 @@ func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequ
 				err = fmt.Errorf("%w with the classic protocol; describe it with ConsumerGroupDescribe",
 					groups.ErrNoGroup)
 			case err == nil:
-				if room -= described(&d); room < 0 {
-					err = errDescribed
+				if budget -= descriptionSize(&d); budget < 0 {
+					err = errDescriptionSize
 					break
 				}
 				fillDescription(&row, &d)
@@ -263,7 +266,7 @@ func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequ
 			row.State, err = "Dead", nil
 		}
 		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.fail(err)
+			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 			row.State = "Dead"
 		}
 		response.Groups = append(response.Groups, row)
@@ -271,14 +274,14 @@ func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequ
 	return nil
 }
 
-// maxDescribed bounds the response to a description of groups. Each group may be large and occur
+// maxDescriptionBytes bounds the response to a description of groups. Each group may be large and occur
 // more than once.
-const maxDescribed = 64 << 20
+const maxDescriptionBytes = 64 << 20
 
-var errDescribed = fmt.Errorf("%w: description of the groups is too large; describe fewer of them", errInvalid)
+var errDescriptionSize = fmt.Errorf("%w: description of the groups is too large; describe fewer of them", errInvalid)
 
-// described estimates the size of a group's description in bytes.
-func described(d *groups.Description) (n int) {
+// descriptionSize estimates the size of a group's description in bytes.
+func descriptionSize(d *groups.Description) (n int) {
 	for i := range d.Members {
 		m := &d.Members[i]
 		n += 128 + len(m.ID) + len(m.ClientID) + len(m.Metadata) + len(m.Assignment)
@@ -312,8 +315,8 @@ func orEmpty(b []byte) []byte {
 	return b
 }
 
-// wordsOf returns the set of words in lower case.
-func wordsOf(list []string) map[string]bool {
+// lowerCaseSet returns the set of words in lower case.
+func lowerCaseSet(list []string) map[string]bool {
 	set := make(map[string]bool)
 	for _, word := range list {
 		set[strings.ToLower(cut(word, 64))] = true
@@ -322,7 +325,7 @@ func wordsOf(list []string) map[string]bool {
 }
 
 func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, response *kmsg.ListGroupsResponse) error {
-	states, types := wordsOf(request.StatesFilter), wordsOf(request.TypesFilter)
+	states, types := lowerCaseSet(request.StatesFilter), lowerCaseSet(request.TypesFilter)
 	wants := func(filter map[string]bool, value string) bool {
 		return len(filter) == 0 || filter[strings.ToLower(value)]
 	}
@@ -330,7 +333,7 @@ func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, res
 	quiet.unaudited = true
 	for _, g := range c.coordinator().List(c.session.namespace.Tenant) {
 		if !wants(states, g.State) || !wants(types, g.Type) ||
-			quiet.mayGroup(g.Key.Group, permitConsume, permitSubscriptions) != nil {
+			quiet.authorizeGroup(g.Key.Group, permitConsume, permitSubscriptions) != nil {
 			continue
 		}
 		row := kmsg.NewListGroupsResponseGroup()
@@ -343,21 +346,21 @@ func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, res
 func deleteGroups(ctx context.Context, c *call, request *kmsg.DeleteGroupsRequest,
 	response *kmsg.DeleteGroupsResponse,
 ) error {
-	limit := within(len(request.Groups), 0)
+	limit := checkRequestSize(len(request.Groups), 0)
 	for _, name := range request.Groups {
 		row := kmsg.NewDeleteGroupsResponseGroup()
 		row.Group = name
 		err := limit
 		var topics []names.Topic
 		if err == nil {
-			topics, err = c.committed(ctx, name)
+			topics, err = c.committedTopics(ctx, name)
 		}
 		if err == nil {
-			err = c.mayDropGroup(ctx, name, topics)
+			err = c.authorizeDeleteGroup(ctx, name, topics)
 		}
 		if err == nil {
 			err = c.coordinator().Delete(ctx, c.group(name))
-			c.record(permitDeleteSubscription, c.groupScope(name), err)
+			c.auditAllowed(permitDeleteSubscription, c.groupScope(name), err)
 		}
 		row.ErrorCode = c.codeOf(err)
 		response.Groups = append(response.Groups, row)

@@ -8,12 +8,12 @@ import (
 
 // groupConfigs returns the heartbeat interval and session timeout of members with the consumer
 // protocol. They are the same for all groups, existing or not, and cannot be changed.
-func (c *call) groupConfigs(group string) ([]messaging.StreamConfig, error) {
-	if err := c.mayGroup(group, permitConsume, permitSubscriptions); err != nil {
+func (c *call) groupConfigs(group string) ([]messaging.KafkaConfig, error) {
+	if err := c.authorizeGroup(group, permitConsume, permitSubscriptions); err != nil {
 		return nil, err
 	}
-	heartbeat, session := c.coordinator().ConsumerTimes()
-	all := []messaging.StreamConfig{
+	heartbeat, session := c.coordinator().ConsumerTimeouts()
+	all := []messaging.KafkaConfig{
 		{
 			Name: "consumer.heartbeat.interval.ms", Value: strconv.FormatInt(heartbeat.Milliseconds(), 10),
 			Kind: messaging.ConfigInt, Doc: "Heartbeat interval of members.",

@@ -20,8 +20,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// make creates a topic, and its tenant and namespace where they are missing.
-func (w *world) make(tenant, namespace, local string, partitions int32) names.Topic {
+// createTopic creates a topic, and its tenant and namespace where they are missing.
+func (w *harness) createTopic(tenant, namespace, local string, partitions int32) names.Topic {
 	w.Helper()
 	ctx, broker := short(w.T), w.cluster.Broker
 	topic, err := names.NewTopic(tenant, namespace, local)
@@ -39,18 +39,18 @@ func (w *world) make(tenant, namespace, local string, partitions int32) names.To
 }
 
 // metadata requests one topic.
-func (r *wire) metadata(version int16, name *string, id [16]byte) kmsg.MetadataResponseTopic {
+func (r *rawClient) metadata(version int16, name *string, id [16]byte) kmsg.MetadataResponseTopic {
 	r.Helper()
 	request := kmsg.NewPtrMetadataRequest()
 	request.Version = version
 	row := kmsg.NewMetadataRequestTopic()
 	row.Topic, row.TopicID = name, id
 	request.Topics = append(request.Topics, row)
-	return ask[*kmsg.MetadataResponse](r, request).Topics[0]
+	return roundTrip[*kmsg.MetadataResponse](r, request).Topics[0]
 }
 
 // idOf returns the id of a topic by its full name.
-func (r *wire) idOf(topic names.Topic) [16]byte {
+func (r *rawClient) idOf(topic names.Topic) [16]byte {
 	r.Helper()
 	row := r.metadata(12, kmsg.StringPtr(topic.String()), [16]byte{})
 	if row.ErrorCode != 0 || row.TopicID == [16]byte{} {
@@ -59,16 +59,16 @@ func (r *wire) idOf(topic names.Topic) [16]byte {
 	return row.TopicID
 }
 
-// TestNamesLeadBack checks that every topic name in a response resolves to that topic, even if two
+// TestDisplayNamesResolve checks that every topic name in a response resolves to that topic, even if two
 // topics have the same dotted name.
-func TestNamesLeadBack(t *testing.T) {
+func TestDisplayNamesResolve(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *kafkaapi.Options) { o.ListAll = true })
+	w := newHarness(t, func(o *kafkaapi.Options) { o.ListAll = true })
 	r := w.wire(w.token)
 	topics := []names.Topic{
-		w.make("public", "default", "sales.eu.orders", 1), w.make("sales", "eu", "orders", 2),
-		w.make("a.b", "c", "d", 3), w.make("a", "b", "c.d", 4),
-		w.make("public", "default", "with space", 5), w.make("sales", "eu", "plain", 6),
+		w.createTopic("public", "default", "sales.eu.orders", 1), w.createTopic("sales", "eu", "orders", 2),
+		w.createTopic("a.b", "c", "d", 3), w.createTopic("a", "b", "c.d", 4),
+		w.createTopic("public", "default", "with space", 5), w.createTopic("sales", "eu", "plain", 6),
 	}
 	ids := make(map[[16]byte]int)
 	commit := kmsg.NewPtrOffsetCommitRequest()
@@ -93,7 +93,7 @@ func TestNamesLeadBack(t *testing.T) {
 	if row := r.metadata(12, nil, r.idOf(topics[5])); *row.Topic != "sales.eu.plain" {
 		t.Errorf("got %s, want the dotted name where it is unambiguous", *row.Topic)
 	}
-	for _, row := range ask[*kmsg.OffsetCommitResponse](r, commit).Topics {
+	for _, row := range roundTrip[*kmsg.OffsetCommitResponse](r, commit).Topics {
 		if row.Partitions[0].ErrorCode != 0 {
 			t.Fatalf("committing for %s: got code %d, want 0", row.Topic, row.Partitions[0].ErrorCode)
 		}
@@ -101,7 +101,7 @@ func TestNamesLeadBack(t *testing.T) {
 
 	fetch := kmsg.NewPtrOffsetFetchRequest()
 	fetch.Version, fetch.Group, fetch.Topics = 7, "team", nil
-	offsets := ask[*kmsg.OffsetFetchResponse](r, fetch).Topics
+	offsets := roundTrip[*kmsg.OffsetFetchResponse](r, fetch).Topics
 	if len(offsets) != len(topics) {
 		t.Errorf("offsets of the group: got %d topics, want %d", len(offsets), len(topics))
 	}
@@ -115,7 +115,7 @@ func TestNamesLeadBack(t *testing.T) {
 	list := kmsg.NewPtrMetadataRequest()
 	list.Version, list.Topics = 12, nil
 	var listed []string
-	for _, row := range ask[*kmsg.MetadataResponse](r, list).Topics {
+	for _, row := range roundTrip[*kmsg.MetadataResponse](r, list).Topics {
 		listed = append(listed, *row.Topic)
 		if back := r.metadata(12, row.Topic, [16]byte{}); back.TopicID != row.TopicID {
 			t.Errorf("%s of the list resolves to another topic", *row.Topic)
@@ -131,10 +131,10 @@ func TestNamesLeadBack(t *testing.T) {
 // another.
 func TestNameAndIDOfTwoTopics(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	r := w.wire(w.token)
-	w.make("public", "default", "a", 1)
-	id := r.idOf(w.make("public", "default", "b", 2))
+	w.createTopic("public", "default", "a", 1)
+	id := r.idOf(w.createTopic("public", "default", "b", 2))
 	row := r.metadata(12, kmsg.StringPtr("a"), id)
 	if row.ErrorCode != 0 || *row.Topic != "b" || len(row.Partitions) != 2 {
 		t.Errorf("Metadata: got %+v, want topic b, as the id decides", row)
@@ -152,7 +152,7 @@ func TestNameAndIDOfTwoTopics(t *testing.T) {
 	request := kmsg.NewPtrDeleteTopicsRequest()
 	request.Version = 6
 	request.Topics = []kmsg.DeleteTopicsRequestTopic{{Topic: kmsg.StringPtr("a"), TopicID: id}}
-	got := ask[*kmsg.DeleteTopicsResponse](r, request).Topics[0]
+	got := roundTrip[*kmsg.DeleteTopicsResponse](r, request).Topics[0]
 	if got.ErrorCode != kerr.InvalidRequest.Code || *got.Topic != "a" || got.TopicID != id {
 		t.Errorf("DeleteTopics: got %+v, want code %d", got, kerr.InvalidRequest.Code)
 	}
@@ -162,42 +162,42 @@ func TestNameAndIDOfTwoTopics(t *testing.T) {
 		}
 	}
 	request.Topics[0].Topic = nil
-	got = ask[*kmsg.DeleteTopicsResponse](r, request).Topics[0]
+	got = roundTrip[*kmsg.DeleteTopicsResponse](r, request).Topics[0]
 	if got.ErrorCode != 0 || *got.Topic != "b" || got.TopicID != id {
 		t.Errorf("DeleteTopics by id: got %+v, want topic b", got)
 	}
 }
 
-// meanwhile runs a function during the authorization of a call.
-type meanwhile struct {
+// duringAuthorize runs a function during the authorization of a call.
+type duringAuthorize struct {
 	pipeline.Authorizer
 	permission string
 	do         atomic.Pointer[func()]
 }
 
 // Authorize implements pipeline.Authorizer.
-func (m *meanwhile) Authorize(
-	ctx context.Context, who *identity.Principal, permission access.Permission, scope access.Scope,
+func (m *duringAuthorize) Authorize(
+	ctx context.Context, principal *identity.Principal, permission access.Permission, scope access.Scope,
 ) (access.Decision, error) {
 	if string(permission) == m.permission {
 		if do := m.do.Swap(nil); do != nil {
 			(*do)()
 		}
 	}
-	return m.Authorizer.Authorize(ctx, who, permission, scope)
+	return m.Authorizer.Authorize(ctx, principal, permission, scope)
 }
 
 // TestDeleteTopicsMeansOneIncarnation checks that deleting a topic by id does not delete a topic of
 // the same name that was created during the request.
 func TestDeleteTopicsMeansOneIncarnation(t *testing.T) {
 	t.Parallel()
-	var m *meanwhile
-	w := newWorld(t, func(o *kafkaapi.Options) {
-		m = &meanwhile{Authorizer: o.Authorizer, permission: "messaging.topics.delete"}
+	var m *duringAuthorize
+	w := newHarness(t, func(o *kafkaapi.Options) {
+		m = &duringAuthorize{Authorizer: o.Authorizer, permission: "messaging.topics.delete"}
 		o.Authorizer = m
 	})
 	r := w.wire(w.token)
-	topic := w.make("public", "default", "orders", 1)
+	topic := w.createTopic("public", "default", "orders", 1)
 	request := kmsg.NewPtrDeleteTopicsRequest()
 	request.Version = 6
 	request.Topics = []kmsg.DeleteTopicsRequestTopic{{TopicID: r.idOf(topic)}}
@@ -206,7 +206,7 @@ func TestDeleteTopicsMeansOneIncarnation(t *testing.T) {
 		w.ok(w.cluster.Broker.CreateTopic(t.Context(), topic, 2, nil))
 	}
 	m.do.Store(&again)
-	got := ask[*kmsg.DeleteTopicsResponse](r, request).Topics[0]
+	got := roundTrip[*kmsg.DeleteTopicsResponse](r, request).Topics[0]
 	if m.do.Load() != nil {
 		t.Fatal("function was not called during the request")
 	}
@@ -217,8 +217,8 @@ func TestDeleteTopicsMeansOneIncarnation(t *testing.T) {
 	}
 }
 
-// behind is an engine whose journals do not return their length, as when etcd has no leader.
-type behind struct {
+// failingJournals is an engine whose journals do not return their length, as when etcd has no leader.
+type failingJournals struct {
 	engine.Engine
 	fail atomic.Int32 // number of calls that will fail
 }
@@ -226,18 +226,18 @@ type behind struct {
 var errBehind = errors.New("journal is not available")
 
 // Journal implements engine.Engine.
-func (b *behind) Journal(ctx context.Context, name string) (engine.Journal, error) {
+func (b *failingJournals) Journal(ctx context.Context, name string) (engine.Journal, error) {
 	journal, err := b.Engine.Journal(ctx, name)
-	return &behindJournal{journal, b}, err
+	return &failingJournal{journal, b}, err
 }
 
-type behindJournal struct {
+type failingJournal struct {
 	engine.Journal
-	b *behind
+	b *failingJournals
 }
 
 // Last implements engine.Journal.
-func (j *behindJournal) Last(ctx context.Context) (uint64, error) {
+func (j *failingJournal) Last(ctx context.Context) (uint64, error) {
 	if j.b.fail.Add(-1) >= 0 {
 		return 0, errBehind
 	}
@@ -252,10 +252,10 @@ func TestNameIsNotGuessed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng := &behind{Engine: real}
-	w := worldOn(t, eng)
+	eng := &failingJournals{Engine: real}
+	w := newHarnessOn(t, eng)
 	r := w.wire(w.token)
-	w.make("sales", "eu", "orders", 2)
+	w.createTopic("sales", "eu", "orders", 2)
 	eng.fail.Store(1)
 	row := r.metadata(12, kmsg.StringPtr("sales.eu.orders"), [16]byte{})
 	if eng.fail.Load() > 0 {
@@ -273,9 +273,9 @@ func TestNameIsNotGuessed(t *testing.T) {
 // TestEpochOfNoPartition checks that a row with an error has neither an epoch nor an offset.
 func TestEpochOfNoPartition(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	r := w.wire(w.token)
-	w.make("public", "default", "orders", 1)
+	w.createTopic("public", "default", "orders", 1)
 	request := kmsg.NewPtrOffsetForLeaderEpochRequest()
 	request.Version = 4
 	part := kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
@@ -283,7 +283,7 @@ func TestEpochOfNoPartition(t *testing.T) {
 	request.Topics = []kmsg.OffsetForLeaderEpochRequestTopic{
 		{Topic: "orders", Partitions: []kmsg.OffsetForLeaderEpochRequestTopicPartition{part}},
 	}
-	got := ask[*kmsg.OffsetForLeaderEpochResponse](r, request).Topics[0].Partitions[0]
+	got := roundTrip[*kmsg.OffsetForLeaderEpochResponse](r, request).Topics[0].Partitions[0]
 	if got.ErrorCode != kerr.UnknownTopicOrPartition.Code || got.LeaderEpoch != -1 || got.EndOffset != -1 {
 		t.Errorf("got %+v, want code %d, epoch -1 and offset -1", got, kerr.UnknownTopicOrPartition.Code)
 	}

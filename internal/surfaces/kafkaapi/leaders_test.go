@@ -29,17 +29,17 @@ func (l *leaders) set(node, epoch, coordinator int32) {
 	l.node, l.epoch, l.coordinator = node, epoch, coordinator
 }
 
-// at is the ensemble as seen by one of its members.
-type at struct {
+// ensembleView is the ensemble as seen by one of its members.
+type ensembleView struct {
 	*leaders
 	self int32
 }
 
 // Self implements kafkaapi.Members.
-func (a at) Self() int32 { return a.self }
+func (a ensembleView) Self() int32 { return a.self }
 
 // Nodes implements kafkaapi.Members.
-func (a at) Nodes(bool) (nodes []kafkaapi.Node) {
+func (a ensembleView) Nodes(bool) (nodes []kafkaapi.Node) {
 	for i, address := range a.addresses {
 		host, port, _ := net.SplitHostPort(address)
 		number, _ := strconv.ParseInt(port, 10, 32)
@@ -49,25 +49,25 @@ func (a at) Nodes(bool) (nodes []kafkaapi.Node) {
 }
 
 // Leader implements kafkaapi.Members.
-func (a at) Leader(engine.TopicID) (node, epoch int32) {
+func (a ensembleView) Leader(engine.TopicID) (node, epoch int32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.node, a.epoch
 }
 
 // Coordinator implements kafkaapi.Members.
-func (a at) Coordinator(groups.Key) int32 {
+func (a ensembleView) Coordinator(groups.Key) int32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.coordinator
 }
 
 // twoMembers returns two servers over one broker that share leaders.
-func twoMembers(t *testing.T) (first, second *world, l *leaders) {
+func twoMembers(t *testing.T) (first, second *harness, l *leaders) {
 	t.Helper()
 	l = &leaders{node: 1, epoch: 7, coordinator: 1}
-	first = newWorld(t)
-	second = &world{T: t, identity: first.identity, policy: first.policy, token: first.token}
+	first = newHarness(t)
+	second = &harness{T: t, identity: first.identity, policy: first.policy, token: first.token}
 	cluster := *first.cluster
 	second.cluster = &cluster
 	second.server = kafkaapi.NewServer(kafkaapi.Options{
@@ -77,12 +77,12 @@ func twoMembers(t *testing.T) (first, second *world, l *leaders) {
 	t.Cleanup(func() { _ = second.server.Shutdown(t.Context()) })
 	second.address = second.listen(nil)
 	l.addresses = [2]string{first.address, second.address}
-	first.cluster.Members, second.cluster.Members = at{l, 1}, at{l, 2}
+	first.cluster.Members, second.cluster.Members = ensembleView{l, 1}, ensembleView{l, 2}
 	return first, second, l
 }
 
-// askMember sends a request to this member.
-func askMember[R kmsg.Response](w *world, client *kgo.Client, request kmsg.Request) R {
+// roundTripMember sends a request to this member.
+func roundTripMember[R kmsg.Response](w *harness, client *kgo.Client, request kmsg.Request) R {
 	w.Helper()
 	response, err := client.SeedBrokers()[0].Request(short(w.T), request)
 	w.ok(err)
@@ -115,7 +115,7 @@ func TestLeaders(t *testing.T) {
 		code        int16
 	}{{1, 7, 0}, {2, 8, 0}, {-1, 0, kerr.LeaderNotAvailable.Code}} {
 		l.set(c.node, c.epoch, 1)
-		got := askMember[*kmsg.MetadataResponse](w, here, metadataOf("orders"))
+		got := roundTripMember[*kmsg.MetadataResponse](w, here, metadataOf("orders"))
 		part := got.Topics[0].Partitions[0]
 		if part.Leader != c.node || part.LeaderEpoch != c.epoch && c.node > 0 || part.ErrorCode != c.code ||
 			len(got.Brokers) != 2 {
@@ -123,7 +123,7 @@ func TestLeaders(t *testing.T) {
 		}
 	}
 
-	topic := askMember[*kmsg.MetadataResponse](w, here, metadataOf("orders")).Topics[0]
+	topic := roundTripMember[*kmsg.MetadataResponse](w, here, metadataOf("orders")).Topics[0]
 	fetch := func(epoch int32) *kmsg.FetchRequest {
 		request := kmsg.NewPtrFetchRequest()
 		request.MaxBytes, request.SessionEpoch = 1<<20, -1
@@ -158,9 +158,10 @@ func TestLeaders(t *testing.T) {
 		{there, -1, kerr.NotLeaderForPartition.Code},
 		{there, 7, kerr.NotLeaderForPartition.Code},
 	} {
-		fetched := askMember[*kmsg.FetchResponse](w, c.client, fetch(c.epoch))
+		fetched := roundTripMember[*kmsg.FetchResponse](w, c.client, fetch(c.epoch))
 		part := fetched.Topics[0].Partitions[0]
-		listed := askMember[*kmsg.ListOffsetsResponse](w, c.client, offsets(c.epoch)).Topics[0].Partitions[0].ErrorCode
+		listed := roundTripMember[*kmsg.ListOffsetsResponse](w, c.client,
+			offsets(c.epoch)).Topics[0].Partitions[0].ErrorCode
 		if part.ErrorCode != c.want || listed != c.want {
 			t.Errorf("epoch %d: got codes %d and %d, want %d", c.epoch, part.ErrorCode, listed, c.want)
 		}
@@ -174,7 +175,7 @@ func TestLeaders(t *testing.T) {
 		}
 	}
 	l.set(-1, 0, 1)
-	if got := askMember[*kmsg.FetchResponse](w, here, fetch(-1)).Topics[0].Partitions[0]; got.ErrorCode == 0 ||
+	if got := roundTripMember[*kmsg.FetchResponse](w, here, fetch(-1)).Topics[0].Partitions[0]; got.ErrorCode == 0 ||
 		len(got.RecordBatches) > 0 || got.CurrentLeader.LeaderID != -1 {
 		t.Errorf("no leader: got %+v, want an error without a hint", got)
 	}
@@ -204,11 +205,11 @@ func TestCoordinators(t *testing.T) {
 	first, second, l := twoMembers(t)
 	request := kmsg.NewPtrFindCoordinatorRequest()
 	request.CoordinatorKey, request.CoordinatorKeys = "g", []string{"g"}
-	for _, w := range []*world{first, second} {
+	for _, w := range []*harness{first, second} {
 		client := w.client()
 		for _, node := range []int32{1, 2, -1} {
 			l.set(1, 7, node)
-			got := askMember[*kmsg.FindCoordinatorResponse](w, client, request).Coordinators[0]
+			got := roundTripMember[*kmsg.FindCoordinatorResponse](w, client, request).Coordinators[0]
 			if node < 0 {
 				if got.ErrorCode != kerr.CoordinatorNotAvailable.Code {
 					t.Errorf("no coordinator: got code %d, want %d", got.ErrorCode, kerr.CoordinatorNotAvailable.Code)

@@ -22,23 +22,24 @@ const (
 func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 	response *kmsg.ListOffsetsResponse,
 ) error {
-	limit := within(len(request.Topics),
+	limit := checkRequestSize(len(request.Topics),
 		partitionsIn(request.Topics, func(t *kmsg.ListOffsetsRequestTopic) int { return len(t.Partitions) }))
-	seen := make(map[wantedKey]bool)
+	seen := make(map[partitionKey]bool)
 	for i := range request.Topics {
-		asked := &request.Topics[i]
-		var topic *messaging.StreamTopic
+		requested := &request.Topics[i]
+		var topic *messaging.KafkaTopic
 		err := limit
 		if err == nil {
-			topic, err = c.topic(ctx, asked.Topic, describing...)
+			topic, err = c.topic(ctx, requested.Topic, describePermissions...)
 		}
 		row := kmsg.NewListOffsetsResponseTopic()
-		row.Topic = asked.Topic
-		for j := range asked.Partitions {
+		row.Topic = requested.Topic
+		for j := range requested.Partitions {
 			part := kmsg.NewListOffsetsResponseTopicPartition()
-			part.Partition, part.Timestamp, part.Offset, part.LeaderEpoch = asked.Partitions[j].Partition, -1, -1, -1
+			part.Partition, part.Timestamp, part.Offset, part.LeaderEpoch = requested.Partitions[j].Partition, -1, -1,
+				-1
 			failure := err
-			key := wantedKey{topicKey{topic: asked.Topic}, part.Partition}
+			key := partitionKey{topicKey{topic: requested.Topic}, part.Partition}
 			if failure == nil && seen[key] {
 				failure = fmt.Errorf("%w: partition %d occurs twice", errInvalid, part.Partition)
 			}
@@ -47,7 +48,7 @@ func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 				return ctx.Err()
 			}
 			if failure == nil {
-				failure = c.offsetAt(ctx, topic, &asked.Partitions[j], &part)
+				failure = c.offsetAt(ctx, topic, &requested.Partitions[j], &part)
 			}
 			if failure != nil {
 				part.ErrorCode = c.fetchCode(failure)
@@ -59,35 +60,36 @@ func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 	return nil
 }
 
-func (c *call) offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked *kmsg.ListOffsetsRequestTopicPartition,
+func (c *call) offsetAt(ctx context.Context, topic *messaging.KafkaTopic,
+	requested *kmsg.ListOffsetsRequestTopicPartition,
 	part *kmsg.ListOffsetsResponseTopicPartition,
 ) error {
-	if err := c.leads(topic, asked.CurrentLeaderEpoch); err != nil {
+	if err := c.checkLeader(topic, requested.CurrentLeaderEpoch); err != nil {
 		return err
 	}
-	if asked.Partition < 0 || asked.Partition >= topic.Partitions() {
+	if requested.Partition < 0 || requested.Partition >= topic.Partitions() {
 		return engine.ErrNoPartition
 	}
-	switch asked.Timestamp {
+	switch requested.Timestamp {
 	case timeEnd, timeStart, timeLocalStart:
-		extent, err := topic.Read(ctx, asked.Partition, 0, nil)
+		extent, err := topic.Read(ctx, requested.Partition, 0, nil)
 		if err != nil {
 			return err
 		}
 		part.Offset, part.LeaderEpoch = int64(extent.First), 0 //nolint:gosec // offsets are far below 2^63
-		if asked.Timestamp == timeEnd {
+		if requested.Timestamp == timeEnd {
 			part.Offset = int64(extent.Next) //nolint:gosec // offsets are far below 2^63
 		}
 		return nil
 	case timeTiered:
 		return nil // tiered storage does not exist
 	}
-	var found engine.Found
+	var found engine.FindResult
 	var err error
-	if asked.Timestamp == timeNewest {
-		found, err = topic.FindNewest(ctx, asked.Partition)
+	if requested.Timestamp == timeNewest {
+		found, err = topic.FindNewest(ctx, requested.Partition)
 	} else {
-		found, err = topic.Find(ctx, asked.Partition, asked.Timestamp)
+		found, err = topic.Find(ctx, requested.Partition, requested.Timestamp)
 	}
 	if err != nil || !found.OK {
 		return err
@@ -102,29 +104,29 @@ func (c *call) offsetAt(ctx context.Context, topic *messaging.StreamTopic, asked
 func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForLeaderEpochRequest,
 	response *kmsg.OffsetForLeaderEpochResponse,
 ) error {
-	limit := within(len(request.Topics),
+	limit := checkRequestSize(len(request.Topics),
 		partitionsIn(request.Topics, func(t *kmsg.OffsetForLeaderEpochRequestTopic) int { return len(t.Partitions) }))
 	for i := range request.Topics {
-		asked := &request.Topics[i]
-		var topic *messaging.StreamTopic
+		requested := &request.Topics[i]
+		var topic *messaging.KafkaTopic
 		err := limit
 		if err == nil {
-			topic, err = c.topic(ctx, asked.Topic, describing...)
+			topic, err = c.topic(ctx, requested.Topic, describePermissions...)
 		}
 		row := kmsg.NewOffsetForLeaderEpochResponseTopic()
-		row.Topic = asked.Topic
-		for j := range asked.Partitions {
+		row.Topic = requested.Topic
+		for j := range requested.Partitions {
 			part := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
-			part.Partition, part.LeaderEpoch, part.EndOffset = asked.Partitions[j].Partition, -1, -1
+			part.Partition, part.LeaderEpoch, part.EndOffset = requested.Partitions[j].Partition, -1, -1
 			failure := err
 			if failure == nil {
-				failure = c.leads(topic, asked.Partitions[j].CurrentLeaderEpoch)
+				failure = c.checkLeader(topic, requested.Partitions[j].CurrentLeaderEpoch)
 			}
 			epoch := int32(0)
 			if failure == nil {
 				_, epoch = c.leader(topic)
 			}
-			if known := asked.Partitions[j].LeaderEpoch; failure == nil && known >= 0 && known <= epoch {
+			if known := requested.Partitions[j].LeaderEpoch; failure == nil && known >= 0 && known <= epoch {
 				var extent engine.Extent
 				if extent, failure = topic.Read(ctx, part.Partition, 0, nil); failure == nil {
 					part.LeaderEpoch, part.EndOffset = known, int64(extent.Next) //nolint:gosec // far below 2^63

@@ -21,9 +21,9 @@ func describeLogDirs(ctx context.Context, c *call, request *kmsg.DescribeLogDirs
 	for i := range request.Topics {
 		partitions += len(request.Topics[i].Partitions)
 	}
-	err := within(len(request.Topics), partitions)
+	err := checkRequestSize(len(request.Topics), partitions)
 	if err == nil {
-		err = c.mayDescribeCluster(ctx)
+		err = c.authorizeDescribeCluster(ctx)
 	}
 	if err != nil {
 		response.ErrorCode = c.codeOf(err)
@@ -42,38 +42,38 @@ func describeLogDirs(ctx context.Context, c *call, request *kmsg.DescribeLogDirs
 		}
 	}
 	if request.Topics == nil {
-		topics, err := c.listed(ctx)
+		topics, err := c.visibleTopics(ctx)
 		if err != nil {
 			dir.ErrorCode = c.codeOf(err)
 		}
 		for _, topic := range topics {
-			c.addSizes(ctx, &dir, c.printed(topic.Name()), topic, allOf(topic))
+			c.addSizes(ctx, &dir, c.displayName(topic.Name()), topic, allOf(topic))
 		}
 	}
 	quiet := *c
 	quiet.unaudited = true
 	for i := range request.Topics {
-		asked := &request.Topics[i]
-		if topic, err := quiet.topic(ctx, asked.Topic, describing...); err == nil {
-			c.addSizes(ctx, &dir, asked.Topic, topic, asked.Partitions)
+		requested := &request.Topics[i]
+		if topic, err := quiet.topic(ctx, requested.Topic, describePermissions...); err == nil {
+			c.addSizes(ctx, &dir, requested.Topic, topic, requested.Partitions)
 		}
 	}
 	response.Dirs = append(response.Dirs, dir)
 	return nil
 }
 
-// mayDescribeCluster checks the permission to see how much the cluster stores.
-func (c *call) mayDescribeCluster(ctx context.Context) error {
+// authorizeDescribeCluster checks the permission to see how much the cluster stores.
+func (c *call) authorizeDescribeCluster(ctx context.Context) error {
 	scope := c.session.cluster.Scope
-	_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.who, permitDescribeCluster, scope)
+	_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.principal, permitDescribeCluster, scope)
 	if err != nil && errs.KindOf(err) == errs.Denied {
-		c.denied(permitDescribeCluster, scope)
+		c.auditDenied(permitDescribeCluster, scope)
 		return errClusterDenied
 	}
 	return err
 }
 
-func allOf(topic *messaging.StreamTopic) []int32 {
+func allOf(topic *messaging.KafkaTopic) []int32 {
 	all := make([]int32, topic.Partitions())
 	for i := range all {
 		all[i] = int32(i) //nolint:gosec // bounded by the number of partitions
@@ -83,7 +83,7 @@ func allOf(topic *messaging.StreamTopic) []int32 {
 
 // addSizes adds the requested partitions of a topic.
 func (c *call) addSizes(ctx context.Context, dir *kmsg.DescribeLogDirsResponseDir, name string,
-	topic *messaging.StreamTopic, asked []int32,
+	topic *messaging.KafkaTopic, requested []int32,
 ) {
 	stats, err := topic.PartitionStats(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *call) addSizes(ctx context.Context, dir *kmsg.DescribeLogDirsResponseDi
 	}
 	row := kmsg.NewDescribeLogDirsResponseDirTopic()
 	row.Topic = name
-	for _, index := range asked {
+	for _, index := range requested {
 		if index < 0 || int(index) >= len(stats) {
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// nodeID is the node id of a single server.
-const nodeID = 1
+// singleNodeID is the node id of a single server.
+const singleNodeID = 1
 
 // Members is the ensemble that a cluster runs on (docs/spec/stream.md#members).
 type Members interface {
@@ -39,7 +39,7 @@ func (c *call) self() int32 {
 	if members := c.session.cluster.Members; members != nil {
 		return members.Self()
 	}
-	return nodeID
+	return singleNodeID
 }
 
 // nodes returns the brokers that a client of this connection can use. The first one is this server,
@@ -61,16 +61,16 @@ func (c *call) nodes() []Node {
 }
 
 // leader returns the node that leads a topic, and its epoch; -1 for none.
-func (c *call) leader(topic *messaging.StreamTopic) (node, epoch int32) {
+func (c *call) leader(topic *messaging.KafkaTopic) (node, epoch int32) {
 	if members := c.session.cluster.Members; members != nil {
 		return members.Leader(engine.TopicID(topic.ID()))
 	}
-	return nodeID, 0
+	return singleNodeID, 0
 }
 
-// leads returns an error unless this server leads the topic and epoch is the current leader epoch.
+// checkLeader returns an error unless this server leads the topic and epoch is the current leader epoch.
 // An epoch of -1 is not checked.
-func (c *call) leads(topic *messaging.StreamTopic, epoch int32) error {
+func (c *call) checkLeader(topic *messaging.KafkaTopic, epoch int32) error {
 	node, current := c.leader(topic)
 	switch {
 	case node < 0:
@@ -78,9 +78,9 @@ func (c *call) leads(topic *messaging.StreamTopic, epoch int32) error {
 	case node != c.self():
 		return engine.ErrNotOwner
 	case epoch > current:
-		return errEpoch
+		return errUnknownLeaderEpoch
 	case epoch >= 0 && epoch < current:
-		return errFenced
+		return errFencedLeaderEpoch
 	}
 	return nil
 }
@@ -112,9 +112,9 @@ func (c *call) coordinatorOf(group string, row *kmsg.FindCoordinatorResponseCoor
 // In newer versions, the response to a request for a topic that another member leads names that
 // member.
 
-// moved returns the leader of a topic after a request failed with ErrNotOwner. ok is false for
+// newLeader returns the leader of a topic after a request failed with ErrNotOwner. ok is false for
 // other errors, and when the leader is unknown.
-func (c *call) moved(topic *messaging.StreamTopic, err error) (at Node, epoch int32, ok bool) {
+func (c *call) newLeader(topic *messaging.KafkaTopic, err error) (at Node, epoch int32, ok bool) {
 	if topic == nil || !errors.Is(err, engine.ErrNotOwner) {
 		return Node{}, 0, false
 	}
@@ -127,9 +127,11 @@ func (c *call) moved(topic *messaging.StreamTopic, err error) (at Node, epoch in
 	return Node{}, 0, false
 }
 
-// hintProducer adds the current leader to a Produce response.
-func (c *call) hintProducer(response *kmsg.ProduceResponse, part *kmsg.ProduceResponseTopicPartition, p placed) {
-	at, epoch, ok := c.moved(p.topic, p.err)
+// addProduceLeaderHint adds the current leader to a Produce response.
+func (c *call) addProduceLeaderHint(response *kmsg.ProduceResponse, part *kmsg.ProduceResponseTopicPartition,
+	p pendingBatch,
+) {
+	at, epoch, ok := c.newLeader(p.topic, p.err)
 	if !ok {
 		return
 	}
@@ -140,9 +142,11 @@ func (c *call) hintProducer(response *kmsg.ProduceResponse, part *kmsg.ProduceRe
 	}
 }
 
-// hintConsumer adds the current leader to a Fetch response.
-func (c *call) hintConsumer(response *fetchResponse, part *fetchResponsePartition, topic *fetchedTopic, err error) {
-	at, epoch, ok := c.moved(topic.StreamTopic, err)
+// addFetchLeaderHint adds the current leader to a Fetch response.
+func (c *call) addFetchLeaderHint(response *fetchResponse, part *fetchResponsePartition,
+	topic *fetchedTopic, err error,
+) {
+	at, epoch, ok := c.newLeader(topic.KafkaTopic, err)
 	if !ok {
 		return
 	}

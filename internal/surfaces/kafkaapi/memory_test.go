@@ -15,8 +15,8 @@ import (
 	"freshet/test/tally"
 )
 
-// little limits a server's memory to a few requests.
-func little(o *kafkaapi.Options) { o.Limits.Frame, o.Limits.Memory = 3<<20, 4<<20 }
+// limitMemory limits a server's memory to a few requests.
+func limitMemory(o *kafkaapi.Options) { o.Limits.MaxFrame, o.Limits.Memory = 3<<20, 4<<20 }
 
 // large returns a request whose response is as large as the request.
 func large() *kmsg.MetadataRequest {
@@ -29,11 +29,11 @@ func large() *kmsg.MetadataRequest {
 	return request
 }
 
-// TestAttackMemoryOfAnswers queues large requests with large responses on many connections. It
+// TestAttackMemoryOfResponses queues large requests with large responses on many connections. It
 // checks that responses do not wait for requests that wait for responses.
-func TestAttackMemoryOfAnswers(t *testing.T) {
+func TestAttackMemoryOfResponses(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, little)
+	w := newHarness(t, limitMemory)
 	const connections, each = 8, 3
 	done := make(chan error, connections)
 	for range connections {
@@ -70,11 +70,11 @@ func TestAttackMemoryOfAnswers(t *testing.T) {
 	tally.Attack(t, "stream: large responses to large requests", connections, stuck)
 }
 
-// TestAttackMemoryOfStrangers checks that unauthenticated clients that announce large requests take
+// TestAttackMemoryOfUnauthenticatedClients checks that unauthenticated clients that announce large requests take
 // no memory from authenticated ones.
-func TestAttackMemoryOfStrangers(t *testing.T) {
+func TestAttackMemoryOfUnauthenticatedClients(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, little)
+	w := newHarness(t, limitMemory)
 	const strangers = 60
 	for range strangers {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.address)
@@ -90,7 +90,7 @@ func TestAttackMemoryOfStrangers(t *testing.T) {
 	successes := 0
 	r := w.wire(w.token)
 	for i := range 3 {
-		if got := ask[*kmsg.MetadataResponse](r, large()); len(got.Topics) != 250 {
+		if got := roundTrip[*kmsg.MetadataResponse](r, large()); len(got.Topics) != 250 {
 			successes++
 			t.Errorf("request %d: got %d topics, want a response", i, len(got.Topics))
 		}
@@ -98,12 +98,12 @@ func TestAttackMemoryOfStrangers(t *testing.T) {
 	tally.Attack(t, "stream: memory taken by clients that have not authenticated", strangers, successes)
 }
 
-// TestAttackTagsOfStrangers checks that a request with thousands of tagged fields, which need more
+// TestAttackTagsOfUnauthenticatedClients checks that a request with thousands of tagged fields, which need more
 // memory than bytes, ends the connection before it is decoded.
-func TestAttackTagsOfStrangers(t *testing.T) {
+func TestAttackTagsOfUnauthenticatedClients(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	r := &wire{world: w, token: w.token}
+	w := newHarness(t)
+	r := &rawClient{harness: w, token: w.token}
 	successes := 0
 	for _, tags := range []int{5, 100_000} {
 		r.dial(w.address)
@@ -126,7 +126,7 @@ func TestAttackTagsOfStrangers(t *testing.T) {
 // others from reading.
 func TestAttackMemoryOfWaiting(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, little)
+	w := newHarness(t, limitMemory)
 	w.partitioned("orders", 2)
 	for range 9 {
 		w.send("orders", 0, strings.Repeat("x", 100_000))
@@ -155,13 +155,13 @@ func TestAttackMemoryOfWaiting(t *testing.T) {
 // TestNamesInErrorsAreShort checks that an error does not repeat a long name.
 func TestNamesInErrorsAreShort(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	r := w.wire(w.token)
 	for _, name := range []string{strings.Repeat("x", 30_000), strings.Repeat("y/", 10_000)} {
 		request := kmsg.NewPtrCreateTopicsRequest()
 		request.Version = 5
 		request.Topics = []kmsg.CreateTopicsRequestTopic{{Topic: name, NumPartitions: 1}}
-		got := ask[*kmsg.CreateTopicsResponse](r, request)
+		got := roundTrip[*kmsg.CreateTopicsResponse](r, request)
 		if message := got.Topics[0].ErrorMessage; got.Topics[0].ErrorCode != 17 || message == nil ||
 			len(*message) > 2000 {
 			t.Errorf("%s…: got code %d with %d bytes of text, want 17 and a short text", name[:10],

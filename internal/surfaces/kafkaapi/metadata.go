@@ -11,9 +11,9 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// topicIDsFrom is the first version of Metadata that supports topic ids in requests. Versions 10
+// minTopicIDVersion is the first version of Metadata that supports topic ids in requests. Versions 10
 // and 11 have the field, but Kafka rejects requests that set it.
-const topicIDsFrom = 12
+const minTopicIDVersion = 12
 
 func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
 	for _, node := range c.nodes() {
@@ -21,39 +21,39 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 			kmsg.MetadataResponseBroker{NodeID: node.ID, Host: node.Host, Port: node.Port, Rack: c.rack()})
 	}
 	response.ClusterID, response.ControllerID = text(c.session.cluster.clusterID()), c.self()
-	response.AuthorizedOperations = notAsked
+	response.AuthorizedOperations = operationsNotRequested
 	if request.IncludeClusterAuthorizedOperations {
 		response.AuthorizedOperations = c.operationsOnCluster()
 	}
 	if request.Topics == nil || c.version == 0 && len(request.Topics) == 0 {
 		return c.allTopics(ctx, request, response)
 	}
-	limit := within(len(request.Topics), 0)
+	limit := checkRequestSize(len(request.Topics), 0)
 	for i := range request.Topics {
-		asked := &request.Topics[i]
-		said := deref(asked.Topic)
-		var topic *messaging.StreamTopic
-		byID := asked.TopicID != [16]byte{}
+		requested := &request.Topics[i]
+		clientName := deref(requested.Topic)
+		var topic *messaging.KafkaTopic
+		byID := requested.TopicID != [16]byte{}
 		err := limit
-		if err == nil && byID && c.version < topicIDsFrom {
-			err = fmt.Errorf("%w: topic ids require Metadata version %d", errInvalid, topicIDsFrom)
+		if err == nil && byID && c.version < minTopicIDVersion {
+			err = fmt.Errorf("%w: topic ids require Metadata version %d", errInvalid, minTopicIDVersion)
 		}
 		if err == nil {
-			topic, err = c.topicBy(ctx, said, asked.TopicID, describing...)
+			topic, err = c.topicBy(ctx, clientName, requested.TopicID, describePermissions...)
 		}
 		if errors.Is(err, messaging.ErrNoTopic) && request.AllowAutoTopicCreation {
-			topic, err = c.autoCreate(ctx, said, err)
+			topic, err = c.autoCreate(ctx, clientName, err)
 		}
 		row := kmsg.NewMetadataResponseTopic()
-		row.Topic, row.TopicID = asked.Topic, asked.TopicID
-		if byID && c.version >= topicIDsFrom {
+		row.Topic, row.TopicID = requested.Topic, requested.TopicID
+		if byID && c.version >= minTopicIDVersion {
 			row.Topic = nil // as in Kafka the id decides; the name may belong to another topic
 		}
-		row.AuthorizedOperations = notAsked
+		row.AuthorizedOperations = operationsNotRequested
 		if row.ErrorCode = c.codeOf(err); err == nil {
 			c.describeTopic(ctx, request, &row, topic)
 			if byID {
-				row.Topic = text(c.printed(topic.Name()))
+				row.Topic = text(c.displayName(topic.Name()))
 			}
 		}
 		response.Topics = append(response.Topics, row)
@@ -63,46 +63,47 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 
 // autoCreate creates a missing topic of a request if the namespace and the caller's permissions
 // allow it.
-func (c *call) autoCreate(ctx context.Context, said string, missing error) (*messaging.StreamTopic, error) {
-	name, err := c.topicName(ctx, said)
+func (c *call) autoCreate(ctx context.Context, clientName string, missing error) (*messaging.KafkaTopic, error) {
+	name, err := c.topicName(ctx, clientName)
 	if err != nil {
 		return nil, err
 	}
 	broker := c.session.cluster.Broker
-	if !legal(said) || !broker.MayCreateTopics(name.Namespace) || c.mayTopic(ctx, name, permitCreate) != nil {
+	if !isLegalTopicName(clientName) || !broker.AutoCreatesTopics(name.Namespace) ||
+		c.authorizeTopic(ctx, name, permitCreate) != nil {
 		return nil, missing
 	}
-	topic, err := broker.CreateStreamTopic(ctx, name, 0, nil, false)
+	topic, err := broker.CreateKafkaTopic(ctx, name, 0, nil, false)
 	if errors.Is(err, messaging.ErrTopicExists) { // another caller created it first
-		return broker.StreamTopic(ctx, name)
+		return broker.KafkaTopic(ctx, name)
 	}
 	return topic, err
 }
 
 // allTopics lists all topics that the caller may see, see visibleTopics.
 func (c *call) allTopics(ctx context.Context, request *kmsg.MetadataRequest, response *kmsg.MetadataResponse) error {
-	topics, err := c.listed(ctx)
+	topics, err := c.visibleTopics(ctx)
 	if err != nil {
 		return err
 	}
 	for _, topic := range topics {
 		row := kmsg.NewMetadataResponseTopic()
-		row.Topic, row.AuthorizedOperations = text(c.printed(topic.Name())), notAsked
+		row.Topic, row.AuthorizedOperations = text(c.displayName(topic.Name())), operationsNotRequested
 		c.describeTopic(ctx, request, &row, topic)
 		response.Topics = append(response.Topics, row)
 	}
 	return nil
 }
 
-// sees reports whether the caller may describe a topic. It does not audit a denial.
-func (c *call) sees(ctx context.Context, name names.Topic) bool {
+// canDescribe reports whether the caller may describe a topic. It does not audit a denial.
+func (c *call) canDescribe(ctx context.Context, name names.Topic) bool {
 	quiet := *c
 	quiet.unaudited = true
-	return quiet.mayTopic(ctx, name, describing...) == nil
+	return quiet.authorizeTopic(ctx, name, describePermissions...) == nil
 }
 
 func (c *call) describeTopic(ctx context.Context, request *kmsg.MetadataRequest, row *kmsg.MetadataResponseTopic,
-	topic *messaging.StreamTopic,
+	topic *messaging.KafkaTopic,
 ) {
 	row.TopicID = c.session.cluster.topicID(topic.ID())
 	row.IsInternal = topic.Name().Internal()
@@ -132,7 +133,7 @@ func describeCluster(_ context.Context, c *call, request *kmsg.DescribeClusterRe
 		response.Brokers = append(response.Brokers, broker)
 	}
 	response.ClusterID, response.ControllerID = c.session.cluster.clusterID(), c.self()
-	response.ClusterAuthorizedOperations = notAsked
+	response.ClusterAuthorizedOperations = operationsNotRequested
 	if request.IncludeClusterAuthorizedOperations {
 		response.ClusterAuthorizedOperations = c.operationsOnCluster()
 	}

@@ -14,27 +14,27 @@ import (
 func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitRequest,
 	response *kmsg.OffsetCommitResponse,
 ) error {
-	err := within(len(request.Topics),
+	err := checkRequestSize(len(request.Topics),
 		partitionsIn(request.Topics, func(t *kmsg.OffsetCommitRequestTopic) int { return len(t.Partitions) }))
 	if err == nil {
-		err = c.mayGroup(request.Group, permitConsume)
+		err = c.authorizeGroup(request.Group, permitConsume)
 	}
 	commit := &groups.CommitRequest{
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
-		MemberEpochs: c.version >= 9,
-		Offsets:      make(map[groups.Partition]groups.Offset),
+		SupportsMemberEpochs: c.version >= 9,
+		Offsets:              make(map[groups.Partition]groups.Offset),
 	}
 	for i := range request.Topics {
-		asked := &request.Topics[i]
+		requested := &request.Topics[i]
 		row := kmsg.NewOffsetCommitResponseTopic()
-		row.Topic, row.TopicID = asked.Topic, asked.TopicID
-		var topic *messaging.StreamTopic
+		row.Topic, row.TopicID = requested.Topic, requested.TopicID
+		var topic *messaging.KafkaTopic
 		var topicErr error
 		if err == nil {
-			topic, topicErr = c.topicBy(ctx, asked.Topic, asked.TopicID, permitConsume)
+			topic, topicErr = c.topicBy(ctx, requested.Topic, requested.TopicID, permitConsume)
 		}
-		for j := range asked.Partitions {
-			p := &asked.Partitions[j]
+		for j := range requested.Partitions {
+			p := &requested.Partitions[j]
 			part := kmsg.NewOffsetCommitResponseTopicPartition()
 			part.Partition = p.Partition
 			switch {
@@ -79,7 +79,7 @@ const maxOffsetMetadata = 4096
 func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 	response *kmsg.OffsetFetchResponse,
 ) error {
-	asked := request.Groups
+	requested := request.Groups
 	if c.version < 8 {
 		one := kmsg.OffsetFetchRequestGroup{Group: request.Group}
 		if request.Topics != nil {
@@ -92,44 +92,44 @@ func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 					Partitions: request.Topics[i].Partitions,
 				})
 		}
-		asked = []kmsg.OffsetFetchRequestGroup{one}
+		requested = []kmsg.OffsetFetchRequestGroup{one}
 	}
 	topics, partitions := 0, 0
-	for i := range asked {
-		topics += len(asked[i].Topics)
-		partitions += partitionsIn(asked[i].Topics,
+	for i := range requested {
+		topics += len(requested[i].Topics)
+		partitions += partitionsIn(requested[i].Topics,
 			func(t *kmsg.OffsetFetchRequestGroupTopic) int { return len(t.Partitions) })
 	}
-	limit, left := within(max(len(asked), topics), partitions), maxPartitions
-	for i := range asked {
+	limit, left := checkRequestSize(max(len(requested), topics), partitions), maxPartitions
+	for i := range requested {
 		row := kmsg.NewOffsetFetchResponseGroup()
-		row.Group = asked[i].Group
+		row.Group = requested[i].Group
 		err := limit
 		if err == nil {
-			err = c.mayGroup(row.Group, permitConsume, permitSubscriptions)
+			err = c.authorizeGroup(row.Group, permitConsume, permitSubscriptions)
 		}
 		var committed groups.Committed
 		if err == nil {
 			committed, err = c.coordinator().Committed(c.group(row.Group))
 		}
-		if err == nil && asked[i].MemberID != nil && asked[i].MemberEpoch >= 0 {
-			err = c.coordinator().CheckMember(c.group(row.Group), *asked[i].MemberID, asked[i].MemberEpoch)
+		if err == nil && requested[i].MemberID != nil && requested[i].MemberEpoch >= 0 {
+			err = c.coordinator().CheckMember(c.group(row.Group), *requested[i].MemberID, requested[i].MemberEpoch)
 		}
 		switch {
 		case err != nil:
-		case asked[i].Topics == nil:
+		case requested[i].Topics == nil:
 			var rows int
 			rows, err = c.allOffsets(ctx, &row, committed)
 			if left -= rows; left < 0 {
-				limit = within(0, maxPartitions+1) // the other groups need separate requests
+				limit = checkRequestSize(0, maxPartitions+1) // the other groups need separate requests
 			}
 		default:
-			err = c.someOffsets(ctx, &row, asked[i].Topics, committed)
+			err = c.someOffsets(ctx, &row, requested[i].Topics, committed)
 		}
 		if err != nil {
 			row.ErrorCode, row.Topics = c.offsetsCode(err), nil
 			if c.version < 2 { // older versions have no code for the whole response
-				refuseOffsets(&row, asked[i].Topics)
+				rejectOffsets(&row, requested[i].Topics)
 			}
 		}
 		response.Groups = append(response.Groups, row)
@@ -157,12 +157,12 @@ func flatten(response *kmsg.OffsetFetchResponse) {
 	}
 }
 
-// refuseOffsets sets the error code of a group for each of its partitions.
-func refuseOffsets(row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic) {
-	for i := range asked {
+// rejectOffsets sets the error code of a group for each of its partitions.
+func rejectOffsets(row *kmsg.OffsetFetchResponseGroup, requested []kmsg.OffsetFetchRequestGroupTopic) {
+	for i := range requested {
 		t := kmsg.NewOffsetFetchResponseGroupTopic()
-		t.Topic = asked[i].Topic
-		for _, index := range asked[i].Partitions {
+		t.Topic = requested[i].Topic
+		for _, index := range requested[i].Partitions {
 			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
 			p.Partition, p.Offset, p.Metadata, p.ErrorCode = index, -1, text(""), row.ErrorCode
 			t.Partitions = append(t.Partitions, p)
@@ -186,13 +186,13 @@ func (c *call) offsetsCode(err error) code {
 // committed offsets, as in Kafka. A topic that cannot be looked up is an error for the whole group:
 // a consumer without a committed offset would start from the beginning.
 func (c *call) someOffsets(
-	ctx context.Context, row *kmsg.OffsetFetchResponseGroup, asked []kmsg.OffsetFetchRequestGroupTopic,
+	ctx context.Context, row *kmsg.OffsetFetchResponseGroup, requested []kmsg.OffsetFetchRequestGroupTopic,
 	committed groups.Committed,
 ) error {
-	for i := range asked {
+	for i := range requested {
 		t := kmsg.NewOffsetFetchResponseGroupTopic()
-		t.Topic, t.TopicID = asked[i].Topic, asked[i].TopicID
-		topic, err := c.topicBy(ctx, asked[i].Topic, asked[i].TopicID, describing...)
+		t.Topic, t.TopicID = requested[i].Topic, requested[i].TopicID
+		topic, err := c.topicBy(ctx, requested[i].Topic, requested[i].TopicID, describePermissions...)
 		failed, absent := codeOK, false
 		switch found, _ := codeOf(err); found {
 		case codeOK:
@@ -203,12 +203,12 @@ func (c *call) someOffsets(
 		default:
 			return err
 		}
-		for _, index := range asked[i].Partitions {
+		for _, index := range requested[i].Partitions {
 			p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
 			p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = index, -1, -1, text("")
 			p.ErrorCode = failed
 			if !absent {
-				if o, ok := committed.Offset(groups.At(topic.ID(), index)); ok {
+				if o, ok := committed.Offset(groups.PartitionOf(topic.ID(), index)); ok {
 					p.Offset, p.LeaderEpoch, p.Metadata = o.Offset, o.LeaderEpoch, text(o.Metadata)
 				}
 			}
@@ -226,17 +226,17 @@ func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGrou
 ) (rows int, err error) {
 	byTopic := make(map[engine.TopicID]int) // topic → index in row.Topics
 	for _, id := range committed.Topics() {
-		topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, id)
+		topic, err := c.session.cluster.Broker.KafkaTopicByID(ctx, id)
 		if errors.Is(err, messaging.ErrNoTopic) {
 			continue
 		}
 		if err != nil {
 			return 0, err
 		}
-		if c.sees(ctx, topic.Name()) {
+		if c.canDescribe(ctx, topic.Name()) {
 			byTopic[engine.TopicID(id)] = len(row.Topics)
 			t := kmsg.NewOffsetFetchResponseGroupTopic()
-			t.Topic, t.TopicID = c.printed(topic.Name()), c.session.cluster.topicID(topic.ID())
+			t.Topic, t.TopicID = c.displayName(topic.Name()), c.session.cluster.topicID(topic.ID())
 			row.Topics = append(row.Topics, t)
 		}
 	}

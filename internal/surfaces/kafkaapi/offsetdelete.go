@@ -26,7 +26,7 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 	for i := range request.Topics {
 		partitions += len(request.Topics[i].Partitions)
 	}
-	err := within(len(request.Topics), partitions)
+	err := checkRequestSize(len(request.Topics), partitions)
 	if err == nil {
 		var topics []names.Topic
 		for i := range request.Topics {
@@ -34,9 +34,9 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 				topics = append(topics, topic)
 			}
 		}
-		err = c.mayDropGroup(ctx, request.Group, topics)
+		err = c.authorizeDeleteGroup(ctx, request.Group, topics)
 	}
-	var subscribed func(*messaging.StreamTopic) bool
+	var subscribed func(*messaging.KafkaTopic) bool
 	if err == nil {
 		subscribed, err = c.subscribed(request.Group)
 	}
@@ -46,16 +46,16 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 	}
 	var gone []groups.Partition
 	for i := range request.Topics {
-		asked := &request.Topics[i]
+		requested := &request.Topics[i]
 		row := kmsg.NewOffsetDeleteResponseTopic()
-		row.Topic = asked.Topic
-		topic, err := c.topic(ctx, asked.Topic, describing...)
+		row.Topic = requested.Topic
+		topic, err := c.topic(ctx, requested.Topic, describePermissions...)
 		if err == nil && subscribed(topic) {
 			err = errSubscribed
 		}
-		for j := range asked.Partitions {
+		for j := range requested.Partitions {
 			part := kmsg.NewOffsetDeleteResponseTopicPartition()
-			part.Partition = asked.Partitions[j].Partition
+			part.Partition = requested.Partitions[j].Partition
 			switch {
 			case err != nil:
 				part.ErrorCode = c.codeOf(err)
@@ -71,8 +71,8 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 	if len(gone) == 0 {
 		return nil
 	}
-	err = c.coordinator().Forget(ctx, c.group(request.Group), gone)
-	c.record(permitDeleteSubscription, c.groupScope(request.Group), err)
+	err = c.coordinator().DeleteOffsets(ctx, c.group(request.Group), gone)
+	c.auditAllowed(permitDeleteSubscription, c.groupScope(request.Group), err)
 	if err != nil {
 		response.ErrorCode, response.Topics = c.codeOf(err), nil
 	}
@@ -89,7 +89,7 @@ func (c *call) groupScope(group string) string {
 // subscribed returns a function that reports whether members of a group subscribe to a topic. It
 // returns an error for members whose subscription cannot be decoded, because their topics are
 // unknown.
-func (c *call) subscribed(group string) (func(*messaging.StreamTopic) bool, error) {
+func (c *call) subscribed(group string) (func(*messaging.KafkaTopic) bool, error) {
 	d, err := c.coordinator().Describe(c.group(group))
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (c *call) subscribed(group string) (func(*messaging.StreamTopic) bool, erro
 				wanted[id] = true
 			}
 		}
-		return func(topic *messaging.StreamTopic) bool { return wanted[engine.TopicID(topic.ID())] }, nil
+		return func(topic *messaging.KafkaTopic) bool { return wanted[engine.TopicID(topic.ID())] }, nil
 	}
 	protocol, metadata, err := c.coordinator().Metadata(c.group(group))
 	if err != nil {
@@ -116,14 +116,14 @@ func (c *call) subscribed(group string) (func(*messaging.StreamTopic) bool, erro
 		if err != nil {
 			return nil, groups.ErrNotEmpty
 		}
-		for _, said := range topics {
-			wanted[said] = true
+		for _, clientName := range topics {
+			wanted[clientName] = true
 		}
 	}
 	// Members may have another default namespace than the caller, so a bare name counts for every
 	// namespace. This may reject a deletion without need, but never allows one that would affect a
 	// member.
-	return func(t *messaging.StreamTopic) bool {
+	return func(t *messaging.KafkaTopic) bool {
 		topic := t.Name()
 		space := topic.Namespace.Tenant + "/" + topic.Namespace.Name + "/" + topic.Local
 		return wanted[topic.Local] || wanted[topic.Namespace.Tenant+"."+topic.Namespace.Name+"."+topic.Local] ||

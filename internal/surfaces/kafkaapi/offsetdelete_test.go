@@ -18,9 +18,9 @@ import (
 	"freshet/test/tally"
 )
 
-// forget deletes the offsets of partition 0 of topics and returns the code of the response and of
+// deleteOffsets deletes the offsets of partition 0 of topics and returns the code of the response and of
 // each topic.
-func (w *world) forget(client *kgo.Client, group string, topics ...string) (int16, []int16) {
+func (w *harness) deleteOffsets(client *kgo.Client, group string, topics ...string) (int16, []int16) {
 	w.Helper()
 	request := kmsg.NewPtrOffsetDeleteRequest()
 	request.Group = group
@@ -42,14 +42,14 @@ func (w *world) forget(client *kgo.Client, group string, topics ...string) (int1
 
 func TestOffsetDelete(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	client := w.client()
 	admin := kadm.NewClient(client)
 	if _, err := admin.CreateTopics(ctx, 1, 1, nil, "orders", "payments"); err != nil {
 		t.Fatal(err)
 	}
-	if code, _ := w.forget(client, "team", "orders"); code != kerr.GroupIDNotFound.Code {
+	if code, _ := w.deleteOffsets(client, "team", "orders"); code != kerr.GroupIDNotFound.Code {
 		t.Errorf("group that does not exist: got code %d, want %v", code, kerr.GroupIDNotFound)
 	}
 	commit := func() {
@@ -67,7 +67,7 @@ func TestOffsetDelete(t *testing.T) {
 		return ok
 	}
 	commit()
-	if code, codes := w.forget(client, "team", "orders", "unknown"); code != 0 || codes[0] != 0 ||
+	if code, codes := w.deleteOffsets(client, "team", "orders", "unknown"); code != 0 || codes[0] != 0 ||
 		codes[1] != kerr.UnknownTopicOrPartition.Code || committed("orders") || !committed("payments") {
 		t.Errorf("group without members: got code %d and %v, want the offset of orders deleted", code, codes)
 	}
@@ -75,7 +75,7 @@ func TestOffsetDelete(t *testing.T) {
 	member := w.client(kgo.ConsumeTopics("orders"), kgo.ConsumerGroup("team"), kgo.DisableAutoCommit(),
 		kgo.FetchMaxWait(100*time.Millisecond))
 	w.stable("team", 1)
-	if code, codes := w.forget(client, "team", "orders", "payments", "public.default.orders"); code != 0 ||
+	if code, codes := w.deleteOffsets(client, "team", "orders", "payments", "public.default.orders"); code != 0 ||
 		codes[0] != kerr.GroupSubscribedToTopic.Code || codes[1] != 0 || codes[2] != kerr.GroupSubscribedToTopic.Code {
 		t.Errorf("topic with a member: got code %d and %v, want %v only for it", code, codes,
 			kerr.GroupSubscribedToTopic)
@@ -91,7 +91,7 @@ func TestOffsetDelete(t *testing.T) {
 }
 
 // stable waits until a group is stable with so many members.
-func (w *world) stable(group string, members int) {
+func (w *harness) stable(group string, members int) {
 	w.Helper()
 	ctx := short(w.T)
 	admin := kadm.NewClient(w.client())
@@ -108,7 +108,7 @@ func (w *world) stable(group string, members int) {
 // protocol subscribe to are protected.
 func TestOffsetDeleteOfConsumers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	client := w.client()
 	if _, err := kadm.NewClient(client).CreateTopics(ctx, 1, 1, nil, "orders", "payments"); err != nil {
@@ -119,13 +119,13 @@ func TestOffsetDeleteOfConsumers(t *testing.T) {
 	poll(t, member, 1)
 	held.wait(t, 1)
 	w.ok(member.CommitUncommittedOffsets(ctx))
-	if code, codes := w.forget(client, "team", "orders", "payments"); code != 0 ||
+	if code, codes := w.deleteOffsets(client, "team", "orders", "payments"); code != 0 ||
 		codes[0] != kerr.GroupSubscribedToTopic.Code || codes[1] != 0 {
 		t.Errorf("with a member: got code %d and %v, want %v only for its topic", code, codes,
 			kerr.GroupSubscribedToTopic)
 	}
 	member.Close()
-	if code, codes := w.forget(client, "team", "orders"); code != 0 || codes[0] != 0 {
+	if code, codes := w.deleteOffsets(client, "team", "orders"); code != 0 || codes[0] != 0 {
 		t.Errorf("without members: got code %d and %v, want success", code, codes)
 	}
 }
@@ -134,7 +134,7 @@ func TestOffsetDeleteOfConsumers(t *testing.T) {
 // members are unknown.
 func TestOffsetDeleteOfOtherProtocols(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	client := w.client()
 	if _, err := kadm.NewClient(client).CreateTopic(ctx, 1, 1, nil, "orders"); err != nil {
@@ -147,12 +147,12 @@ func TestOffsetDeleteOfOtherProtocols(t *testing.T) {
 			Protocols: []groups.Protocol{{Name: "range", Metadata: []byte{0, 1, 0xff, 0xff}}},
 		},
 	} {
-		protocol.Session, protocol.Rebalance, protocol.ClientID = 10*time.Second, 10*time.Second, "c"
+		protocol.SessionTimeout, protocol.RebalanceTimeout, protocol.ClientID = 10*time.Second, 10*time.Second, "c"
 		if _, err := w.cluster.Groups.Join(ctx, groups.Key{Tenant: names.PublicDefault.Tenant, Group: group},
 			&protocol); err != nil {
 			t.Fatal(err)
 		}
-		if code, _ := w.forget(client, group, "orders"); code != kerr.NonEmptyGroup.Code {
+		if code, _ := w.deleteOffsets(client, group, "orders"); code != kerr.NonEmptyGroup.Code {
 			t.Errorf("%s: got code %d, want %v", group, code, kerr.NonEmptyGroup)
 		}
 	}
@@ -161,7 +161,7 @@ func TestOffsetDeleteOfOtherProtocols(t *testing.T) {
 // TestAuthorizedOperations checks the bits of the operations that a caller may perform.
 func TestAuthorizedOperations(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	if _, err := admin.CreateTopic(ctx, 1, 1, nil, "orders"); err != nil {
@@ -187,19 +187,19 @@ func TestAuthorizedOperations(t *testing.T) {
 		"producer": {writer, write | describe | describeConfigs, -1 << 31, describe | describeConfigs | idempotent},
 	} {
 		broker := w.clientAs(as(tc.token)).SeedBrokers()[0]
-		for _, asked := range []bool{true, false} {
+		for _, requested := range []bool{true, false} {
 			metadata := kmsg.NewPtrMetadataRequest()
 			metadata.Topics = []kmsg.MetadataRequestTopic{{Topic: str("orders")}}
-			metadata.IncludeTopicAuthorizedOperations = asked
-			metadata.IncludeClusterAuthorizedOperations = asked
+			metadata.IncludeTopicAuthorizedOperations = requested
+			metadata.IncludeClusterAuthorizedOperations = requested
 			topics, err := metadata.RequestWith(ctx, broker)
 			w.ok(err)
 			describeGroups := kmsg.NewPtrDescribeGroupsRequest()
-			describeGroups.Groups, describeGroups.IncludeAuthorizedOperations = []string{"team"}, asked
+			describeGroups.Groups, describeGroups.IncludeAuthorizedOperations = []string{"team"}, requested
 			described, err := describeGroups.RequestWith(ctx, broker)
 			w.ok(err)
 			describeCluster := kmsg.NewPtrDescribeClusterRequest()
-			describeCluster.IncludeClusterAuthorizedOperations = asked
+			describeCluster.IncludeClusterAuthorizedOperations = requested
 			cluster, err := describeCluster.RequestWith(ctx, broker)
 			w.ok(err)
 			got := []int32{
@@ -208,11 +208,11 @@ func TestAuthorizedOperations(t *testing.T) {
 			}
 			want := []int32{tc.topic, tc.group, tc.cluster}
 			for i := range got {
-				if !asked {
+				if !requested {
 					want[i] = -1 << 31
 				}
 				if got[i] != want[i] {
-					t.Errorf("%s, requested %v, number %d: got bits %b, want %b", name, asked, i, got[i], want[i])
+					t.Errorf("%s, requested %v, number %d: got bits %b, want %b", name, requested, i, got[i], want[i])
 				}
 			}
 		}
@@ -223,12 +223,12 @@ func TestAuthorizedOperations(t *testing.T) {
 // cannot delete groups or offsets of another.
 func TestAttackGroupsOfOthers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	broker := w.cluster.Broker
 	mine := names.Namespace{Tenant: "public", Name: "mine"}
 	w.ok(broker.CreateNamespace(ctx, mine, messaging.Policies{}))
-	_, err := broker.CreateStreamTopic(ctx, names.Topic{Namespace: mine, Local: "own"}, 1, nil, false)
+	_, err := broker.CreateKafkaTopic(ctx, names.Topic{Namespace: mine, Local: "own"}, 1, nil, false)
 	w.ok(err)
 	w.partitioned("orders", 1)
 	boss := kadm.NewClient(w.client())
@@ -256,7 +256,7 @@ func TestAttackGroupsOfOthers(t *testing.T) {
 			successes++
 			t.Errorf("deleting %s: got %v, want %v", group, err, kerr.GroupAuthorizationFailed)
 		}
-		if code, topics := w.forget(w.clientAs(as(token)), group, "orders"); code != 30 {
+		if code, topics := w.deleteOffsets(w.clientAs(as(token)), group, "orders"); code != 30 {
 			successes++
 			t.Errorf("deleting offsets of %s: got code %d, %v; want 30", group, code, topics)
 		}

@@ -91,7 +91,7 @@ func TestOffsetFetchWithoutCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	failing := &unreachableCatalogue{Engine: eng}
-	w := worldOn(t, failing)
+	w := newHarnessOn(t, failing)
 	w.partitioned("orders", 1)
 	var offsets kadm.Offsets
 	offsets.Add(kadm.Offset{Topic: "orders", Partition: 0, At: 7})
@@ -110,12 +110,12 @@ func TestOffsetFetchWithoutCatalogue(t *testing.T) {
 		{8, []string{"a.b.none", "none"}, "code 00, a.b.none-0 at -1 code 0, none-0 at -1 code 0", "code 016"},
 	} {
 		failing.unreachable.Store(false)
-		if got := offsetSummary(ask[*kmsg.OffsetFetchResponse](r,
+		if got := offsetSummary(roundTrip[*kmsg.OffsetFetchResponse](r,
 			offsetsOf(tc.version, tc.topics...))); got != tc.good {
 			t.Errorf("version %d of %v: got %q, want %q", tc.version, tc.topics, got, tc.good)
 		}
 		failing.unreachable.Store(true)
-		if got := offsetSummary(ask[*kmsg.OffsetFetchResponse](r,
+		if got := offsetSummary(roundTrip[*kmsg.OffsetFetchResponse](r,
 			offsetsOf(tc.version, tc.topics...))); got != tc.wrong {
 			t.Errorf("version %d of %v without a catalogue: got %q, want %q", tc.version, tc.topics, got, tc.wrong)
 		}
@@ -126,7 +126,7 @@ func TestOffsetFetchWithoutCatalogue(t *testing.T) {
 // its offsets.
 func TestOffsetFetchElsewhere(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.partitioned("orders", 1)
 	var offsets kadm.Offsets
 	offsets.Add(kadm.Offset{Topic: "orders", Partition: 0, At: 7})
@@ -134,10 +134,10 @@ func TestOffsetFetchElsewhere(t *testing.T) {
 	key := groups.Key{Tenant: "public", Group: "team"}
 	committed, err := w.cluster.Groups.Committed(key)
 	w.ok(err)
-	w.ok(w.cluster.Groups.Lose(groups.JournalOf(key)))
+	w.ok(w.cluster.Groups.ReleaseJournal(groups.JournalOf(key)))
 	r := w.wire(w.token)
 	for _, request := range []*kmsg.OffsetFetchRequest{offsetsOf(8, "orders"), offsetsOf(8)} {
-		if got := offsetSummary(ask[*kmsg.OffsetFetchResponse](r, request)); got != "code 016" {
+		if got := offsetSummary(roundTrip[*kmsg.OffsetFetchResponse](r, request)); got != "code 016" {
 			t.Errorf("offsets of a lost journal: got %q, want only code 16", got)
 		}
 	}

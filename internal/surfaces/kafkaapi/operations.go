@@ -22,25 +22,25 @@ const (
 	opIdempotentWrite operation = 12
 )
 
-// granted is a row of docs/spec/stream.md#permissions: an operation, and the permissions of which
+// operationRule is a row of docs/spec/stream.md#permissions: an operation, and the permissions of which
 // any one allows it.
-type granted struct {
-	op     operation
-	wanted []access.Permission
+type operationRule struct {
+	op    operation
+	anyOf []access.Permission
 }
 
 var (
-	topicOperations = []granted{
+	topicOperations = []operationRule{
 		{opRead, []access.Permission{permitConsume}},
 		{opWrite, []access.Permission{permitProduce}},
 		{opCreate, []access.Permission{permitCreate}},
 		{opDelete, []access.Permission{permitDelete}},
 		{opAlter, []access.Permission{permitUpdate}},
 		{opAlterConfigs, []access.Permission{permitUpdate}},
-		{opDescribe, describing},
-		{opDescribeConfigs, describing},
+		{opDescribe, describePermissions},
+		{opDescribeConfigs, describePermissions},
 	}
-	groupOperations = []granted{
+	groupOperations = []operationRule{
 		{opRead, []access.Permission{permitConsume}},
 		{opDescribe, []access.Permission{permitConsume, permitSubscriptions}},
 		{opDelete, []access.Permission{permitDeleteSubscription}},
@@ -48,11 +48,11 @@ var (
 )
 
 // operations returns the bits of the rows that the caller is allowed. It does not audit denials.
-func (c *call) operations(rows []granted, may func(quiet *call, wanted []access.Permission) error) (bits int32) {
+func (c *call) operations(rows []operationRule, may func(quiet *call, wanted []access.Permission) error) (bits int32) {
 	quiet := *c
 	quiet.unaudited = true
 	for _, row := range rows {
-		if may(&quiet, row.wanted) == nil {
+		if may(&quiet, row.anyOf) == nil {
 			bits |= 1 << row.op
 		}
 	}
@@ -61,13 +61,13 @@ func (c *call) operations(rows []granted, may func(quiet *call, wanted []access.
 
 func (c *call) operationsOnTopic(ctx context.Context, name names.Topic) int32 {
 	return c.operations(topicOperations, func(quiet *call, wanted []access.Permission) error {
-		return quiet.mayTopic(ctx, name, wanted...)
+		return quiet.authorizeTopic(ctx, name, wanted...)
 	})
 }
 
 func (c *call) operationsOnGroup(group string) int32 {
 	return c.operations(groupOperations, func(quiet *call, wanted []access.Permission) error {
-		return quiet.mayGroup(group, wanted...)
+		return quiet.authorizeGroup(group, wanted...)
 	})
 }
 
@@ -76,6 +76,6 @@ func (c *call) operationsOnGroup(group string) int32 {
 func (c *call) operationsOnCluster() int32 {
 	return 1<<opDescribe | 1<<opDescribeConfigs | c.operations(clusterOperations,
 		func(quiet *call, wanted []access.Permission) error {
-			return quiet.mayCluster(wanted[0])
+			return quiet.authorizeCluster(wanted[0])
 		})
 }

@@ -30,8 +30,8 @@ type Cluster struct {
 	// Disk returns the total and the free bytes of the cluster's disk; nil means that they are not
 	// reported.
 	Disk func() (total, free int64, err error)
-	// Serves reports whether the cluster still serves the Kafka protocol; nil means always.
-	Serves func() bool
+	// ServesKafka reports whether the cluster still serves the Kafka protocol; nil means always.
+	ServesKafka func() bool
 }
 
 // Clusters finds clusters. Its errors are one sentence that clients may see.
@@ -46,10 +46,10 @@ type Clusters interface {
 
 // Limits bounds the resources that clients can use.
 type Limits struct {
-	Frame       int           // bytes of one request
-	Memory      int64         // bytes of requests and responses of all connections
-	Connections int           // per listener
-	WriteStall  time.Duration // timeout of a transfer without progress
+	MaxFrame     int           // bytes of one request
+	Memory       int64         // bytes of requests and responses of all connections
+	Connections  int           // per listener
+	StallTimeout time.Duration // timeout of a transfer without progress
 }
 
 // Options configures a server. Authenticator, Authorizer, Clusters and Filter are required.
@@ -57,7 +57,7 @@ type Options struct {
 	pipeline.Options
 	// Filter returns the part of a scope on which a principal has a permission, as access.Policy
 	// does.
-	Filter func(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
+	Filter func(principal *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
 	// Revision changes when decisions of Authorizer and Filter may change, as access.Policy's does.
 	// nil means that decisions are not cached.
 	Revision func() uint64
@@ -73,27 +73,29 @@ type Options struct {
 
 // Fixed limits (docs/spec/stream.md#limits).
 const (
-	frameBeforeAuth      = 512 << 10
-	pendingAnswers       = 64
-	connectionsByAddress = 1000
-	strangersByAddress   = connectionsByAddress / 2
-	leastStrangers       = 16
-	strangersShare       = 5 // divisor of Limits.Connections
-	idleTimeout          = 10 * time.Minute
-	authTimeout          = 10 * time.Second
-	failureDelay         = 100 * time.Millisecond
-	smallFrame           = 64 << 10
-	answersAtOnce        = 8
-	smallBeforeAuth      = 4 << 10
-	bufferBeforeAuth     = 1 << 10
-	buffer               = 4 << 10  // larger reads bypass the buffer
-	memoryBeforeAuth     = 16 << 20 // of all clients together, bytes
-	slowestClient        = 64 << 10 // minimum bytes per second of a large request or response
+	maxFrameBeforeAuth          = 512 << 10
+	maxPendingResponses         = 64
+	maxConnectionsByAddress     = 1000
+	maxUnauthenticatedByAddress = maxConnectionsByAddress / 2
+	minUnauthenticatedLimit     = 16
+	unauthenticatedDivisor      = 5 // divisor of Limits.Connections
+	idleTimeout                 = 10 * time.Minute
+	authTimeout                 = 10 * time.Second
+	authFailureDelay            = 100 * time.Millisecond
+	smallFrame                  = 64 << 10
+	maxConcurrentDescribes      = 8
+	smallFrameBeforeAuth        = 4 << 10
+	readBufferSizeBeforeAuth    = 1 << 10
+	readBufferSize              = 4 << 10  // larger reads bypass the buffer
+	memoryBeforeAuth            = 16 << 20 // of all clients together, bytes
+	minTransferRate             = 64 << 10 // minimum bytes per second of a large request or response
 )
 
-// strangers returns the limit of connections that have not authenticated, over all listeners. It is
+// maxUnauthenticated returns the limit of connections that have not authenticated, over all listeners. It is
 // far below the limit of connections; memoryBeforeAuth bounds their memory.
-func (l *Limits) strangers() int { return max(leastStrangers, l.Connections/strangersShare) }
+func (l *Limits) maxUnauthenticated() int {
+	return max(minUnauthenticatedLimit, l.Connections/unauthenticatedDivisor)
+}
 
 func (o *Options) complete() {
 	o.Complete("kafkaapi")
@@ -103,8 +105,8 @@ func (o *Options) complete() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Limits.Frame == 0 {
-		o.Limits.Frame = 100 << 20
+	if o.Limits.MaxFrame == 0 {
+		o.Limits.MaxFrame = 100 << 20
 	}
 	if o.Limits.Memory == 0 {
 		o.Limits.Memory = 256 << 20
@@ -112,7 +114,7 @@ func (o *Options) complete() {
 	if o.Limits.Connections == 0 {
 		o.Limits.Connections = 10_000
 	}
-	if o.Limits.WriteStall == 0 {
-		o.Limits.WriteStall = 30 * time.Second
+	if o.Limits.StallTimeout == 0 {
+		o.Limits.StallTimeout = 30 * time.Second
 	}
 }

@@ -18,65 +18,65 @@ import (
 func createPartitions(ctx context.Context, c *call, request *kmsg.CreatePartitionsRequest,
 	response *kmsg.CreatePartitionsResponse,
 ) error {
-	limit := within(len(request.Topics), 0)
+	limit := checkRequestSize(len(request.Topics), 0)
 	seen := make(map[string]int)
 	for i := range request.Topics {
 		seen[request.Topics[i].Topic]++
 	}
 	for i := range request.Topics {
-		asked := &request.Topics[i]
+		requested := &request.Topics[i]
 		row := kmsg.NewCreatePartitionsResponseTopic()
-		row.Topic = asked.Topic
+		row.Topic = requested.Topic
 		err := limit
-		if err == nil && seen[asked.Topic] > 1 {
-			err = fmt.Errorf("%w: topic %s occurs twice", errInvalid, asked.Topic)
+		if err == nil && seen[requested.Topic] > 1 {
+			err = fmt.Errorf("%w: topic %s occurs twice", errInvalid, requested.Topic)
 		}
 		if err == nil {
-			err = c.growTopic(ctx, asked, request.ValidateOnly)
+			err = c.growTopic(ctx, requested, request.ValidateOnly)
 		}
 		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.fail(err)
+			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 		}
 		response.Topics = append(response.Topics, row)
 	}
 	return nil
 }
 
-func (c *call) growTopic(ctx context.Context, asked *kmsg.CreatePartitionsRequestTopic, dryRun bool) error {
-	topic, err := c.topic(ctx, asked.Topic, permitUpdate)
+func (c *call) growTopic(ctx context.Context, requested *kmsg.CreatePartitionsRequestTopic, dryRun bool) error {
+	topic, err := c.topic(ctx, requested.Topic, permitUpdate)
 	if err != nil {
 		return err
 	}
-	err = topic.Grow(ctx, asked.Count, dryRun)
+	err = topic.Grow(ctx, requested.Count, dryRun)
 	if !dryRun {
-		c.record(permitUpdate, topic.Name().String(), err)
+		c.auditAllowed(permitUpdate, topic.Name().String(), err)
 	}
 	return err
 }
 
-// pageOfPartitions bounds the partitions in one response of describeTopicPartitions.
-const pageOfPartitions = 2000
+// maxPartitionsPerPage bounds the partitions in one response of describeTopicPartitions.
+const maxPartitionsPerPage = 2000
 
 // describeTopicPartitions describes topics in the order of their names, page by page.
 func describeTopicPartitions(ctx context.Context, c *call, request *kmsg.DescribeTopicPartitionsRequest,
 	response *kmsg.DescribeTopicPartitionsResponse,
 ) error {
-	asked, err := c.describedNames(ctx, request)
+	requested, err := c.describedNames(ctx, request)
 	if err != nil {
 		row := kmsg.NewDescribeTopicPartitionsResponseTopic()
 		row.ErrorCode = c.codeOf(err)
 		response.Topics = append(response.Topics, row)
 		return nil
 	}
-	left := min(max(request.ResponsePartitionLimit, 1), pageOfPartitions)
-	for _, name := range asked {
+	left := min(max(request.ResponsePartitionLimit, 1), maxPartitionsPerPage)
+	for _, name := range requested {
 		if left == 0 {
 			response.NextCursor = &kmsg.DescribeTopicPartitionsResponseNextCursor{Topic: name}
 			return nil
 		}
 		row := kmsg.NewDescribeTopicPartitionsResponseTopic()
-		row.Topic, row.AuthorizedOperations = text(name), notAsked
-		topic, err := c.topic(ctx, name, describing...)
+		row.Topic, row.AuthorizedOperations = text(name), operationsNotRequested
+		topic, err := c.topic(ctx, name, describePermissions...)
 		if err != nil {
 			row.ErrorCode = c.codeOf(err)
 			response.Topics = append(response.Topics, row)
@@ -104,35 +104,35 @@ func describeTopicPartitions(ctx context.Context, c *call, request *kmsg.Describ
 // describedNames returns the topics of a request from its cursor on: those that it names, or all
 // that the caller may see.
 func (c *call) describedNames(ctx context.Context, request *kmsg.DescribeTopicPartitionsRequest) ([]string, error) {
-	if err := within(len(request.Topics), 0); err != nil {
+	if err := checkRequestSize(len(request.Topics), 0); err != nil {
 		return nil, err
 	}
 	if request.Cursor != nil && request.Cursor.Partition < 0 {
 		return nil, fmt.Errorf("%w: cursor has partition %d", errInvalid, request.Cursor.Partition)
 	}
-	var asked []string
+	var requested []string
 	for i := range request.Topics {
-		asked = append(asked, request.Topics[i].Topic)
+		requested = append(requested, request.Topics[i].Topic)
 	}
-	if len(asked) == 0 {
-		topics, err := c.listed(ctx)
+	if len(requested) == 0 {
+		topics, err := c.visibleTopics(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, topic := range topics {
-			asked = append(asked, c.printed(topic.Name()))
+			requested = append(requested, c.displayName(topic.Name()))
 		}
 	}
-	slices.Sort(asked)
-	asked = slices.Compact(asked)
+	slices.Sort(requested)
+	requested = slices.Compact(requested)
 	if request.Cursor != nil {
-		at, _ := slices.BinarySearchFunc(asked, request.Cursor.Topic, strings.Compare)
-		asked = asked[at:]
+		at, _ := slices.BinarySearchFunc(requested, request.Cursor.Topic, strings.Compare)
+		requested = requested[at:]
 	}
-	return asked, nil
+	return requested, nil
 }
 
-func (c *call) describedPartition(topic *messaging.StreamTopic,
+func (c *call) describedPartition(topic *messaging.KafkaTopic,
 	index int32,
 ) kmsg.DescribeTopicPartitionsResponseTopicPartition {
 	p := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
@@ -147,9 +147,9 @@ func (c *call) describedPartition(topic *messaging.StreamTopic,
 	return p
 }
 
-// listed returns all topics that the caller may see: those of the connection's namespace, and with
+// visibleTopics returns all topics that the caller may see: those of the connection's namespace, and with
 // ListAll those of other namespaces.
-func (c *call) listed(ctx context.Context) ([]*messaging.StreamTopic, error) {
+func (c *call) visibleTopics(ctx context.Context) ([]*messaging.KafkaTopic, error) {
 	spaces := []names.Namespace{c.session.namespace}
 	if c.conn.server.opts.ListAll {
 		others, err := c.otherNamespaces(ctx)
@@ -158,10 +158,10 @@ func (c *call) listed(ctx context.Context) ([]*messaging.StreamTopic, error) {
 		}
 		spaces = append(spaces, others...)
 	}
-	var found []*messaging.StreamTopic
+	var found []*messaging.KafkaTopic
 	for _, ns := range spaces {
-		err := c.session.cluster.Broker.StreamTopics(ctx, ns, func(t *messaging.StreamTopic) bool {
-			if legal(c.printed(t.Name())) {
+		err := c.session.cluster.Broker.KafkaTopics(ctx, ns, func(t *messaging.KafkaTopic) bool {
+			if isLegalTopicName(c.displayName(t.Name())) {
 				found = append(found, t)
 			}
 			return true
@@ -170,7 +170,7 @@ func (c *call) listed(ctx context.Context) ([]*messaging.StreamTopic, error) {
 			return nil, err
 		}
 	}
-	return slices.DeleteFunc(found, func(t *messaging.StreamTopic) bool { return !c.sees(ctx, t.Name()) }), nil
+	return slices.DeleteFunc(found, func(t *messaging.KafkaTopic) bool { return !c.canDescribe(ctx, t.Name()) }), nil
 }
 
 // otherNamespaces returns the namespaces whose topics can be addressed by a dotted name.

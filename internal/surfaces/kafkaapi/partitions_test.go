@@ -16,7 +16,7 @@ import (
 
 func TestCreatePartitions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	if _, err := admin.CreateTopic(ctx, 2, 1, nil, "orders"); err != nil {
@@ -24,7 +24,7 @@ func TestCreatePartitions(t *testing.T) {
 	}
 	w.ok(w.cluster.Broker.CreateTopic(ctx, publicTopic("by-http"), 0, nil))
 	partitions := func() int32 {
-		topic, err := w.cluster.Broker.StreamTopic(ctx, publicTopic("orders"))
+		topic, err := w.cluster.Broker.KafkaTopic(ctx, publicTopic("orders"))
 		w.ok(err)
 		return topic.Partitions()
 	}
@@ -92,7 +92,7 @@ func TestCreatePartitions(t *testing.T) {
 // TestDescribeTopicPartitions reads all pages.
 func TestDescribeTopicPartitions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	client := w.client()
 	for name, n := range map[string]int32{"a": 3, "b": 1, "c": 4} {
@@ -168,14 +168,14 @@ func TestDescribeTopicPartitions(t *testing.T) {
 // empty name with the id, others send none.
 func TestMetadataByID(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	ctx := short(t)
 	client := w.client()
-	made, err := kadm.NewClient(client).CreateTopic(ctx, 1, 1, nil, "orders")
+	response, err := kadm.NewClient(client).CreateTopic(ctx, 1, 1, nil, "orders")
 	w.ok(err)
-	for name, said := range map[string]*string{"no name": nil, "an empty name": str("")} {
+	for name, clientName := range map[string]*string{"no name": nil, "an empty name": str("")} {
 		request := kmsg.NewPtrMetadataRequest()
-		request.Topics = []kmsg.MetadataRequestTopic{{Topic: said, TopicID: made.ID}}
+		request.Topics = []kmsg.MetadataRequestTopic{{Topic: clientName, TopicID: response.ID}}
 		response, err := request.RequestWith(ctx, client)
 		w.ok(err)
 		if got := response.Topics[0]; got.ErrorCode != 0 || got.Topic == nil || *got.Topic != "orders" {

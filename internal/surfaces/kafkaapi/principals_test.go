@@ -23,17 +23,17 @@ import (
 
 // Values that no response may contain without a permission. Requests never contain them.
 const (
-	markTopic = "hidden-topic" // the name of a topic
-	markValue = "hidden-value" // in records, and in the configuration of topics
-	markGroup = "hidden-group" // the name of a group, and in its committed metadata
+	secretTopic = "hidden-topic" // the name of a topic
+	secretValue = "hidden-value" // in records, and in the configuration of topics
+	secretGroup = "hidden-group" // the name of a group, and in its committed metadata
 )
 
 // principal is an account with at most one role, and the values that its responses may contain.
 type principal struct {
-	name  string
-	role  string
-	where *access.Restriction
-	sees  []string
+	name           string
+	role           string
+	where          *access.Restriction
+	allowedSecrets []string
 }
 
 var principals = []principal{
@@ -42,24 +42,24 @@ var principals = []principal{
 	// A caller who may consume something in a tenant may describe its groups.
 	{
 		"consumer", "topic-consumer", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"},
-		[]string{markGroup},
+		[]string{secretGroup},
 	},
 	{
 		"owner", "topic-owner", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"},
-		[]string{markGroup},
+		[]string{secretGroup},
 	},
 	{"elsewhere", "namespace-owner", &access.Restriction{Tenant: "sales", Namespace: "eu"}, nil},
 }
 
 // secrets creates the secret data, and a topic that the roles are granted on.
-func (w *world) secrets() {
+func (w *harness) secrets() {
 	w.Helper()
 	ctx := short(w.T)
 	admin := kadm.NewClient(w.client())
 	secret := kadm.StringPtr("123454321")
 	w.ok(w.cluster.Broker.CreateTenant(ctx, messaging.Tenant{Name: "sales"}))
 	w.ok(w.cluster.Broker.CreateNamespace(ctx, names.Namespace{Tenant: "sales", Name: "eu"}, messaging.Policies{}))
-	for _, topic := range []string{"orders", markTopic, "mine"} {
+	for _, topic := range []string{"orders", secretTopic, "mine"} {
 		config := map[string]*string{"retention.ms": secret}
 		if topic == "mine" {
 			config = nil
@@ -69,31 +69,31 @@ func (w *world) secrets() {
 		}
 	}
 	producer := w.client()
-	for _, topic := range []string{"orders", markTopic} {
+	for _, topic := range []string{"orders", secretTopic} {
 		w.ok(producer.ProduceSync(ctx,
-			&kgo.Record{Topic: topic, Key: []byte(markValue), Value: []byte(markValue)}).FirstErr())
+			&kgo.Record{Topic: topic, Key: []byte(secretValue), Value: []byte(secretValue)}).FirstErr())
 	}
-	for _, group := range []string{"team", markGroup} {
+	for _, group := range []string{"team", secretGroup} {
 		offsets := make(kadm.Offsets)
-		for _, topic := range []string{"orders", markTopic} {
-			offsets.Add(kadm.Offset{Topic: topic, Partition: 0, At: 1, LeaderEpoch: -1, Metadata: markValue})
+		for _, topic := range []string{"orders", secretTopic} {
+			offsets.Add(kadm.Offset{Topic: topic, Partition: 0, At: 1, LeaderEpoch: -1, Metadata: secretValue})
 		}
 		w.ok(admin.CommitAllOffsets(ctx, group, offsets))
 	}
 }
 
 // state returns everything that the principals must not change.
-func (w *world) state(ctx context.Context) string {
+func (w *harness) state(ctx context.Context) string {
 	w.Helper()
 	var b strings.Builder
-	for _, name := range []string{"orders", markTopic} {
-		topic, err := w.cluster.Broker.StreamTopic(ctx, publicTopic(name))
+	for _, name := range []string{"orders", secretTopic} {
+		topic, err := w.cluster.Broker.KafkaTopic(ctx, publicTopic(name))
 		if err != nil {
 			fmt.Fprintln(&b, name, err)
 			continue
 		}
 		fmt.Fprintln(&b, name, topic.Partitions())
-		for _, c := range topic.StreamConfigs() {
+		for _, c := range topic.Configs() {
 			if c.Set {
 				fmt.Fprintln(&b, " ", c.Name, c.Value)
 			}
@@ -103,12 +103,12 @@ func (w *world) state(ctx context.Context) string {
 			fmt.Fprintln(&b, " ", p, extent, err)
 		}
 	}
-	for _, group := range []string{"team", markGroup} {
+	for _, group := range []string{"team", secretGroup} {
 		var offsets []string
 		committed, err := w.cluster.Groups.Committed(groups.Key{Tenant: "public", Group: group})
 		w.ok(err)
 		committed.Each(func(at groups.Partition, o groups.Offset) {
-			if topic, err := w.cluster.Broker.StreamTopicByID(ctx, uint64(at.Topic)); err == nil &&
+			if topic, err := w.cluster.Broker.KafkaTopicByID(ctx, uint64(at.Topic)); err == nil &&
 				topic.Name().Local != "mine" {
 				offsets = append(offsets, fmt.Sprint(topic.Name().Local, at.Partition, o.Offset, o.Metadata))
 			}
@@ -119,10 +119,10 @@ func (w *world) state(ctx context.Context) string {
 	return b.String()
 }
 
-// TestAttackEveryAPIAsEverybody sends every API in every version, with existing and missing names,
+// TestAttackEveryAPIAsEveryPrincipal sends every API in every version, with existing and missing names,
 // as callers with a role on something else or with none. It checks that no response reveals, and no
 // request changes, anything beyond the role.
-func TestAttackEveryAPIAsEverybody(t *testing.T) {
+func TestAttackEveryAPIAsEveryPrincipal(t *testing.T) {
 	t.Parallel()
 	rounds := 3
 	if tally.Long() {
@@ -131,22 +131,22 @@ func TestAttackEveryAPIAsEverybody(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	attempts, successes := 0, 0
-	for n, who := range principals {
-		w := newWorld(t)
+	for n, principal := range principals {
+		w := newHarness(t)
 		w.secrets()
-		if who.role != "" {
+		if principal.role != "" {
 			w.ok(w.policy.SetBinding(access.Binding{
-				Organization: organization, Name: who.name, RoleKind: "ClusterRole", Role: who.role,
-				Subjects:    []access.Subject{{Kind: access.SubjectServiceAccount, Name: who.name}},
-				Restriction: who.where,
+				Organization: organization, Name: principal.name, RoleKind: "ClusterRole", Role: principal.role,
+				Subjects:    []access.Subject{{Kind: access.SubjectServiceAccount, Name: principal.name}},
+				Restriction: principal.where,
 			}))
 		}
 		before := w.state(t.Context())
-		if !strings.Contains(before, "123454321") || !strings.Contains(before, markValue) {
+		if !strings.Contains(before, "123454321") || !strings.Contains(before, secretValue) {
 			t.Fatalf("initial state: got %s, want it to contain the secrets", before)
 		}
 		f := &filler{Rand: rand.New(rand.NewPCG(seed, uint64(n)))}
-		r := &wire{world: w, token: w.account(who.name), answered: make(map[int16]int)}
+		r := &rawClient{harness: w, token: w.account(principal.name), responses: make(map[int16]int)}
 		r.open()
 		answer, err := r.exchange(kmsg.NewPtrApiVersionsRequest(), nil)
 		w.ok(err)
@@ -158,16 +158,17 @@ func TestAttackEveryAPIAsEverybody(t *testing.T) {
 			for version := api.MinVersion; version <= api.MaxVersion; version++ {
 				for range rounds {
 					attempts++
-					if told := r.tells(f, api.ApiKey, version, who.sees); told != "" {
+					if disclosed := r.revealedSecret(f, api.ApiKey, version,
+						principal.allowedSecrets); disclosed != "" {
 						successes++
-						t.Errorf("%s got %s from API %d version %d", who.name, told, api.ApiKey, version)
+						t.Errorf("%s got %s from API %d version %d", principal.name, disclosed, api.ApiKey, version)
 					}
 				}
 			}
 			attempts++
 			if after := w.state(t.Context()); after != before {
 				successes++
-				t.Errorf("%s changed by API %d: got %s, want %s", who.name, api.ApiKey, after, before)
+				t.Errorf("%s changed by API %d: got %s, want %s", principal.name, api.ApiKey, after, before)
 				before = after
 			}
 		}
@@ -176,8 +177,8 @@ func TestAttackEveryAPIAsEverybody(t *testing.T) {
 	tally.Attack(t, "every API of the Kafka protocol as callers without the permission", attempts, successes)
 }
 
-// tells sends a random request and returns a secret that the response reveals.
-func (r *wire) tells(f *filler, key, version int16, allowed []string) string {
+// revealedSecret sends a random request and returns a secret that the response reveals.
+func (r *rawClient) revealedSecret(f *filler, key, version int16, allowed []string) string {
 	r.Helper()
 	f.version = version
 	request := kmsg.RequestForKey(key)
@@ -193,7 +194,7 @@ func (r *wire) tells(f *filler, key, version int16, allowed []string) string {
 		return "" // no response was expected
 	}
 	text := response.AppendTo(nil)
-	for _, mark := range []string{markTopic, markValue, markGroup, "123454321"} {
+	for _, mark := range []string{secretTopic, secretValue, secretGroup, "123454321"} {
 		if bytes.Contains(text, []byte(mark)) && !slices.Contains(allowed, mark) {
 			return mark
 		}

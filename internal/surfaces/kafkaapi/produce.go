@@ -12,83 +12,83 @@ import (
 	"freshet/internal/broker/records"
 )
 
-// zstdFrom is the first version of Produce that allows zstd.
-const zstdFrom = 7
+// minZstdVersion is the first version of Produce that allows zstd.
+const minZstdVersion = 7
 
-// placed is a batch of a Produce request in progress.
-type placed struct {
-	topic *messaging.StreamTopic // nil when the lookup failed
-	batch *messaging.PlacedBatch
+// pendingBatch is a batch of a Produce request in progress.
+type pendingBatch struct {
+	topic *messaging.KafkaTopic // nil when the lookup failed
+	batch *messaging.AppendedBatch
 	err   error
 }
 
-// takeProduce appends all batches of a request in the order of arrival; the response waits until
+// beginProduce appends all batches of a request in the order of arrival; the response waits until
 // they are durable. So consecutive requests of a connection share a sync of the disk.
-func takeProduce(ctx context.Context, c *call) answer {
+func beginProduce(ctx context.Context, c *call) pendingResponse {
 	request, _ := c.request.(*kmsg.ProduceRequest)
 	response, _ := request.ResponseKind().(*kmsg.ProduceResponse)
-	limit := within(len(request.Topics),
+	limit := checkRequestSize(len(request.Topics),
 		partitionsIn(request.Topics, func(t *kmsg.ProduceRequestTopic) int { return len(t.Partitions) }))
-	var waiting []placed
+	var waiting []pendingBatch
 	for i := range request.Topics {
-		asked := &request.Topics[i]
-		var topic *messaging.StreamTopic
+		requested := &request.Topics[i]
+		var topic *messaging.KafkaTopic
 		err := limit
 		if err == nil {
-			topic, err = c.produceTopic(ctx, request, asked)
+			topic, err = c.produceTopic(ctx, request, requested)
 		}
 		row := kmsg.NewProduceResponseTopic()
-		row.Topic, row.TopicID = asked.Topic, asked.TopicID
-		for j := range asked.Partitions {
-			p := placed{topic: topic, err: err}
-			if err == nil && c.version < zstdFrom && isZstd(asked.Partitions[j].Records) {
-				p.err = fmt.Errorf("%w: zstd requires Produce version %d", records.ErrCodec, zstdFrom)
+		row.Topic, row.TopicID = requested.Topic, requested.TopicID
+		for j := range requested.Partitions {
+			p := pendingBatch{topic: topic, err: err}
+			if err == nil && c.version < minZstdVersion && isZstd(requested.Partitions[j].Records) {
+				p.err = fmt.Errorf("%w: zstd requires Produce version %d", records.ErrCodec, minZstdVersion)
 			}
 			if p.err == nil {
-				p.batch, p.err = topic.Append(ctx, asked.Partitions[j].Partition, asked.Partitions[j].Records)
+				p.batch, p.err = topic.Append(ctx, requested.Partitions[j].Partition, requested.Partitions[j].Records)
 			}
 			waiting = append(waiting, p)
 			part := kmsg.NewProduceResponseTopicPartition()
-			part.Partition = asked.Partitions[j].Partition
+			part.Partition = requested.Partitions[j].Partition
 			row.Partitions = append(row.Partitions, part)
 		}
 		response.Topics = append(response.Topics, row)
 	}
-	return now(func(ctx context.Context) (encodable, error) {
-		failed := c.produced(ctx, request, response, waiting)
+	return whenDue(func(ctx context.Context) (encodable, error) {
+		failed := c.awaitBatches(ctx, request, response, waiting)
 		if request.Acks == 0 {
 			if failed != nil {
 				return nil, fmt.Errorf("rejecting a batch of a producer with acks=0: %w", failed)
 			}
-			return nil, errSilent
+			return nil, errNoResponse
 		}
 		return response, nil
 	})
 }
 
 func isZstd(batch []byte) bool {
-	head, err := records.ReadHead(batch)
+	head, err := records.ReadBatchHeader(batch)
 	return err == nil && head.Codec() == records.Zstd
 }
 
 // produceTopic looks up the topic of batches, if the request as a whole is valid.
 func (c *call) produceTopic(ctx context.Context, request *kmsg.ProduceRequest,
-	asked *kmsg.ProduceRequestTopic,
-) (*messaging.StreamTopic, error) {
+	requested *kmsg.ProduceRequestTopic,
+) (*messaging.KafkaTopic, error) {
 	if request.Acks < -1 || request.Acks > 1 {
 		return nil, errAcks
 	}
 	if request.TransactionID != nil {
 		return nil, messaging.ErrTransaction
 	}
-	return c.topicBy(ctx, asked.Topic, asked.TopicID, permitProduce)
+	return c.topicBy(ctx, requested.Topic, requested.TopicID, permitProduce)
 }
 
 var errAcks = errors.New("acks must be -1, 0 or 1")
 
-// produced waits for the batches and fills the response. It returns the first failure.
-func (c *call) produced(ctx context.Context, request *kmsg.ProduceRequest, response *kmsg.ProduceResponse,
-	waiting []placed,
+// awaitBatches waits for the batches and fills the response. It returns the first failure.
+func (c *call) awaitBatches(ctx context.Context, request *kmsg.ProduceRequest, response *kmsg.ProduceResponse,
+	waiting []pendingBatch,
 ) (failed error) {
 	timeout := time.Duration(request.TimeoutMillis) * time.Millisecond
 	if timeout <= 0 {
@@ -112,15 +112,15 @@ func (c *call) produced(ctx context.Context, request *kmsg.ProduceRequest, respo
 			if failed == nil {
 				failed = p.err
 			}
-			c.refuseBatch(part, p.err)
-			c.hintProducer(response, part, p)
+			c.rejectBatch(part, p.err)
+			c.addProduceLeaderHint(response, part, p)
 		}
 	}
 	return failed
 }
 
-// refuseBatch fills the response for a rejected batch.
-func (c *call) refuseBatch(part *kmsg.ProduceResponseTopicPartition, err error) {
+// rejectBatch fills the response for a rejected batch.
+func (c *call) rejectBatch(part *kmsg.ProduceResponseTopicPartition, err error) {
 	part.BaseOffset, part.LogAppendTime, part.LogStartOffset = -1, -1, -1
 	switch {
 	case errors.Is(err, errAcks):
@@ -131,7 +131,7 @@ func (c *call) refuseBatch(part *kmsg.ProduceResponseTopicPartition, err error) 
 			text("batch was not durable within the timeout; it may or may not be stored")
 		return
 	}
-	part.ErrorCode, part.ErrorMessage = c.fail(err)
+	part.ErrorCode, part.ErrorMessage = c.errorResponse(err)
 	var refused *messaging.BatchError
 	if errors.As(err, &refused) {
 		for _, r := range refused.Records {
@@ -154,7 +154,7 @@ func initProducerID(ctx context.Context, c *call, request *kmsg.InitProducerIDRe
 		response.ErrorCode = codeTransactionDenied
 		return nil
 	}
-	if err := c.mayCluster(permitProduce); err != nil {
+	if err := c.authorizeCluster(permitProduce); err != nil {
 		response.ErrorCode = c.codeOf(err)
 		return nil
 	}

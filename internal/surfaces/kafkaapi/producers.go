@@ -20,18 +20,18 @@ func describeProducers(ctx context.Context, c *call, request *kmsg.DescribeProdu
 	for i := range request.Topics {
 		partitions += len(request.Topics[i].Partitions)
 	}
-	limit := within(len(request.Topics), partitions)
+	limit := checkRequestSize(len(request.Topics), partitions)
 	left := maxProducers
 	for i := range request.Topics {
-		asked := &request.Topics[i]
+		requested := &request.Topics[i]
 		row := kmsg.NewDescribeProducersResponseTopic()
-		row.Topic = asked.Topic
-		var topic *messaging.StreamTopic
+		row.Topic = requested.Topic
+		var topic *messaging.KafkaTopic
 		err := limit
 		if err == nil {
-			topic, err = c.topic(ctx, asked.Topic, permitConsume)
+			topic, err = c.topic(ctx, requested.Topic, permitConsume)
 		}
-		for _, index := range asked.Partitions {
+		for _, index := range requested.Partitions {
 			part := kmsg.NewDescribeProducersResponseTopicPartition()
 			part.Partition = index
 			var active []messaging.ActiveProducer
@@ -45,7 +45,7 @@ func describeProducers(ctx context.Context, c *call, request *kmsg.DescribeProdu
 						errInvalid, maxProducers)
 			}
 			if failure != nil {
-				part.ErrorCode, part.ErrorMessage = c.fail(failure)
+				part.ErrorCode, part.ErrorMessage = c.errorResponse(failure)
 			}
 			for _, p := range active {
 				producer := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()

@@ -23,9 +23,9 @@ func TestMetadataOfLibrdkafka(t *testing.T) {
 		"all topics, version 12":   {12, "00000000000100", nil, false},
 		"all topics, version 10":   {10, "0000000001000000", nil, true},
 		"all topics, as they must": {13, "00010000", nil, true},
-		"another byte behind":      {13, "0000000001000000", errLeftOver, false},
-		"other padding":            {13, "00000001010000", errLeftOver, false},
-		"padding of a name":        {13, "0100000000010000", errLeftOver, false},
+		"another byte behind":      {13, "0000000001000000", errTrailingBytes, false},
+		"other padding":            {13, "00000001010000", errTrailingBytes, false},
+		"padding of a name":        {13, "0100000000010000", errTrailingBytes, false},
 	} {
 		body, err := hex.DecodeString(c.body)
 		if err != nil {

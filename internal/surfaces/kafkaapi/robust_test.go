@@ -21,20 +21,20 @@ import (
 	"freshet/test/tally"
 )
 
-// wire is a raw connection without a client library.
-type wire struct {
-	*world
+// rawClient is a raw connection without a client library.
+type rawClient struct {
+	*harness
 	token string
 	conn  net.Conn
 	in    *bufio.Reader
 	next  int32
 
-	answered map[int16]int // requests with a response, by key
-	most     int32         // maximum size of a response; largestAnswer when 0
+	responses   map[int16]int // requests with a response, by key
+	maxResponse int32         // maximum size of a response; maxResponseBytes when 0
 }
 
 // dial connects.
-func (r *wire) dial(address string) {
+func (r *rawClient) dial(address string) {
 	r.Helper()
 	conn, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", address)
 	if err != nil {
@@ -45,14 +45,14 @@ func (r *wire) dial(address string) {
 }
 
 // open connects and authenticates.
-func (r *wire) open() {
+func (r *rawClient) open() {
 	r.Helper()
 	r.dial(r.address)
 	r.login()
 }
 
 // login authenticates with the token.
-func (r *wire) login() {
+func (r *rawClient) login() {
 	r.Helper()
 	r.in = bufio.NewReader(r.conn)
 	handshake := kmsg.NewPtrSASLHandshakeRequest()
@@ -66,13 +66,13 @@ func (r *wire) login() {
 	}
 }
 
-func (r *wire) close() { _ = r.conn.Close() }
+func (r *rawClient) close() { _ = r.conn.Close() }
 
-// largestAnswer is far above the responses to the requests of this test.
-const largestAnswer = 8 << 20
+// maxResponseBytes is far above the responses to the requests of this test.
+const maxResponseBytes = 8 << 20
 
 // exchange sends a request, after damage has changed it, and reads the response.
-func (r *wire) exchange(request kmsg.Request, damage func([]byte)) (kmsg.Response, error) {
+func (r *rawClient) exchange(request kmsg.Request, damage func([]byte)) (kmsg.Response, error) {
 	r.next++
 	frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID("robust")).AppendRequest(nil, request, r.next)
 	if damage != nil {
@@ -90,7 +90,7 @@ func (r *wire) exchange(request kmsg.Request, damage func([]byte)) (kmsg.Respons
 		return nil, err
 	}
 	size := int32(binary.BigEndian.Uint32(head[:4]))
-	most := cmp.Or(r.most, largestAnswer)
+	most := cmp.Or(r.maxResponse, maxResponseBytes)
 	if size < 4 || size > most {
 		r.Fatalf("key %d version %d: got a response of %d bytes, want at most %d", request.Key(),
 			request.GetVersion(), size, most)
@@ -209,14 +209,14 @@ func TestRequestsOfEveryKind(t *testing.T) {
 	if tally.Long() {
 		rounds = 60
 	}
-	w := newWorld(t)
+	w := newHarness(t)
 	for name, token := range map[string]string{"administrator": w.token, "nobody": w.account("nobody")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			f := &filler{Rand: rand.New(rand.NewPCG(seed, 0))}
-			r := &wire{world: &world{T: t, address: w.address}, token: token, answered: make(map[int16]int)}
+			r := &rawClient{harness: &harness{T: t, address: w.address}, token: token, responses: make(map[int16]int)}
 			r.open()
 			defer func() { r.close() }()
 			answer, err := r.exchange(kmsg.NewPtrApiVersionsRequest(), nil)
@@ -231,12 +231,12 @@ func TestRequestsOfEveryKind(t *testing.T) {
 			for _, api := range advertised.ApiKeys {
 				_, _ = admin.CreateTopic(t.Context(), 3, 1, nil, "orders") // a random request may delete it
 				for version := api.MinVersion; version <= api.MaxVersion; version++ {
-					r.try(f, api.ApiKey, version, rounds)
+					r.sendRandom(f, api.ApiKey, version, rounds)
 				}
 			}
 			for _, api := range advertised.ApiKeys {
 				// Half of the requests are valid; credentials never are.
-				if api.ApiKey != 36 && r.answered[api.ApiKey] == 0 {
+				if api.ApiKey != 36 && r.responses[api.ApiKey] == 0 {
 					t.Errorf("key %d: got no response, want some", api.ApiKey)
 				}
 			}
@@ -251,8 +251,8 @@ func TestRequestsOfEveryKind(t *testing.T) {
 // Produce, Fetch, JoinGroup, SyncGroup.
 var waits = map[int16]bool{0: true, 1: true, 11: true, 14: true}
 
-// try sends random requests of one kind.
-func (r *wire) try(f *filler, key, version int16, rounds int) {
+// sendRandom sends random requests of one kind.
+func (r *rawClient) sendRandom(f *filler, key, version int16, rounds int) {
 	r.Helper()
 	if key == 17 || key == 36 {
 		rounds = min(rounds, 2) // responses to wrong credentials are delayed
@@ -276,7 +276,7 @@ func (r *wire) try(f *filler, key, version int16, rounds int) {
 			r.Fatalf("key %d version %d: no response to %s", key, version, fmt.Sprintf("%+v", request))
 		}
 		if err == nil {
-			r.answered[key]++
+			r.responses[key]++
 		}
 		if err != nil || key == 17 {
 			r.close()

@@ -30,11 +30,11 @@ var mechanisms = []string{mechanismPlain, mechanismOAuth}
 
 // session is an authenticated client and the cluster that it uses.
 type session struct {
-	who       *identity.Principal
+	principal *identity.Principal
 	cluster   *Cluster
 	namespace names.Namespace // default namespace for topic names
 	mechanism string
-	decided   *decisions
+	decisions *decisions
 }
 
 // auth is the state of a connection's authentication.
@@ -44,8 +44,8 @@ type auth struct {
 	session   *session // nil before the first successful authentication
 }
 
-// admits returns an error, which ends the connection, unless the request is allowed in this state.
-func (a *auth) admits(ctx context.Context, c *conn, h *header) error {
+// checkAllowed returns an error, which ends the connection, unless the request is allowed in this state.
+func (a *auth) checkAllowed(ctx context.Context, c *conn, h *header) error {
 	switch h.key {
 	case keyAPIVersions, keySASLHandshake:
 		return nil
@@ -53,31 +53,31 @@ func (a *auth) admits(ctx context.Context, c *conn, h *header) error {
 		return nil // its response reports a missing handshake
 	}
 	if a.session == nil && c.listener.Anonymous != nil && isLoopback(c.address) {
-		if err := a.admitAnonymous(ctx, c); err != nil {
-			c.audit(err.Error())
+		if err := a.startAnonymous(ctx, c); err != nil {
+			c.auditRejected(err.Error())
 			return err
 		}
 	}
 	if a.session == nil {
-		c.audit("request before authentication")
+		c.auditRejected("request before authentication")
 		return fmt.Errorf("client sends %s before it has authenticated; set security.protocol to SASL_PLAINTEXT or "+
 			"SASL_SSL and sasl.mechanism to PLAIN or OAUTHBEARER", c.server.apis[h.key].name)
 	}
-	if end := a.session.who.ExpiresAt; !end.IsZero() && time.Now().After(end) {
+	if end := a.session.principal.ExpiresAt; !end.IsZero() && time.Now().After(end) {
 		return errors.New("session has expired; the client must re-authenticate in time")
 	}
-	if !a.session.who.Live() {
+	if !a.session.principal.Live() {
 		return errRevoked
 	}
-	if serves := a.session.cluster.Serves; serves != nil && !serves() {
+	if serves := a.session.cluster.ServesKafka; serves != nil && !serves() {
 		return errors.New("cluster no longer serves the Kafka protocol")
 	}
 	return nil
 }
 
-// admitAnonymous starts the session of a client without credentials as the account that the
+// startAnonymous starts the session of a client without credentials as the account that the
 // listener has for such clients.
-func (a *auth) admitAnonymous(ctx context.Context, c *conn) error {
+func (a *auth) startAnonymous(ctx context.Context, c *conn) error {
 	cluster, err := c.server.opts.Clusters.Default()
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (a *auth) admitAnonymous(ctx context.Context, c *conn) error {
 	if err != nil {
 		return fmt.Errorf("starting an anonymous session: %w", err)
 	}
-	a.session, err = c.begin(ctx, credentials{token: token})
+	a.session, err = c.newSession(ctx, credentials{token: token})
 	return err
 }
 
@@ -95,14 +95,14 @@ func isLoopback(address string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-func takeSASLHandshake(_ context.Context, c *call) answer {
+func beginSASLHandshake(_ context.Context, c *call) pendingResponse {
 	request, _ := c.request.(*kmsg.SASLHandshakeRequest)
 	response, _ := request.ResponseKind().(*kmsg.SASLHandshakeResponse)
 	response.SupportedMechanisms = mechanisms
-	a := now(func(context.Context) (encodable, error) { return response, nil })
+	a := whenDue(func(context.Context) (encodable, error) { return response, nil })
 	if !slices.Contains(mechanisms, request.Mechanism) {
 		response.ErrorCode = codeMechanism
-		a.last = true
+		a.closeAfter = true
 		return a
 	}
 	c.conn.auth.mechanism = request.Mechanism
@@ -110,55 +110,58 @@ func takeSASLHandshake(_ context.Context, c *call) answer {
 	return a
 }
 
-func takeSASLAuthenticate(ctx context.Context, c *call) answer {
+func beginSASLAuthenticate(ctx context.Context, c *call) pendingResponse {
 	request, _ := c.request.(*kmsg.SASLAuthenticateRequest)
 	response, _ := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 	auth := &c.conn.auth
 	if auth.mechanism == "" {
 		response.ErrorCode, response.ErrorMessage = codeSASLState, text("SaslHandshake must come first")
-		return answer{make: func(context.Context) (encodable, error) { return response, nil }, last: true}
+		return pendingResponse{
+			build:      func(context.Context) (encodable, error) { return response, nil },
+			closeAfter: true,
+		}
 	}
 	next, err := auth.verify(ctx, c.conn, request.SASLAuthBytes)
 	auth.mechanism = ""
 	if err != nil {
 		response.ErrorCode, response.ErrorMessage = codeAuthentication, text(err.Error())
-		return answer{make: func(ctx context.Context) (encodable, error) {
-			pause(ctx)
+		return pendingResponse{build: func(ctx context.Context) (encodable, error) {
+			delayFailure(ctx)
 			return response, nil
-		}, last: true}
+		}, closeAfter: true}
 	}
 	auth.accept(c.conn, next)
-	if end := next.who.ExpiresAt; !end.IsZero() {
+	if end := next.principal.ExpiresAt; !end.IsZero() {
 		response.SessionLifetimeMillis = max(time.Until(end).Milliseconds(), 1)
 	}
-	return now(func(context.Context) (encodable, error) { return response, nil })
+	return whenDue(func(context.Context) (encodable, error) { return response, nil })
 }
 
-// takeRaw handles credentials that arrive without a header.
-func (a *auth) takeRaw(ctx context.Context, c *conn, frame []byte) (answer, error) {
+// handleRaw handles credentials that arrive without a header.
+func (a *auth) handleRaw(ctx context.Context, c *conn, frame []byte) (pendingResponse, error) {
 	next, err := a.verify(ctx, c, frame)
 	a.mechanism, a.raw = "", false
 	if err != nil {
-		pause(ctx)
-		return answer{}, err
+		delayFailure(ctx)
+		return pendingResponse{}, err
 	}
 	a.accept(c, next)
-	return answer{raw: func() []byte { return []byte{} }}, nil
+	return pendingResponse{raw: func() []byte { return []byte{} }}, nil
 }
 
 // accept makes next the session of the connection.
 func (a *auth) accept(c *conn, next *session) {
 	if a.session == nil {
-		c.server.recognize(c)
-		c.in = bufio.NewReaderSize(c.in, buffer) // keeps the bytes that are already buffered
+		c.server.markAuthenticated(c)
+		c.in = bufio.NewReaderSize(c.in, readBufferSize) // keeps the bytes that are already buffered
 	}
 	a.session = next
 }
 
-// pause delays the response to wrong credentials, which slows down guessing.
-func pause(ctx context.Context) {
+// delayFailure delays the response to wrong credentials, which slows down guessing.
+func delayFailure(ctx context.Context) {
 	select {
-	case <-time.After(failureDelay):
+	case <-time.After(authFailureDelay):
 	case <-ctx.Done():
 	}
 }
@@ -167,48 +170,48 @@ func pause(ctx context.Context) {
 func (a *auth) verify(ctx context.Context, c *conn, data []byte) (*session, error) {
 	given, err := parseCredentials(a.mechanism, data)
 	if err != nil {
-		c.audit(err.Error())
+		c.auditRejected(err.Error())
 		return nil, err
 	}
-	next, err := c.begin(ctx, given)
+	next, err := c.newSession(ctx, given)
 	if err == nil {
 		next.mechanism = a.mechanism
 		if a.session != nil {
-			err = a.session.same(next)
+			err = a.session.checkSameIdentity(next)
 		}
 	}
 	if err != nil {
-		c.audit(err.Error())
+		c.auditRejected(err.Error())
 		return nil, err
 	}
 	return next, nil
 }
 
-// same returns an error unless re-authentication keeps account, cluster, namespace and mechanism.
-func (s *session) same(next *session) error {
+// checkSameIdentity returns an error unless re-authentication keeps account, cluster, namespace and mechanism.
+func (s *session) checkSameIdentity(next *session) error {
 	if s.mechanism != next.mechanism {
 		return errors.New("re-authentication must use the same mechanism; open another connection for another one")
 	}
-	if s.who.Name != next.who.Name || s.cluster.UID != next.cluster.UID || s.namespace != next.namespace {
+	if s.principal.Name != next.principal.Name || s.cluster.UID != next.cluster.UID || s.namespace != next.namespace {
 		return errors.New("re-authentication must be for the same account, cluster and namespace; open another " +
 			"connection for others")
 	}
 	return nil
 }
 
-// begin authenticates credentials and returns their session.
-func (c *conn) begin(ctx context.Context, given credentials) (*session, error) {
+// newSession authenticates credentials and returns their session.
+func (c *conn) newSession(ctx context.Context, given credentials) (*session, error) {
 	cluster, err := c.cluster(given)
 	if err != nil {
-		told := pipeline.Disclose(ctx, c.server.opts.Authenticator, given.token, err)
-		if errors.Is(told, err) {
+		disclosed := pipeline.Disclose(ctx, c.server.opts.Authenticator, given.token, err)
+		if errors.Is(disclosed, err) {
 			return nil, err
 		}
-		return nil, checked(told)
+		return nil, publicAuthError(disclosed)
 	}
-	who, err := c.server.opts.Authenticator.Authenticate(ctx, given.token, cluster.Audiences...)
+	principal, err := c.server.opts.Authenticator.Authenticate(ctx, given.token, cluster.Audiences...)
 	if err != nil {
-		return nil, checked(err)
+		return nil, publicAuthError(err)
 	}
 	ns := names.Namespace{Tenant: "public", Name: "default"}
 	if given.namespace != (names.Namespace{}) {
@@ -221,12 +224,12 @@ func (c *conn) begin(ctx context.Context, given credentials) (*session, error) {
 			return nil, fmt.Errorf("namespace %s does not exist", ns)
 		}
 	}
-	return &session{who: who, cluster: cluster, namespace: ns, decided: &decisions{}}, nil
+	return &session{principal: principal, cluster: cluster, namespace: ns, decisions: &decisions{}}, nil
 }
 
-// checked returns the error that a client with rejected credentials sees: the reason, unless the
+// publicAuthError returns the error that a client with rejected credentials sees: the reason, unless the
 // credentials could not be checked.
-func checked(err error) error {
+func publicAuthError(err error) error {
 	if errs.KindOf(err) != errs.Unauthenticated {
 		return errors.New("credentials cannot be checked at the moment; try again")
 	}
@@ -262,14 +265,14 @@ func (c *conn) cluster(given credentials) (*Cluster, error) {
 		}
 		err := errs.Newf(errs.Invalid, "address %s belongs to another cluster than %s/%s", c.sni, given.organization,
 			given.cluster)
-		return nil, &pipeline.Undisclosed{Organization: given.organization, Err: err}
+		return nil, &pipeline.UndisclosedError{Organization: given.organization, Err: err}
 	}
 	return byHost, nil
 }
 
-// audit records that a client was rejected.
-func (c *conn) audit(reason string) {
-	c.server.refused.Add(1)
+// auditRejected records that a client was rejected.
+func (c *conn) auditRejected(reason string) {
+	c.server.authFailures.Add(1)
 	c.server.opts.Auditor.Record(audit.Record{
 		Time: time.Now(), Surface: Surface, Verb: "connect", Resource: "stream", Decision: audit.Denied, Status: 401,
 		Source: c.socket.RemoteAddr().String(), UserAgent: c.software(), Scope: reason,
@@ -281,7 +284,7 @@ func (c *call) auditRecord(permission access.Permission, scope string) audit.Rec
 	rec := audit.Record{
 		Time: time.Now(), Surface: Surface, Verb: c.name(), Resource: "stream", Permission: string(permission),
 		Organization: c.session.cluster.Organization, Scope: scope,
-		Principal: c.session.who.Name, KeyID: c.session.who.KeyID,
+		Principal: c.session.principal.Name, KeyID: c.session.principal.KeyID,
 		Source: c.conn.socket.RemoteAddr().String(), UserAgent: c.conn.software(),
 	}
 	if parts := strings.Split(string(permission), "."); len(parts) == 3 {

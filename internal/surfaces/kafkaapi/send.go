@@ -13,15 +13,15 @@ import (
 func (c *conn) write(ctx context.Context) error {
 	defer c.endFetchSession()
 	var failed error
-	for a := range c.answers {
+	for a := range c.responses {
 		if failed == nil {
 			if failed = c.send(ctx, a); failed != nil {
 				c.cancel() // stop the reader
 				_ = c.socket.SetReadDeadline(time.Unix(1, 0))
 			}
 		}
-		a.done()
-		c.queued.Add(-1)
+		a.releaseRequest()
+		c.queuedResponses.Add(-1)
 	}
 	return failed
 }
@@ -29,7 +29,7 @@ func (c *conn) write(ctx context.Context) error {
 var errRevoked = errors.New("credential has expired or was revoked")
 
 // send builds a response and writes it.
-func (c *conn) send(ctx context.Context, a *answer) error {
+func (c *conn) send(ctx context.Context, a *pendingResponse) error {
 	if a.raw != nil {
 		body := a.raw()
 		if body == nil {
@@ -38,14 +38,14 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 		out := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...) //nolint:gosec // a few bytes
 		return c.writeAll([][]byte{out}, len(out))
 	}
-	made, err := a.make(ctx)
-	if a.reserved != nil {
-		defer func() { a.reserved.release() }()
+	response, err := a.build(ctx)
+	if a.responseMemory != nil {
+		defer func() { a.responseMemory.release() }()
 	}
 	if a.free != nil {
 		defer a.free()
 	}
-	if errors.Is(err, errSilent) {
+	if errors.Is(err, errNoResponse) {
 		c.throttle(a, 0)
 		c.server.requests[a.key].add(a, 0)
 		return nil
@@ -53,16 +53,16 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 	if err != nil {
 		return err
 	}
-	if a.session != nil && !a.session.who.Live() {
+	if a.session != nil && !a.session.principal.Live() {
 		return errRevoked
 	}
-	out, size := encode(a, made)
+	out, size := encode(a, response)
 	if delay := c.throttle(a, size); delay > 0 {
-		setThrottle(made, delay)
-		out, size = encode(a, made)
+		setThrottle(response, delay)
+		out, size = encode(a, response)
 	}
-	if size > smallFrame && (a.reserved == nil || a.reserved.bytes == 0) {
-		held, err := c.hold(ctx, c.server.answers, int64(size))
+	if size > smallFrame && (a.responseMemory == nil || a.responseMemory.bytes == 0) {
+		held, err := c.reserveMemory(ctx, c.server.responseMemory, int64(size))
 		if err != nil {
 			return err
 		}
@@ -74,10 +74,10 @@ func (c *conn) send(ctx context.Context, a *answer) error {
 	return c.writeAll(out, size)
 }
 
-// moved reports whether the deadline *has must be set again, and updates it to wanted+slack. A
+// updateDeadline reports whether the deadline *has must be set again, and updates it to wanted+slack. A
 // deadline between wanted and wanted+slack stays, because setting a deadline costs more than the
 // rest of a small request.
-func moved(has *time.Time, wanted time.Time, slack time.Duration) bool {
+func updateDeadline(has *time.Time, wanted time.Time, slack time.Duration) bool {
 	latest := wanted.Add(slack)
 	if !has.Before(wanted) && !has.After(latest) {
 		return false
@@ -88,17 +88,17 @@ func moved(has *time.Time, wanted time.Time, slack time.Duration) bool {
 
 // writeAll writes in several steps, so that the deadline detects a reader without progress.
 func (c *conn) writeAll(out [][]byte, size int) error {
-	ends := c.enough(size)
+	ends := c.transferDeadline(size)
 	for len(out) > 0 {
 		var some net.Buffers
-		some, out = atOnce(out)
-		stall := c.server.opts.Limits.WriteStall
+		some, out = nextWrite(out)
+		stall := c.server.opts.Limits.StallTimeout
 		deadline, slack := time.Now().Add(stall), stall/4
 		if ends.Before(deadline) {
 			deadline, slack = ends, 0
 		}
-		if moved(&c.writeEnds, deadline, slack) {
-			if err := c.socket.SetWriteDeadline(c.writeEnds); err != nil {
+		if updateDeadline(&c.writeDeadline, deadline, slack) {
+			if err := c.socket.SetWriteDeadline(c.writeDeadline); err != nil {
 				return err
 			}
 		}
@@ -115,9 +115,9 @@ func (c *conn) writeAll(out [][]byte, size int) error {
 	return nil
 }
 
-// atOnce returns the parts to write next and the remaining parts: a large part together with the
+// nextWrite returns the parts to write next and the remaining parts: a large part together with the
 // small ones around it. It modifies parts.
-func atOnce(parts [][]byte) (some, rest [][]byte) {
+func nextWrite(parts [][]byte) (some, rest [][]byte) {
 	const most = smallFrame + 4<<10
 	if len(parts[0]) > most {
 		some, parts[0] = [][]byte{parts[0][:smallFrame]}, parts[0][smallFrame:]

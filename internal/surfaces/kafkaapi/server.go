@@ -20,10 +20,10 @@ type Server struct {
 	// Semaphores for memory in the order in which they are acquired: for request frames, for decoded
 	// requests, for responses. The last one replaces the first for clients that have not
 	// authenticated.
-	frames, decoded, answers, beforeAuth *semaphore.Weighted
-	// reading bounds the number of responses of unknown size that are being read at a time.
-	reading *semaphore.Weighted
-	making  *semaphore.Weighted // the same for responses of describe APIs
+	frameMemory, decodedMemory, responseMemory, preAuthMemory *semaphore.Weighted
+	// fetchLimiter bounds the number of responses of unknown size that are being read at a time.
+	fetchLimiter    *semaphore.Weighted
+	describeLimiter *semaphore.Weighted // the same for responses of describe APIs
 
 	ctx    context.Context // context of all connections
 	cancel context.CancelFunc
@@ -32,17 +32,17 @@ type Server struct {
 	drain    context.CancelFunc
 	wg       sync.WaitGroup
 
-	requests                    map[int16]*requests // by API
-	refused, throttled, crowded atomic.Int64
+	requests                                     map[int16]*requests // by API
+	authFailures, throttled, rejectedConnections atomic.Int64
 
-	mu        sync.Mutex
-	closed    bool
-	names     map[net.Listener]string
-	listeners map[net.Listener]int // number of connections by listener
-	conns     map[*conn]struct{}
-	addresses map[string]int // connections by the client's address
-	strangers strangers
-	told      time.Time // time of the last log line of turnedAwayLocked
+	mu               sync.Mutex
+	closed           bool
+	listenerNames    map[net.Listener]string
+	listeners        map[net.Listener]int // number of connections by listener
+	conns            map[*conn]struct{}
+	addresses        map[string]int // connections by the client's address
+	unauthenticated  unauthenticatedConns
+	lastRejectionLog time.Time // time of the last log line of logRejectedLocked
 
 	fetchSessions int // number of fetch sessions of all connections
 	sessionBytes  int // memory of these sessions
@@ -52,13 +52,15 @@ type Server struct {
 func NewServer(opts Options) *Server {
 	opts.complete()
 	s := &Server{
-		opts: opts, apis: allAPIs(), reading: semaphore.NewWeighted(fetchesAtOnce),
-		frames: semaphore.NewWeighted(opts.Limits.Memory / 2), answers: semaphore.NewWeighted(opts.Limits.Memory / 2),
-		decoded: semaphore.NewWeighted(opts.Limits.Memory / 4), beforeAuth: semaphore.NewWeighted(memoryBeforeAuth),
-		making:   semaphore.NewWeighted(answersAtOnce),
-		requests: make(map[int16]*requests), names: make(map[net.Listener]string),
+		opts: opts, apis: allAPIs(), fetchLimiter: semaphore.NewWeighted(maxConcurrentFetches),
+		frameMemory:     semaphore.NewWeighted(opts.Limits.Memory / 2),
+		responseMemory:  semaphore.NewWeighted(opts.Limits.Memory / 2),
+		decodedMemory:   semaphore.NewWeighted(opts.Limits.Memory / 4),
+		preAuthMemory:   semaphore.NewWeighted(memoryBeforeAuth),
+		describeLimiter: semaphore.NewWeighted(maxConcurrentDescribes),
+		requests:        make(map[int16]*requests), listenerNames: make(map[net.Listener]string),
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
-		strangers: newStrangers(opts.Limits.strangers()),
+		unauthenticated: newUnauthenticatedConns(opts.Limits.maxUnauthenticated()),
 	}
 	for key := range s.apis {
 		s.requests[key] = &requests{}
@@ -89,7 +91,7 @@ func (s *Server) Serve(l Listener) error {
 		s.mu.Unlock()
 		return ErrServerClosed
 	}
-	s.listeners[l.Listener], s.names[l.Listener] = 0, l.Name
+	s.listeners[l.Listener], s.listenerNames[l.Listener] = 0, l.Name
 	s.mu.Unlock()
 	for failures := 0; ; {
 		socket, err := l.Accept()
@@ -111,38 +113,38 @@ func (s *Server) Serve(l Listener) error {
 		}
 		failures = 0
 		c := newConn(s, socket, l)
-		if !s.admit(c) {
+		if !s.addConnection(c) {
 			_ = socket.Close()
 			continue
 		}
 		s.wg.Go(func() {
-			defer s.forget(c)
+			defer s.removeConnection(c)
 			c.serve()
 		})
 	}
 }
 
-// admit adds a connection unless a limit is reached.
-func (s *Server) admit(c *conn) bool {
+// addConnection adds a connection unless a limit is reached.
+func (s *Server) addConnection(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		return false
 	case s.listeners[c.listener.Listener] >= s.opts.Limits.Connections:
-		s.turnedAwayLocked("connections of the listener, see stream.connections", c.address)
+		s.logRejectedLocked("connections of the listener, see stream.connections", c.address)
 		return false
-	case s.addresses[c.address] >= connectionsByAddress:
-		s.turnedAwayLocked("connections of one address", c.address)
+	case s.addresses[c.address] >= maxConnectionsByAddress:
+		s.logRejectedLocked("connections of one address", c.address)
 		return false
 	}
-	gone, crowded := s.strangers.addLocked(c)
+	gone, crowded := s.unauthenticated.addLocked(c)
 	if gone != nil {
 		_ = gone.accepted.Close() // its own goroutine cleans up
-		s.turnedAwayLocked("connections that do not authenticate", gone.address)
+		s.logRejectedLocked("connections that do not authenticate", gone.address)
 	}
 	if crowded {
-		time.AfterFunc(settleTime, func() { s.thin(c.address) })
+		time.AfterFunc(authGracePeriod, func() { s.closeSurplus(c.address) })
 	}
 	s.listeners[c.listener.Listener]++
 	s.addresses[c.address]++
@@ -150,21 +152,21 @@ func (s *Server) admit(c *conn) bool {
 	return true
 }
 
-// turnedAwayLocked logs that a connection was rejected or closed because of a limit. The client
+// logRejectedLocked logs that a connection was rejected or closed because of a limit. The client
 // only sees a lost connection. It logs at most once in ten seconds.
-func (s *Server) turnedAwayLocked(many, address string) {
-	s.crowded.Add(1)
-	if now := time.Now(); now.Sub(s.told) > 10*time.Second {
-		s.told = now
+func (s *Server) logRejectedLocked(many, address string) {
+	s.rejectedConnections.Add(1)
+	if now := time.Now(); now.Sub(s.lastRejectionLog) > 10*time.Second {
+		s.lastRejectionLog = now
 		s.opts.Logger.Warn("rejecting a Kafka connection: too many "+many, slog.String("address", address))
 	}
 }
 
-func (s *Server) forget(c *conn) {
+func (s *Server) removeConnection(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
-	s.strangers.removeLocked(c)
+	s.unauthenticated.removeLocked(c)
 	s.listeners[c.listener.Listener]--
 	if s.addresses[c.address]--; s.addresses[c.address] == 0 {
 		delete(s.addresses, c.address)

@@ -30,7 +30,7 @@ func topicsRequest(topics ...string) *kmsg.MetadataRequest {
 }
 
 // authenticate sends credentials on an open connection.
-func (r *wire) authenticate(mechanism, data string) (*kmsg.SASLAuthenticateResponse, error) {
+func (r *rawClient) authenticate(mechanism, data string) (*kmsg.SASLAuthenticateResponse, error) {
 	r.Helper()
 	handshake := kmsg.NewPtrSASLHandshakeRequest()
 	handshake.Version, handshake.Mechanism = 1, mechanism
@@ -44,11 +44,11 @@ func (r *wire) authenticate(mechanism, data string) (*kmsg.SASLAuthenticateRespo
 	return typed, err
 }
 
-// TestAuthenticatingAgain checks that a client can re-authenticate as the same account on the same
+// TestReauthentication checks that a client can re-authenticate as the same account on the same
 // connection, and that the connection ends with the old credentials otherwise.
-func TestAuthenticatingAgain(t *testing.T) {
+func TestReauthentication(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	audience := identity.InstanceAudience(organization, instance)
 	account, _ := w.identity.Account(organization, "app")
 	token := func(lifetime time.Duration) string {
@@ -74,7 +74,7 @@ func TestAuthenticatingAgain(t *testing.T) {
 			t.Fatal("session continues after its credentials have expired")
 		}
 	}
-	ask[*kmsg.MetadataResponse](r, topicsRequest("x")) // the other session continues with its new credentials
+	roundTrip[*kmsg.MetadataResponse](r, topicsRequest("x")) // the other session continues with its new credentials
 
 	for name, again := range map[string][2]string{
 		"another account":   {"PLAIN", "\x00user\x00" + w.account("other")},
@@ -93,27 +93,27 @@ func TestAuthenticatingAgain(t *testing.T) {
 	}
 }
 
-// counting counts authorizations.
-type counting struct {
+// countingAuthorizer counts authorizations.
+type countingAuthorizer struct {
 	*access.Policy
-	asked atomic.Int64
+	calls atomic.Int64
 }
 
-func (c *counting) Authorize(ctx context.Context, who *identity.Principal, p access.Permission,
+func (c *countingAuthorizer) Authorize(ctx context.Context, principal *identity.Principal, p access.Permission,
 	scope access.Scope,
 ) (access.Decision, error) {
-	c.asked.Add(1)
-	return c.Policy.Authorize(ctx, who, p, scope)
+	c.calls.Add(1)
+	return c.Policy.Authorize(ctx, principal, p, scope)
 }
 
-// TestDecisionsAreRemembered checks that a producer's permission is looked up once, and that a
+// TestDecisionsAreCached checks that a producer's permission is looked up once, and that a
 // revocation takes effect immediately.
-func TestDecisionsAreRemembered(t *testing.T) {
+func TestDecisionsAreCached(t *testing.T) {
 	t.Parallel()
-	var policy *counting
-	w := newWorld(t, func(o *kafkaapi.Options) {
+	var policy *countingAuthorizer
+	w := newHarness(t, func(o *kafkaapi.Options) {
 		given, _ := o.Authorizer.(*access.Policy)
-		policy = &counting{Policy: given}
+		policy = &countingAuthorizer{Policy: given}
 		o.Options = pipeline.Options{Authenticator: o.Authenticator, Authorizer: policy, Auditor: o.Auditor}
 		o.Revision = given.Revision
 	})
@@ -125,12 +125,12 @@ func TestDecisionsAreRemembered(t *testing.T) {
 		return producer.ProduceSync(short(t), &kgo.Record{Value: []byte("x")}).FirstErr()
 	}
 	w.ok(send())
-	before := policy.asked.Load()
+	before := policy.calls.Load()
 	for range 50 {
 		w.ok(send())
 	}
-	if asked := policy.asked.Load() - before; asked > 5 {
-		t.Errorf("50 batches: got %d authorizations, want at most 5", asked)
+	if requested := policy.calls.Load() - before; requested > 5 {
+		t.Errorf("50 batches: got %d authorizations, want at most 5", requested)
 	}
 	w.policy.DeleteBinding(organization, "writer-topic-producer", 0)
 	if err := send(); err == nil {
@@ -142,7 +142,7 @@ func TestDecisionsAreRemembered(t *testing.T) {
 	w.policy.DeleteBinding(organization, "writer-topic-producer", 0)
 
 	grant := func(p *messaging.Policies) error {
-		role := messaging.RoleOf("writer", organization)
+		role := messaging.FormatRole("writer", organization)
 		p.Permissions = map[string][]messaging.Action{role: {messaging.ActionProduce}}
 		return nil
 	}
@@ -161,7 +161,7 @@ func TestDecisionsAreRemembered(t *testing.T) {
 // request is read only after that time.
 func TestThrottling(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.partitioned("orders", 1)
 	for name, limits := range map[string]quota.Limits{
 		"requests": {quota.RequestsPerSecond: 20},
@@ -170,14 +170,14 @@ func TestThrottling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			limited := *w.cluster
 			limited.Quota = quota.New(quota.Limits{}, nil).Organization(organization).Open("prod", limits)
-			own := newWorldAt(t, w, &limited)
+			own := newHarnessAt(t, w, &limited)
 			r := own.wire(w.token)
-			started, told := time.Now(), int32(0)
+			started, disclosed := time.Now(), int32(0)
 			for range 40 {
-				answer := ask[*kmsg.MetadataResponse](r, topicsRequest("orders"))
-				told = max(told, answer.ThrottleMillis)
+				answer := roundTrip[*kmsg.MetadataResponse](r, topicsRequest("orders"))
+				disclosed = max(disclosed, answer.ThrottleMillis)
 			}
-			if told == 0 {
+			if disclosed == 0 {
 				t.Error("got no response with a throttle time, want some")
 			}
 			if took := time.Since(started); took < 700*time.Millisecond {
@@ -187,10 +187,10 @@ func TestThrottling(t *testing.T) {
 	}
 }
 
-// newWorldAt serves another cluster with the identities of a world.
-func newWorldAt(t *testing.T, of *world, cluster *kafkaapi.Cluster) *world {
+// newHarnessAt serves another cluster with the identities of a world.
+func newHarnessAt(t *testing.T, of *harness, cluster *kafkaapi.Cluster) *harness {
 	t.Helper()
-	w := newWorld(t, func(o *kafkaapi.Options) {
+	w := newHarness(t, func(o *kafkaapi.Options) {
 		o.Authenticator, o.Authorizer, o.Filter = of.identity.Verifier, of.policy, of.policy.Filter
 	})
 	w.cluster = cluster
@@ -202,7 +202,7 @@ func newWorldAt(t *testing.T, of *world, cluster *kafkaapi.Cluster) *world {
 func TestListAll(t *testing.T) {
 	t.Parallel()
 	for all, want := range map[bool]string{false: "[here]", true: "[here sales.eu.there]"} {
-		w := newWorld(t, func(o *kafkaapi.Options) { o.ListAll = all })
+		w := newHarness(t, func(o *kafkaapi.Options) { o.ListAll = all })
 		broker := w.cluster.Broker
 		w.ok(broker.CreateTenant(t.Context(), messaging.Tenant{Name: "sales"}))
 		for _, ns := range []string{"eu", "with.dot"} {
@@ -213,11 +213,11 @@ func TestListAll(t *testing.T) {
 			{Namespace: names.Namespace{Tenant: "sales", Name: "eu"}, Local: "there"},
 			{Namespace: names.Namespace{Tenant: "sales", Name: "with.dot"}, Local: "nowhere"},
 		} {
-			_, err := broker.CreateStreamTopic(t.Context(), topic, 1, nil, false)
+			_, err := broker.CreateKafkaTopic(t.Context(), topic, 1, nil, false)
 			w.ok(err)
 		}
 		list := func(token string) (found []string) {
-			for _, topic := range ask[*kmsg.MetadataResponse](w.wire(token), topicsRequest()).Topics {
+			for _, topic := range roundTrip[*kmsg.MetadataResponse](w.wire(token), topicsRequest()).Topics {
 				found = append(found, *topic.Topic)
 			}
 			return found
@@ -236,31 +236,31 @@ func TestListAll(t *testing.T) {
 func TestAttackEndedCredentials(t *testing.T) {
 	t.Parallel()
 	attempts, successes := 0, 0
-	for name, end := range map[string]func(w *world, account *identity.Account, key identity.Key){
-		"the account is deleted": func(w *world, a *identity.Account, _ identity.Key) {
+	for name, end := range map[string]func(w *harness, account *identity.Account, key identity.Key){
+		"the account is deleted": func(w *harness, a *identity.Account, _ identity.Key) {
 			w.identity.Directory.DeleteAccount(a.Organization, a.Name, a.UID)
 		},
-		"the key is revoked": func(w *world, _ *identity.Account, k identity.Key) {
+		"the key is revoked": func(w *harness, _ *identity.Account, k identity.Key) {
 			k.Revoked = true
 			w.identity.Directory.PutKey(k)
 		},
-		"the key is deleted": func(w *world, _ *identity.Account,
+		"the key is deleted": func(w *harness, _ *identity.Account,
 			k identity.Key,
 		) {
 			w.identity.Directory.DeleteKey(k.ID)
 		},
-		"the account is no administrator any more": func(w *world, a *identity.Account, _ identity.Key) {
+		"the account is no administrator any more": func(w *harness, a *identity.Account, _ identity.Key) {
 			changed := *a
 			changed.Admin = false
 			w.identity.Directory.PutAccount(changed)
 		},
 	} {
-		w := newWorld(t)
+		w := newHarness(t)
 		w.partitioned("orders", 1)
 		account, _ := w.identity.Account(organization, "app", func(a *identity.Account) { a.Admin = true })
 		key, token := w.identity.Key(account, "")
 		idle, waiting := w.wire(token), w.wire(token)
-		ask[*kmsg.MetadataResponse](idle, topicsRequest("orders"))
+		roundTrip[*kmsg.MetadataResponse](idle, topicsRequest("orders"))
 		answer := make(chan error, 1)
 		go func() {
 			request := fetchFrom(0, -1, map[string][]int64{"orders": {0}})
@@ -288,7 +288,7 @@ func TestAttackEndedCredentials(t *testing.T) {
 // listener, with its permissions.
 func TestAnonymous(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.partitioned("orders", 1)
 	guest, _ := w.identity.Account(organization, "guest")
 	w.bind("guest", "topic-consumer")
@@ -308,7 +308,7 @@ func TestAnonymous(t *testing.T) {
 	}
 	refused := w.listen(func(*kafkaapi.Cluster) (string, error) { return "", fmt.Errorf("no such account") })
 	for name, at := range map[string]string{"without such an account": refused, "without the setting": w.address} {
-		r := &wire{world: w}
+		r := &rawClient{harness: w}
 		r.dial(at)
 		if _, err := r.exchange(topicsRequest("orders"), nil); err == nil {
 			t.Errorf("%s: got a response without credentials", name)

@@ -10,9 +10,9 @@ import (
 
 // shape is the layout of a structure in one version of a request.
 type shape struct {
-	fields   []shapeField
-	flexible bool
-	brokers  bool // some of its tagged fields are structures, which only brokers send
+	fields     []shapeField
+	flexible   bool
+	brokerTags bool // some of its tagged fields are structures, which only brokers send
 }
 
 type shapeField struct {
@@ -25,13 +25,13 @@ type shapeField struct {
 type fieldKind uint8
 
 const (
-	fieldFixed   fieldKind = iota
-	fieldText              // bytes after a 16-bit length
-	fieldBytes             // bytes after a 32-bit length
-	fieldFixeds            // array of fixed fields
-	fieldTexts             // array of texts
-	fieldStructs           // array of structures
-	fieldMaybe             // nullable structure
+	fieldFixed          fieldKind = iota
+	fieldText                     // bytes after a 16-bit length
+	fieldBytes                    // bytes after a 32-bit length
+	fieldFixeds                   // array of fixed fields
+	fieldTexts                    // array of texts
+	fieldStructs                  // array of structures
+	fieldNullableStruct           // nullable structure
 )
 
 type shapeKey struct{ key, version int16 }
@@ -49,7 +49,7 @@ func shapeOf(key, version int16) *shape {
 	root := reflect.ValueOf(request).Elem()
 	populate(root)
 	request.SetVersion(version)
-	l := learner{request: request, base: request.AppendTo(nil)}
+	l := shapeLearner{request: request, base: request.AppendTo(nil)}
 	s, _ := l.structure(root)
 	shapes.Store(at, s)
 	return s
@@ -82,16 +82,16 @@ func populate(v reflect.Value) {
 	}
 }
 
-// learner derives the layout of a request by encoding it. A field whose value changes the bytes is
+// shapeLearner derives the layout of a request by encoding it. A field whose value changes the bytes is
 // present. It is a tagged field if the bytes grow by more than the size of the field.
-type learner struct {
+type shapeLearner struct {
 	request kmsg.Request
 	base    []byte
 }
 
 // growth encodes the request with a changed field and returns by how many bytes it grows, and
 // whether the bytes differ.
-func (l *learner) growth(v reflect.Value, changed reflect.Value) (grown int, differs bool) {
+func (l *shapeLearner) growth(v reflect.Value, changed reflect.Value) (grown int, differs bool) {
 	old := reflect.New(v.Type()).Elem()
 	old.Set(v)
 	v.Set(changed)
@@ -102,7 +102,7 @@ func (l *learner) growth(v reflect.Value, changed reflect.Value) (grown int, dif
 
 // structure derives the shape of a structure. tagged means that some of its fields are tagged
 // fields.
-func (l *learner) structure(v reflect.Value) (s *shape, tagged bool) {
+func (l *shapeLearner) structure(v reflect.Value) (s *shape, tagged bool) {
 	s = &shape{flexible: l.request.IsFlexible()}
 	for i := range v.NumField() {
 		if name := v.Type().Field(i).Name; name == "UnknownTags" || name == "Version" &&
@@ -113,7 +113,7 @@ func (l *learner) structure(v reflect.Value) (s *shape, tagged bool) {
 		switch {
 		case isTag:
 			tagged = true
-			s.brokers = s.brokers || v.Field(i).Kind() == reflect.Struct
+			s.brokerTags = s.brokerTags || v.Field(i).Kind() == reflect.Struct
 		case present:
 			s.fields = append(s.fields, f)
 		}
@@ -122,7 +122,7 @@ func (l *learner) structure(v reflect.Value) (s *shape, tagged bool) {
 }
 
 // field derives the shape of one field.
-func (l *learner) field(v reflect.Value) (f shapeField, present, tagged bool) {
+func (l *shapeLearner) field(v reflect.Value) (f shapeField, present, tagged bool) {
 	other := reflect.New(v.Type()).Elem()
 	want := 0 // growth of a field that is not tagged
 	switch v.Kind() {
@@ -131,7 +131,7 @@ func (l *learner) field(v reflect.Value) (f shapeField, present, tagged bool) {
 		return f, false, tagged
 	case reflect.Pointer:
 		if v.Type().Elem().Kind() == reflect.Struct {
-			f.kind = fieldMaybe
+			f.kind = fieldNullableStruct
 			f.elem, _ = l.structure(v.Elem())
 			_, present = l.growth(v, other)
 			return f, present, false

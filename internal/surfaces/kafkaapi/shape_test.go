@@ -49,16 +49,16 @@ func scatter(r *rand.Rand, v reflect.Value) {
 
 // decode decodes a body as a connection does.
 func decode(request kmsg.Request, body []byte) error {
-	body, _, err := weigh(request, body)
+	body, _, err := measureBody(request, body)
 	if err != nil {
 		return err
 	}
-	return read(request, body)
+	return decodeBody(request, body)
 }
 
-// TestSkimKnowsEveryRequest checks for every API and version that checkBody accepts what the codec
+// TestCheckBodyAcceptsEveryRequest checks for every API and version that checkBody accepts what the codec
 // encodes, and rejects it with one byte more or less.
-func TestSkimKnowsEveryRequest(t *testing.T) {
+func TestCheckBodyAcceptsEveryRequest(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for key, api := range allAPIs() {
@@ -79,8 +79,9 @@ func TestSkimKnowsEveryRequest(t *testing.T) {
 				if len(body) == 0 {
 					continue
 				}
-				if err := decode(again, append(body, 0)); !errors.Is(err, errLeftOver) {
-					t.Fatalf("%s version %d with a byte more: got %v, want %v", api.name, version, err, errLeftOver)
+				if err := decode(again, append(body, 0)); !errors.Is(err, errTrailingBytes) {
+					t.Fatalf("%s version %d with a byte more: got %v, want %v", api.name, version, err,
+						errTrailingBytes)
 				}
 				if err := decode(again, body[:len(body)-1]); err == nil {
 					t.Fatalf("%s version %d with a byte less: got no error for %+v", api.name, version, request)

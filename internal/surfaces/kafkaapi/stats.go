@@ -7,13 +7,13 @@ import (
 
 // Stats are the statistics of a server since its start.
 type Stats struct {
-	Connections map[string]int // by the listener's name
-	Clients     map[Client]int // connections by client software
-	Requests    map[string]Requests
-	Refused     int64 // clients rejected for missing or wrong credentials
-	TurnedAway  int64 // connections rejected or closed because of a limit
-	Throttled   int64 // responses with a throttle time
-	Sessions    int   // fetch sessions
+	Connections         map[string]int // by the listener's name
+	Clients             map[Client]int // connections by client software
+	Requests            map[string]Requests
+	AuthFailures        int64 // clients rejected for missing or wrong credentials
+	RejectedConnections int64 // connections rejected or closed because of a limit
+	Throttled           int64 // responses with a throttle time
+	FetchSessions       int   // fetch sessions
 }
 
 // Client is a client's software, as the client reports it.
@@ -29,11 +29,11 @@ type Requests struct {
 // requests counts the requests of one API.
 type requests struct{ count, in, out, nanos atomic.Int64 }
 
-func (r *requests) add(a *answer, out int) {
+func (r *requests) add(a *pendingResponse, out int) {
 	r.count.Add(1)
-	r.in.Add(int64(a.size))
+	r.in.Add(int64(a.requestSize))
 	r.out.Add(int64(out))
-	r.nanos.Add(int64(time.Since(a.taken)))
+	r.nanos.Add(int64(time.Since(a.receivedAt)))
 }
 
 // maxClients bounds the entries of Stats.Clients; the rest is counted as "other".
@@ -43,7 +43,8 @@ const maxClients = 100
 func (s *Server) Stats() Stats {
 	stats := Stats{
 		Connections: make(map[string]int), Clients: make(map[Client]int), Requests: make(map[string]Requests),
-		Refused: s.refused.Load(), TurnedAway: s.crowded.Load(), Throttled: s.throttled.Load(),
+		AuthFailures: s.authFailures.Load(), RejectedConnections: s.rejectedConnections.Load(),
+		Throttled: s.throttled.Load(),
 	}
 	for key, api := range s.apis {
 		if r := s.requests[key]; r.count.Load() > 0 {
@@ -55,9 +56,9 @@ func (s *Server) Stats() Stats {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stats.Sessions = s.fetchSessions
+	stats.FetchSessions = s.fetchSessions
 	for l, n := range s.listeners {
-		stats.Connections[s.names[l]] += n
+		stats.Connections[s.listenerNames[l]] += n
 	}
 	for c := range s.conns {
 		client := Client{"unknown", ""}

@@ -13,23 +13,23 @@ const maxThrottle = 30 * time.Second
 // throttle counts a request and its response against the quotas of the cluster. Over the quota it
 // returns the throttle time in milliseconds (KIP-219), and the connection reads nothing until that
 // time has passed.
-func (c *conn) throttle(a *answer, bytes int) (millis int32) {
-	if a.session == nil || a.session.who.System {
+func (c *conn) throttle(a *pendingResponse, bytes int) (millis int32) {
+	if a.session == nil || a.session.principal.System {
 		return 0
 	}
-	delay := min(a.session.cluster.Quota.Delay(int64(a.size+bytes)), maxThrottle)
+	delay := min(a.session.cluster.Quota.Delay(int64(a.requestSize+bytes)), maxThrottle)
 	if delay < time.Millisecond {
 		return 0
 	}
 	c.server.throttled.Add(1)
-	c.muted.Store(time.Now().Add(delay).UnixNano())
+	c.throttledUntil.Store(time.Now().Add(delay).UnixNano())
 	return int32(delay.Milliseconds()) //nolint:gosec // bounded above
 }
 
-// mute waits until the throttling of the client has ended.
-func (c *conn) mute(ctx context.Context) error {
+// waitWhileThrottled waits until the throttling of the client has ended.
+func (c *conn) waitWhileThrottled(ctx context.Context) error {
 	for {
-		wait := time.Until(time.Unix(0, c.muted.Load()))
+		wait := time.Until(time.Unix(0, c.throttledUntil.Load()))
 		if wait <= 0 {
 			return nil
 		}

@@ -13,7 +13,7 @@ import (
 // producer's timestamp counts.
 func TestTimestampBounds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	client := w.client()
 	admin := kadm.NewClient(client)
 	hour, day := "3600000", "86400000"

@@ -19,7 +19,7 @@ func TestShutdownDuringHandshakes(t *testing.T) {
 	certified := httptest.NewTLSServer(nil) // only for its certificate
 	certified.Close()
 	for range 5 {
-		w := newWorld(t)
+		w := newHarness(t)
 		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		w.ok(err)
 		go func() {

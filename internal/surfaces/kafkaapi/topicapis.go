@@ -15,25 +15,25 @@ import (
 func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsRequest,
 	response *kmsg.CreateTopicsResponse,
 ) error {
-	limit := within(len(request.Topics), 0)
+	limit := checkRequestSize(len(request.Topics), 0)
 	seen := make(map[string]int)
 	for i := range request.Topics {
 		seen[request.Topics[i].Topic]++
 	}
 	for i := range request.Topics {
-		asked := &request.Topics[i]
+		requested := &request.Topics[i]
 		row := kmsg.NewCreateTopicsResponseTopic()
-		row.Topic, row.NumPartitions, row.ReplicationFactor = asked.Topic, -1, -1
-		var topic *messaging.StreamTopic
+		row.Topic, row.NumPartitions, row.ReplicationFactor = requested.Topic, -1, -1
+		var topic *messaging.KafkaTopic
 		err := limit
-		if err == nil && seen[asked.Topic] > 1 {
-			err = fmt.Errorf("%w: topic %s occurs twice", errInvalid, asked.Topic)
+		if err == nil && seen[requested.Topic] > 1 {
+			err = fmt.Errorf("%w: topic %s occurs twice", errInvalid, requested.Topic)
 		}
 		if err == nil {
-			topic, err = c.createTopic(ctx, asked, request.ValidateOnly)
+			topic, err = c.createTopic(ctx, requested, request.ValidateOnly)
 		}
 		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.fail(err)
+			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 		}
 		if topic != nil {
 			row.TopicID, row.NumPartitions, row.ReplicationFactor = c.session.cluster.topicID(topic.ID()),
@@ -47,46 +47,46 @@ func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsReques
 
 // createTopic creates one topic. Replication factor and replica assignments are accepted and
 // ignored, because a partition has one replica.
-func (c *call) createTopic(ctx context.Context, asked *kmsg.CreateTopicsRequestTopic,
+func (c *call) createTopic(ctx context.Context, requested *kmsg.CreateTopicsRequestTopic,
 	dryRun bool,
-) (*messaging.StreamTopic, error) {
-	name, err := c.topicName(ctx, asked.Topic)
-	if err == nil && !legal(asked.Topic) {
-		err = fmt.Errorf("%w: %q", messaging.ErrName, cut(asked.Topic, maxTopicName))
+) (*messaging.KafkaTopic, error) {
+	name, err := c.topicName(ctx, requested.Topic)
+	if err == nil && !isLegalTopicName(requested.Topic) {
+		err = fmt.Errorf("%w: %q", messaging.ErrName, cut(requested.Topic, maxTopicName))
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := c.mayTopic(ctx, name, permitCreate); err != nil {
+	if err := c.authorizeTopic(ctx, name, permitCreate); err != nil {
 		return nil, err
 	}
 	config := make(map[string]string)
-	for i := range asked.Configs {
-		if asked.Configs[i].Value == nil {
+	for i := range requested.Configs {
+		if requested.Configs[i].Value == nil {
 			return nil, fmt.Errorf("%w: %s needs a value; omit it for the default", messaging.ErrConfig,
-				asked.Configs[i].Name)
+				requested.Configs[i].Name)
 		}
-		config[asked.Configs[i].Name] = *asked.Configs[i].Value
+		config[requested.Configs[i].Name] = *requested.Configs[i].Value
 	}
-	partitions := asked.NumPartitions
+	partitions := requested.NumPartitions
 	switch {
-	case len(asked.ReplicaAssignment) > 0:
-		partitions = int32(min(len(asked.ReplicaAssignment), 1<<20)) //nolint:gosec // bounded
+	case len(requested.ReplicaAssignment) > 0:
+		partitions = int32(min(len(requested.ReplicaAssignment), 1<<20)) //nolint:gosec // bounded
 	case partitions == -1:
 		partitions = 0
 	case partitions < 1:
 		return nil, fmt.Errorf("%w: %d", messaging.ErrPartitionCount, partitions)
 	}
-	topic, err := c.session.cluster.Broker.CreateStreamTopic(ctx, name, partitions, config, dryRun)
+	topic, err := c.session.cluster.Broker.CreateKafkaTopic(ctx, name, partitions, config, dryRun)
 	if !dryRun {
-		c.record(permitCreate, name.String(), err)
+		c.auditAllowed(permitCreate, name.String(), err)
 	}
 	return topic, err
 }
 
-func createdConfigs(topic *messaging.StreamTopic) []kmsg.CreateTopicsResponseTopicConfig {
+func createdConfigs(topic *messaging.KafkaTopic) []kmsg.CreateTopicsResponseTopicConfig {
 	var rows []kmsg.CreateTopicsResponseTopicConfig
-	for _, config := range topic.StreamConfigs() {
+	for _, config := range topic.Configs() {
 		row := kmsg.NewCreateTopicsResponseTopicConfig()
 		row.Name, row.Value, row.ReadOnly, row.Source = config.Name, text(config.Value), config.ReadOnly,
 			int8(configSource(&config))
@@ -98,50 +98,52 @@ func createdConfigs(topic *messaging.StreamTopic) []kmsg.CreateTopicsResponseTop
 func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsRequest,
 	response *kmsg.DeleteTopicsResponse,
 ) error {
-	asked := request.Topics
+	requested := request.Topics
 	if c.version < 6 {
-		asked = nil
+		requested = nil
 		for _, name := range request.TopicNames {
-			asked = append(asked, kmsg.DeleteTopicsRequestTopic{Topic: text(name)})
+			requested = append(requested, kmsg.DeleteTopicsRequestTopic{Topic: text(name)})
 		}
 	}
-	limit := within(len(asked), 0)
-	for i := range asked {
+	limit := checkRequestSize(len(requested), 0)
+	for i := range requested {
 		row := kmsg.NewDeleteTopicsResponseTopic()
-		row.Topic, row.TopicID = asked[i].Topic, asked[i].TopicID
-		var topic *messaging.StreamTopic
+		row.Topic, row.TopicID = requested[i].Topic, requested[i].TopicID
+		var topic *messaging.KafkaTopic
 		err := limit
 		if err == nil {
-			topic, err = c.deletedTopic(ctx, &asked[i])
+			topic, err = c.topicToDelete(ctx, &requested[i])
 		}
 		if err == nil {
 			if row.Topic == nil { // before the deletion, after which the name may resolve to another topic
-				row.Topic = text(c.printed(topic.Name()))
+				row.Topic = text(c.displayName(topic.Name()))
 			}
 			err = topic.Delete(ctx)
-			if errors.Is(err, messaging.ErrNoTopic) && asked[i].Topic == nil {
+			if errors.Is(err, messaging.ErrNoTopic) && requested[i].Topic == nil {
 				err = errTopicID // another caller deleted it first
 			}
-			c.record(permitDelete, topic.Name().String(), err)
+			c.auditAllowed(permitDelete, topic.Name().String(), err)
 		}
 		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.fail(err)
+			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 		}
 		response.Topics = append(response.Topics, row)
 	}
 	return nil
 }
 
-// deletedTopic looks up a topic to delete, by its name or id.
-func (c *call) deletedTopic(ctx context.Context, asked *kmsg.DeleteTopicsRequestTopic) (*messaging.StreamTopic, error) {
-	if asked.Topic != nil && asked.TopicID != [16]byte{} {
+// topicToDelete looks up a topic to delete, by its name or id.
+func (c *call) topicToDelete(ctx context.Context,
+	requested *kmsg.DeleteTopicsRequestTopic,
+) (*messaging.KafkaTopic, error) {
+	if requested.Topic != nil && requested.TopicID != [16]byte{} {
 		return nil, fmt.Errorf("%w: send the topic's name or its id, not both", errInvalid)
 	}
-	return c.topicBy(ctx, deref(asked.Topic), asked.TopicID, permitDelete)
+	return c.topicBy(ctx, deref(requested.Topic), requested.TopicID, permitDelete)
 }
 
-// record writes an administrative call to the audit log.
-func (c *call) record(permission access.Permission, scope string, err error) {
+// auditAllowed writes an administrative call to the audit log.
+func (c *call) auditAllowed(permission access.Permission, scope string, err error) {
 	status := 200
 	if err != nil {
 		status = 400
@@ -151,8 +153,8 @@ func (c *call) record(permission access.Permission, scope string, err error) {
 	c.conn.server.opts.Auditor.Record(rec)
 }
 
-// denied writes a denied permission to the audit log.
-func (c *call) denied(permission access.Permission, scope access.Scope) {
+// auditDenied writes a denied permission to the audit log.
+func (c *call) auditDenied(permission access.Permission, scope access.Scope) {
 	if c.unaudited {
 		return
 	}

@@ -19,8 +19,8 @@ var errTopicID = errors.New("topic id is unknown")
 
 const maxTopicName = 249
 
-// legal reports whether a name is a legal Kafka topic name.
-func legal(name string) bool {
+// isLegalTopicName reports whether a name is a legal Kafka topic name.
+func isLegalTopicName(name string) bool {
 	if name == "" || len(name) > maxTopicName || name == "." || name == ".." {
 		return false
 	}
@@ -36,25 +36,25 @@ func legal(name string) bool {
 
 // topicName resolves the topic name of a client (docs/spec/stream.md#names). The topic need not
 // exist.
-func (c *call) topicName(ctx context.Context, said string) (names.Topic, error) {
-	if strings.Contains(said, "/") {
-		topic, err := names.ParseTopic(cut(said, 4*maxTopicName)) // a longer name is invalid anyway
+func (c *call) topicName(ctx context.Context, clientName string) (names.Topic, error) {
+	if strings.Contains(clientName, "/") {
+		topic, err := names.ParseTopic(cut(clientName, 4*maxTopicName)) // a longer name is invalid anyway
 		if err != nil {
 			return names.Topic{}, fmt.Errorf("%w: %w", messaging.ErrName, err)
 		}
 		return topic, nil
 	}
-	if !legal(said) {
+	if !isLegalTopicName(clientName) {
 		return names.Topic{}, fmt.Errorf("%w: %q; use letters, digits, dots, dashes and underscores, at most %d",
-			messaging.ErrName, cut(said, maxTopicName), maxTopicName)
+			messaging.ErrName, cut(clientName, maxTopicName), maxTopicName)
 	}
-	local := names.Topic{Namespace: c.session.namespace, Local: said}
-	elsewhere, ok := dotted(said)
+	local := names.Topic{Namespace: c.session.namespace, Local: clientName}
+	elsewhere, ok := parseDottedName(clientName)
 	if !ok {
 		return local, nil
 	}
 	broker := c.session.cluster.Broker
-	switch _, err := broker.StreamTopic(ctx, local); {
+	switch _, err := broker.KafkaTopic(ctx, local); {
 	case err == nil:
 		return local, nil
 	case errs.KindOf(err) != errs.NotFound && !errors.Is(err, messaging.ErrPartitionName):
@@ -66,9 +66,9 @@ func (c *call) topicName(ctx context.Context, said string) (names.Topic, error) 
 	return local, nil
 }
 
-// dotted parses tenant.namespace.topic. ok is false for a name of another form.
-func dotted(said string) (topic names.Topic, ok bool) {
-	parts := strings.SplitN(said, ".", 3)
+// parseDottedName parses tenant.namespace.topic. ok is false for a name of another form.
+func parseDottedName(clientName string) (topic names.Topic, ok bool) {
+	parts := strings.SplitN(clientName, ".", 3)
 	if len(parts) < 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
 		return names.Topic{}, false
 	}
@@ -76,56 +76,59 @@ func dotted(said string) (topic names.Topic, ok bool) {
 	return topic, err == nil
 }
 
-// printed returns the name of an existing topic for responses: bare in the default namespace,
+// displayName returns the name of an existing topic for responses: bare in the default namespace,
 // tenant.namespace.topic elsewhere. If topicName would resolve that to another topic, or to none,
 // displayName returns the full name with slashes.
-func (c *call) printed(topic names.Topic) string {
+func (c *call) displayName(topic names.Topic) string {
 	if topic.Namespace == c.session.namespace {
-		if !legal(topic.Local) {
+		if !isLegalTopicName(topic.Local) {
 			return topic.String()
 		}
 		return topic.Local
 	}
-	said := topic.Namespace.Tenant + "." + topic.Namespace.Name + "." + topic.Local
-	local := names.Topic{Namespace: c.session.namespace, Local: said}
-	if read, ok := dotted(said); !ok || read != topic || !legal(said) || c.session.cluster.Broker.InView(local) {
+	clientName := topic.Namespace.Tenant + "." + topic.Namespace.Name + "." + topic.Local
+	local := names.Topic{Namespace: c.session.namespace, Local: clientName}
+	if read, ok := parseDottedName(clientName); !ok || read != topic || !isLegalTopicName(clientName) ||
+		c.session.cluster.Broker.HasTopicCached(local) {
 		return topic.String()
 	}
-	return said
+	return clientName
 }
 
 // topic looks up a topic on which the caller has one of the permissions. Without a permission the
 // error does not reveal whether the topic exists.
-func (c *call) topic(ctx context.Context, said string, wanted ...access.Permission) (*messaging.StreamTopic, error) {
-	name, err := c.topicName(ctx, said)
+func (c *call) topic(ctx context.Context, clientName string,
+	wanted ...access.Permission,
+) (*messaging.KafkaTopic, error) {
+	name, err := c.topicName(ctx, clientName)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.mayTopic(ctx, name, wanted...); err != nil {
+	if err := c.authorizeTopic(ctx, name, wanted...); err != nil {
 		return nil, err
 	}
-	return c.session.cluster.Broker.StreamTopic(ctx, name)
+	return c.session.cluster.Broker.KafkaTopic(ctx, name)
 }
 
 // topicBy looks up a topic by id if the request contains one, and otherwise by name.
-func (c *call) topicBy(ctx context.Context, said string, id [16]byte,
+func (c *call) topicBy(ctx context.Context, clientName string, id [16]byte,
 	wanted ...access.Permission,
-) (*messaging.StreamTopic, error) {
+) (*messaging.KafkaTopic, error) {
 	if id == ([16]byte{}) {
-		return c.topic(ctx, said, wanted...)
+		return c.topic(ctx, clientName, wanted...)
 	}
 	number, ok := c.session.cluster.topicNumber(id)
 	if !ok {
 		return nil, errTopicID
 	}
-	topic, err := c.session.cluster.Broker.StreamTopicByID(ctx, number)
+	topic, err := c.session.cluster.Broker.KafkaTopicByID(ctx, number)
 	if errors.Is(err, messaging.ErrNoTopic) {
 		return nil, errTopicID
 	}
 	if err != nil {
 		return nil, err
 	}
-	return topic, c.mayTopic(ctx, topic.Name(), wanted...)
+	return topic, c.authorizeTopic(ctx, topic.Name(), wanted...)
 }
 
 // topicID returns the Kafka topic id: the first half identifies the cluster, the second half is the

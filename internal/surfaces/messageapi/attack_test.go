@@ -14,8 +14,8 @@ import (
 // HTTP consumers or of the admin interface with the keys and headers of its records.
 func TestAttackHeaders(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	random := rand.New(rand.NewPCG(1, 2))
 	alphabet := []string{
 		"\r\n", "\n", "\r", "\x00", ": ", "X-Evil: 1", "X-Evil", "Set-Cookie: a=b", "Content-Length",
@@ -40,8 +40,8 @@ func TestAttackHeaders(t *testing.T) {
 	w.write("t", list...)
 	succeeded := 0
 	for range attempts {
-		peeked := w.Call("GET", "/admin/v2/persistent/public/default/t/subscription/s/position/1", "").Want(200)
-		got := w.Call("POST", topic+"/s/message", "").Want(200)
+		peeked := w.Call("GET", "/admin/v2/persistent/public/default/t/subscription/s/position/1", "").WantStatus(200)
+		got := w.Call("POST", topic+"/s/message", "").WantStatus(200)
 		for prefix, r := range map[string]struct {
 			header map[string][]string
 			body   string
@@ -64,7 +64,7 @@ func TestAttackHeaders(t *testing.T) {
 				t.Errorf("got headers %q and body %q, want only those of a message", r.header, r.body)
 			}
 		}
-		w.Call("PUT", topic+"/s/message", got.ID()).Want(204)
+		w.Call("PUT", topic+"/s/message", got.MessageID()).WantStatus(204)
 	}
 	tally.Attack(t, "records whose keys and headers forge HTTP headers", 2*attempts, succeeded)
 }

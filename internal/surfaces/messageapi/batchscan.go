@@ -111,8 +111,8 @@ func (s *scanner) space() {
 	}
 }
 
-// take skips c if it is the next character.
-func (s *scanner) take(c byte) bool {
+// accept skips c if it is the next character.
+func (s *scanner) accept(c byte) bool {
 	s.space()
 	if s.at < len(s.b) && s.b[s.at] == c {
 		s.at++
@@ -121,40 +121,40 @@ func (s *scanner) take(c byte) bool {
 	return false
 }
 
-func (s *scanner) want(c byte) {
-	if !s.take(c) {
+func (s *scanner) expect(c byte) {
+	if !s.accept(c) {
 		s.failed = true
 	}
 }
 
 // object calls each at the value of every member. Duplicate names are a failure.
 func (s *scanner) object(each func(name string) bool) {
-	s.want('{')
-	if s.failed || s.take('}') {
+	s.expect('{')
+	if s.failed || s.accept('}') {
 		return
 	}
-	var room [16]string
-	seen := room[:0]
+	var buffer [16]string
+	seen := buffer[:0]
 	for !s.failed {
 		name := s.text()
-		s.want(':')
+		s.expect(':')
 		// The linear search is slow for many names; encoding/json decodes those.
 		if s.failed || len(seen) == cap(seen) || slices.Contains(seen, name) || !each(name) {
 			s.failed = true
 			return
 		}
 		seen = append(seen, name)
-		if s.take('}') {
+		if s.accept('}') {
 			return
 		}
-		s.want(',')
+		s.expect(',')
 	}
 }
 
 // array calls each at every value.
 func (s *scanner) array(each func() bool) {
-	s.want('[')
-	if s.failed || s.take(']') {
+	s.expect('[')
+	if s.failed || s.accept(']') {
 		return
 	}
 	for !s.failed {
@@ -162,16 +162,16 @@ func (s *scanner) array(each func() bool) {
 			s.failed = true
 			return
 		}
-		if s.take(']') {
+		if s.accept(']') {
 			return
 		}
-		s.want(',')
+		s.expect(',')
 	}
 }
 
 // quoted returns the inside of a string. An escape in it is a failure.
 func (s *scanner) quoted() []byte {
-	s.want('"')
+	s.expect('"')
 	if s.failed {
 		return nil
 	}
@@ -246,7 +246,7 @@ func (s *scanner) number() int64 {
 
 // raw returns the JSON of a value: a string without escapes, an object or an array. It
 // does not validate the inside; decoding the payload does.
-func (s *scanner) raw() rawPayload {
+func (s *scanner) raw() payloadJSON {
 	s.space()
 	from := s.at
 	switch {
@@ -290,19 +290,19 @@ func (s *scanner) skip() {
 
 // decodeInto decodes the base64 of a JSON string into the front of room and removes that
 // part from room. It returns false if the caller must use the general decoder.
-func decodeInto(room *[]byte, raw rawPayload) ([]byte, bool) {
+func decodeInto(buffer *[]byte, raw payloadJSON) ([]byte, bool) {
 	if len(raw) < 2 || raw[0] != '"' || bytes.IndexByte(raw, '\n') >= 0 || bytes.IndexByte(raw, '\r') >= 0 {
 		return nil, false // the base64 decoder would ignore line breaks, which are invalid in JSON
 	}
 	inner := raw[1 : len(raw)-1]
-	if base64.StdEncoding.DecodedLen(len(inner)) > len(*room) {
+	if base64.StdEncoding.DecodedLen(len(inner)) > len(*buffer) {
 		return nil, false
 	}
-	n, err := base64.StdEncoding.Decode(*room, inner)
+	n, err := base64.StdEncoding.Decode(*buffer, inner)
 	if err != nil {
 		return nil, false
 	}
-	payload := (*room)[:n:n]
-	*room = (*room)[n:]
+	payload := (*buffer)[:n:n]
+	*buffer = (*buffer)[n:]
 	return payload, true
 }

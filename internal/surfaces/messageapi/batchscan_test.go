@@ -67,15 +67,15 @@ func FuzzScanBatch(f *testing.F) {
 		if (gotErr == nil) != (wantErr == nil) {
 			t.Fatalf("body %q: got error %v, want %v", b, gotErr, wantErr)
 		}
-		if gotErr == nil && !reflect.DeepEqual(alike(got), alike(want)) {
+		if gotErr == nil && !reflect.DeepEqual(normalized(got), normalized(want)) {
 			t.Fatalf("body %q: got %+v, want %+v", b, got, want)
 		}
 	})
 }
 
-// alike removes differences that do not matter: a nil payload equals an empty one, and a
+// normalized removes differences that do not matter: a nil payload equals an empty one, and a
 // delay starts when it is decoded.
-func alike(msgs []messaging.Message) []messaging.Message {
+func normalized(msgs []messaging.Message) []messaging.Message {
 	for i := range msgs {
 		if len(msgs[i].Payload) == 0 {
 			msgs[i].Payload = nil

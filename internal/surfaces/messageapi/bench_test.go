@@ -47,22 +47,22 @@ func dial(tb testing.TB, server *httptest.Server) *rawhttp.Connection {
 	return c
 }
 
-// benchWorld has a server with the surface over a store on disk, a server with a bare
+// benchHarness has a server with the surface over a store on disk, a server with a bare
 // handler, and 64 connections to each.
-type benchWorld struct {
+type benchHarness struct {
 	Broker     *messaging.Broker
 	Token      string
 	real, bare []*rawhttp.Connection
 }
 
-func newBenchWorld(b *testing.B, partitions int32, bare http.HandlerFunc) *benchWorld {
+func newBenchHarness(b *testing.B, partitions int32, bare http.HandlerFunc) *benchHarness {
 	b.Helper()
-	eng, err := pebble.Open(b.TempDir(), pebble.Options{Logger: quiet})
+	eng, err := pebble.Open(b.TempDir(), pebble.Options{Logger: discardLogger})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = eng.Close() })
-	broker, err := messaging.Open(b.Context(), eng, messaging.Options{Logger: quiet})
+	broker, err := messaging.Open(b.Context(), eng, messaging.Options{Logger: discardLogger})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func newBenchWorld(b *testing.B, partitions int32, bare http.HandlerFunc) *bench
 	api := messageapi.New(messageapi.Options{Resolver: brokertest.Resolver(broker), Options: pipeline.Options{
 		Authenticator: identities.Verifier, Authorizer: access.NewPolicy(),
 	}})
-	w := &benchWorld{Broker: broker, Token: identities.Token(account, audience)}
+	w := &benchHarness{Broker: broker, Token: identities.Token(account, audience)}
 	serve := func(h http.Handler) (list []*rawhttp.Connection) {
 		server := httptest.NewServer(h)
 		b.Cleanup(server.Close)
@@ -89,7 +89,7 @@ func newBenchWorld(b *testing.B, partitions int32, bare http.HandlerFunc) *bench
 		}
 		return list
 	}
-	w.real, w.bare = serve(web.Middleware(api, quiet, nil)), serve(bare)
+	w.real, w.bare = serve(web.Middleware(api, discardLogger, nil)), serve(bare)
 	return w
 }
 
@@ -128,7 +128,7 @@ func slice(b *testing.B, connections []*rawhttp.Connection, op func(*rawhttp.Con
 }
 
 // compare runs slices of both servers in turn and reports the results.
-func compare(b *testing.B, w *benchWorld, prepare func(), op func(c *rawhttp.Connection, real bool) error) {
+func compare(b *testing.B, w *benchHarness, prepare func(), op func(c *rawhttp.Connection, real bool) error) {
 	b.Helper()
 	var real, bare cost
 	both := func() (cost, cost) {
@@ -171,7 +171,7 @@ func bareProduce(w http.ResponseWriter, r *http.Request) {
 }
 
 func BenchmarkProduce(b *testing.B) {
-	w := newBenchWorld(b, 0, bareProduce)
+	w := newBenchHarness(b, 0, bareProduce)
 	payload := string(bytes.Repeat([]byte("x"), benchPayload))
 	req := rawhttp.Request(http.MethodPost, root+"persistent/public/default/bench/message", w.Token,
 		produceHeaders, payload)
@@ -209,7 +209,7 @@ func bareConsume(payload []byte) http.HandlerFunc {
 
 func BenchmarkConsumeAck(b *testing.B) {
 	payload := bytes.Repeat([]byte("x"), benchPayload)
-	w := newBenchWorld(b, 0, bareConsume(payload))
+	w := newBenchHarness(b, 0, bareConsume(payload))
 	path := root + "persistent/public/default/bench/s/message"
 	take := rawhttp.Request(http.MethodPost, path, w.Token,
 		"Accept: application/octet-stream\r\nContent-Type: application/json\r\n", `{"timeoutMillis":3000}`)
@@ -248,9 +248,9 @@ func (d *discard) FlushError() error           { return nil }
 
 // BenchmarkHandler measures one call without a network, for its allocations.
 func BenchmarkHandler(b *testing.B) {
-	w := newWorld(b, messaging.Options{})
-	w.Checked = false
-	topic := w.Ready("t", 0)
+	w := newHarness(b, messaging.Options{})
+	w.ValidateResponses = false
+	topic := w.CreateTopic("t", 0)
 	payload := bytes.Repeat([]byte("x"), benchPayload)
 	call := func(method, path string, body []byte) http.Header {
 		req := httptest.NewRequestWithContext(b.Context(), method, path, bytes.NewReader(body))

@@ -25,12 +25,12 @@ type receiveBody struct {
 	MaxMessages      *int64 `json:"maxMessages"`
 }
 
-// defaultWait is how long a consumer waits that sends no timeoutMillis
+// defaultTimeout is how long a consumer waits that sends no timeoutMillis
 // (docs/spec/messages.md#consume).
-const defaultWait = 3 * time.Second
+const defaultTimeout = 3 * time.Second
 
 func (b *receiveBody) options() (messaging.ReceiveOptions, error) {
-	opts := messaging.ReceiveOptions{Wait: defaultWait, Max: 1}
+	opts := messaging.ReceiveOptions{Wait: defaultTimeout, Max: 1}
 	var err error
 	if b.TimeoutMillis != nil {
 		if opts.Wait, err = millis("timeoutMillis", *b.TimeoutMillis); err != nil {

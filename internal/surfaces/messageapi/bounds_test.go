@@ -47,23 +47,23 @@ func boundsOfRequests(t *testing.T) map[string]*openapi3.Schema {
 	return found
 }
 
-// TestBoundsAreThoseOfTheDocument tries every limit of the OpenAPI document, and one
+// TestLimitsMatchTheDocument tries every limit of the OpenAPI document, and one
 // value beyond it.
-func TestBoundsAreThoseOfTheDocument(t *testing.T) {
+func TestLimitsMatchTheDocument(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
-	first := w.Call("POST", topic+"/message", "x").Want(201).ID()
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
+	first := w.Call("POST", topic+"/message", "x").WantStatus(201).MessageID()
 	post := func(path, format string) func(int64) int {
 		return func(n int64) int { return w.Call("POST", topic+path, fmt.Sprintf(format, n)).Status }
 	}
 	header := func(path, name string) func(int64) int {
 		return func(n int64) int { return w.Call("POST", topic+path, "x", name, fmt.Sprint(n)).Status }
 	}
-	leased := func(call, field string) func(int64) int {
+	leaseProbe := func(call, field string) func(int64) int {
 		return func(n int64) int {
-			w.Call("POST", topic+"/message", "x").Want(201)
-			id := w.Call("POST", topic+"/s/message", "").Want(200).ID()
+			w.Call("POST", topic+"/message", "x").WantStatus(201)
+			id := w.Call("POST", topic+"/s/message", "").WantStatus(200).MessageID()
 			return w.Call("POST", topic+"/s/message/"+call, fmt.Sprintf(`{"messageId":%q,%q:%d}`, id, field, n)).Status
 		}
 	}
@@ -73,22 +73,22 @@ func TestBoundsAreThoseOfTheDocument(t *testing.T) {
 	probes := map[string]func(int64) int{
 		"credits":                   stream("credits"),
 		"ackTimeoutMillis":          stream("ackTimeoutMillis"),
-		"X-Max-Unacked":             nil, // the same as credits: TestCreditsOfNothing
+		"X-Max-Unacked":             nil, // the same as credits: TestInvalidCredits
 		"X-Msg-Long-Schema-Version": nil, // depends on the versions of the topic: TestProduceHeaders
 		"X-Msg-Sequence-Id":         header("/message", "X-Msg-Sequence-Id"),
 		"X-Msg-Event-Time":          header("/message", "X-Msg-Event-Time"),
 		"X-Msg-Deliver-At":          header("/message", "X-Msg-Deliver-At"),
 		"X-Msg-Deliver-After-Ms":    header("/message", "X-Msg-Deliver-After-Ms"),
-		"payloadLimit":              nil, // of a stream: TestEventsRefuse
-		"since":                     nil, // of a stream: TestEventsRefuse
+		"payloadLimit":              nil, // of a stream: TestInvalidEventRequests
+		"since":                     nil, // of a stream: TestInvalidEventRequests
 		"Idempotency-Key": func(n int64) int {
 			return w.Call("POST", topic+"/message", "x", "Idempotency-Key", strings.Repeat("k", int(n))).Status
 		},
 		"Settle.messageIds": func(n int64) int {
 			return w.Call("PUT", topic+"/s/messages", ids(first, n)).Status
 		},
-		"Settle.delayMillis":                   leased("nack", "delayMillis"),
-		"Settle.ackTimeoutMillis":              leased("extend", "ackTimeoutMillis"),
+		"Settle.delayMillis":                   leaseProbe("nack", "delayMillis"),
+		"Settle.ackTimeoutMillis":              leaseProbe("extend", "ackTimeoutMillis"),
 		"ConsumeOptions.timeoutMillis":         post("/s/message", `{"timeoutMillis":%d}`),
 		"ConsumeOptions.ackTimeoutMillis":      post("/s/message", `{"timeoutMillis":0,"ackTimeoutMillis":%d}`),
 		"ConsumeBatchOptions.maxMessages":      post("/s/messages", `{"timeoutMillis":0,"maxMessages":%d}`),
@@ -135,7 +135,7 @@ func TestBoundsAreThoseOfTheDocument(t *testing.T) {
 }
 
 // openStream opens a stream, closes it and returns its status.
-func (w *world) openStream(path string) int {
+func (w *harness) openStream(path string) int {
 	req, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, w.Server.URL+path, http.NoBody)
 	if err != nil {
 		w.T.Fatal(err)

@@ -22,14 +22,14 @@ type call struct {
 // unambiguous, because no tenant can have the name of a domain.
 func (c *call) serve() error {
 	c.path.Parse(c.R.URL)
-	domain, named := names.ParseDomain(c.path.Segment(domainSegment))
-	if named {
+	domain, hasDomain := names.ParseDomain(c.path.Segment(domainSegment))
+	if hasDomain {
 		c.path.Remove(domainSegment)
 	}
 	route := c.api.router.Find(c.R.Method, &c.path)
 	if route == nil && c.R.Method == http.MethodHead {
 		// HEAD is supported for the OpenAPI document, not for messages.
-		if route = c.api.router.Find(http.MethodGet, &c.path); route != nil && route.Value.needs != "" {
+		if route = c.api.router.Find(http.MethodGet, &c.path); route != nil && route.Value.permission != "" {
 			route = nil
 		}
 	}
@@ -39,17 +39,17 @@ func (c *call) serve() error {
 	web.RecordOf(c.R.Context()).SetRoute(brokerhttp.Surface, route.Pattern)
 	c.route = route
 	op := &route.Value
-	if op.needs != "" {
+	if op.permission != "" {
 		if done, err := c.admit(domain); done || err != nil {
 			return err
 		}
 	}
 	if !op.waits {
-		who := c.Who()
-		if err := c.Options.Limiter.Enter(who); err != nil {
+		principal := c.Caller()
+		if err := c.Options.Limiter.Enter(principal); err != nil {
 			return err
 		}
-		defer c.Options.Limiter.Leave(who)
+		defer c.Options.Limiter.Leave(principal)
 	}
 	return op.handle(c)
 }
@@ -80,7 +80,7 @@ func (c *call) admit(domain names.Domain) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return false, c.Authorize(c.route.Value.needs)
+	return false, c.Authorize(c.route.Value.permission)
 }
 
 // bind parses the names in the path into the call.
@@ -108,9 +108,9 @@ func (c *call) notFound() error {
 	return brokerhttp.ErrNoRoute
 }
 
-// stillAllowed authorizes the call again before it returns messages: while it waited,
+// reauthorize authorizes the call again before it returns messages: while it waited,
 // its credential may have been revoked or its role removed.
-func (c *call) stillAllowed() error {
+func (c *call) reauthorize() error {
 	if !c.Principal.Live() {
 		return identity.ErrInvalidToken
 	}
@@ -119,7 +119,7 @@ func (c *call) stillAllowed() error {
 
 // document serves the OpenAPI document. It needs no token, because it has no secrets.
 func (c *call) document() error {
-	c.Began = true
+	c.Started = true
 	web.WriteBody(c.W, http.StatusOK, "application/yaml", openapi.Document("messages"))
 	return nil
 }

@@ -36,8 +36,8 @@ func (zeroReader) Read(p []byte) (int, error) {
 func TestContentEncoding(t *testing.T) {
 	t.Parallel()
 	const limit = 64 << 10
-	w := newWorld(t, messaging.Options{Limits: messaging.Limits{MessageBytes: limit, BatchBytes: limit}})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{Limits: messaging.Limits{MessageBytes: limit, BatchBytes: limit}})
+	topic := w.CreateTopic("t", 0)
 	hello := zipped(t, strings.NewReader("hello"))
 	batch := zipped(t, strings.NewReader(`{"encoding":"text","messages":[{"payload":"hello"}]}`))
 	for _, tc := range []struct {
@@ -66,15 +66,15 @@ func TestContentEncoding(t *testing.T) {
 			t.Errorf("%s: got status %d %s, want %d", tc.name, r.Status, r.Body, tc.status)
 		}
 		if r.Status == 415 {
-			r.Says("Accept-Encoding", "gzip, identity")
+			r.WantHeaders("Accept-Encoding", "gzip, identity")
 		}
 	}
 	for _, want := range []string{"hello", "hello", "hello", "hello", "", strings.Repeat("\x00", limit)} {
-		w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(200).Is(want)
+		w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).WantStatus(200).WantBody(want)
 	}
-	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).WantStatus(204)
 	// The admin interface accepts the same encodings.
-	w.Call("POST", "/admin/v2/namespaces/public/default/messageTTL", "1", "Content-Encoding", "br").Want(415)
+	w.Call("POST", "/admin/v2/namespaces/public/default/messageTTL", "1", "Content-Encoding", "br").WantStatus(415)
 	w.Call("POST", "/admin/v2/namespaces/public/default/messageTTL", zipped(t, strings.NewReader("60")),
-		"Content-Encoding", "gzip").Want(204)
+		"Content-Encoding", "gzip").WantStatus(204)
 }

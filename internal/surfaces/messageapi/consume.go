@@ -19,7 +19,7 @@ func (c *call) consume() error {
 	if err != nil {
 		return err
 	}
-	opts := messaging.ReceiveOptions{Wait: defaultWait, Max: 1}
+	opts := messaging.ReceiveOptions{Wait: defaultTimeout, Max: 1}
 	if len(body) > 0 {
 		if opts, err = parseReceive(body); err != nil {
 			return err
@@ -31,26 +31,26 @@ func (c *call) consume() error {
 		return err
 	}
 	if len(received) == 0 {
-		return c.nothing(&opts)
+		return c.noMessage(&opts)
 	}
-	return c.handOver(received, func() error {
+	return c.deliver(received, func() error {
 		m := &received[0]
 		h := c.W.Header()
 		writeHeaders(h, m)
 		h["Content-Type"] = valueBinary
-		c.Began = true
+		c.Started = true
 		c.W.WriteHeader(http.StatusOK)
 		_, err := c.W.Write(m.Payload)
 		return err
 	})
 }
 
-// nothing responds with 204 if there is no message. If the call has waited, it is
+// noMessage responds with 204 if there is no message. If the call has waited, it is
 // authorized again first, as before a message: a caller that has lost the permission
 // gets the denial in both cases.
-func (c *call) nothing(opts *messaging.ReceiveOptions) error {
+func (c *call) noMessage(opts *messaging.ReceiveOptions) error {
 	if opts.Wait > 0 {
-		if err := c.stillAllowed(); err != nil {
+		if err := c.reauthorize(); err != nil {
 			return err
 		}
 	}
@@ -58,14 +58,14 @@ func (c *call) nothing(opts *messaging.ReceiveOptions) error {
 	return nil
 }
 
-// handOver writes a response with leased messages. If it cannot be sent or the client
+// deliver writes a response with leased messages. If it cannot be sent or the client
 // has disconnected, the leases end immediately, so that other consumers get the
 // messages.
-func (c *call) handOver(received []messaging.Received, write func() error) error {
-	defer c.boundWriting(received)()
+func (c *call) deliver(received []messaging.Received, write func() error) error {
+	defer c.setWriteDeadline(received)()
 	err := c.R.Context().Err()
 	if err == nil {
-		err = c.stillAllowed()
+		err = c.reauthorize()
 	}
 	if err == nil {
 		if err = write(); err == nil {
@@ -75,22 +75,22 @@ func (c *call) handOver(received []messaging.Received, write func() error) error
 	if err == nil {
 		return nil
 	}
-	return errors.Join(err, c.Broker().GiveBack(c.Topic, c.Subscription, received))
+	return errors.Join(err, c.Broker().ReleaseLeases(c.Topic, c.Subscription, received))
 }
 
-// quickWrite is a response size that the connection's buffers accept even if the client
+// smallResponse is a response size that the connection's buffers accept even if the client
 // does not read, so that such a response needs no write deadline.
-const quickWrite = 64 << 10
+const smallResponse = 64 << 10
 
-// boundWriting sets a write deadline for a large response, because a client that does
+// setWriteDeadline sets a write deadline for a large response, because a client that does
 // not read could hold the memory of many messages. The returned function removes the
 // deadline.
-func (c *call) boundWriting(received []messaging.Received) (lift func()) {
+func (c *call) setWriteDeadline(received []messaging.Received) (reset func()) {
 	size := 0
 	for i := range received {
 		size += len(received[i].Payload) + brokerhttp.MetadataBytes(&received[i])
 	}
-	if size <= quickWrite {
+	if size <= smallResponse {
 		return func() {}
 	}
 	control := http.NewResponseController(c.W)
@@ -108,7 +108,7 @@ func (c *call) consumeBatch() error {
 	if _, err := c.Decode(&body, maxSmallBody); err != nil {
 		return err
 	}
-	wanted, err := parseEncoding(body.Encoding)
+	requested, err := parseEncoding(body.Encoding)
 	if err != nil {
 		return err
 	}
@@ -124,14 +124,14 @@ func (c *call) consumeBatch() error {
 		return err
 	}
 	if len(received) == 0 {
-		return c.nothing(&opts)
+		return c.noMessage(&opts)
 	}
-	return c.handOver(received, func() error {
+	return c.deliver(received, func() error {
 		out := struct {
 			Messages []receivedMessage `json:"messages"`
 		}{make([]receivedMessage, len(received))}
 		for i := range received {
-			out.Messages[i] = render(&received[i], wanted)
+			out.Messages[i] = render(&received[i], requested)
 		}
 		b, err := web.MarshalJSON(out)
 		if err != nil {
@@ -140,7 +140,7 @@ func (c *call) consumeBatch() error {
 		h := c.W.Header()
 		h["Content-Type"] = valueJSON
 		h["Content-Length"] = []string{strconv.Itoa(len(b))}
-		c.Began = true
+		c.Started = true
 		c.W.WriteHeader(http.StatusOK)
 		_, err = c.W.Write(b)
 		return err
@@ -175,16 +175,16 @@ func (c *call) settle(settlements ...messaging.Settlement) error {
 
 // settleAll parses ids and applies one action to all of them.
 func (c *call) settleAll(action messaging.SettleAction, delay func(*settleBody) (time.Duration, error)) error {
-	limit := c.Broker().Limits().Batch
+	limit := c.Broker().Limits().MaxBatch
 	body, err := c.Body(int64(limit)*idBytes + maxSmallBody)
 	if err != nil {
 		return err
 	}
-	ids, said, err := parseIDs(body, limit)
+	ids, options, err := parseIDs(body, limit)
 	if err != nil {
 		return err
 	}
-	d, err := delay(&said)
+	d, err := delay(&options)
 	if err != nil {
 		return err
 	}
@@ -224,8 +224,8 @@ func (c *call) extend() error {
 	})
 }
 
-// idOfQuery parses a message id in the query.
-func (c *call) idOfQuery(name string) (*names.MessageID, error) {
+// queryID parses a message id in the query.
+func (c *call) queryID(name string) (*names.MessageID, error) {
 	text := c.R.URL.Query().Get(name)
 	if text == "" {
 		return nil, nil
@@ -237,8 +237,8 @@ func (c *call) idOfQuery(name string) (*names.MessageID, error) {
 	return &id, nil
 }
 
-// numberOfQuery parses a number in the query or, without one, in a header.
-func (c *call) numberOfQuery(name, header string) (int64, bool, error) {
+// queryNumber parses a number in the query or, without one, in a header.
+func (c *call) queryNumber(name, header string) (int64, bool, error) {
 	text := c.R.URL.Query().Get(name)
 	if text == "" && header != "" {
 		text = c.R.Header.Get(header)

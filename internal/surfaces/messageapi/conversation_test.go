@@ -14,10 +14,10 @@ import (
 const orderRecord = `{"type":"record","name":"Order","fields":[` +
 	`{"name":"id","type":"string"},{"name":"n","type":"int","default":0}]}`
 
-// TestTheSpecsOwnOrder makes the calls in the order of docs/spec/messages.md: schema,
+// TestSpecificationExample makes the calls in the order of docs/spec/messages.md: schema,
 // subscription, produce, consume, acknowledge. It does so for several schema types, with
 // and without partitions, with and without a domain in the path.
-func TestTheSpecsOwnOrder(t *testing.T) {
+func TestSpecificationExample(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []struct{ name, schema, payload string }{
 		{"STRING", "", "hello, world"},
@@ -29,7 +29,7 @@ func TestTheSpecsOwnOrder(t *testing.T) {
 			for _, domain := range []string{"", "persistent/"} {
 				t.Run(fmt.Sprintf("%s/%d partitions/%s", kind.name, partitions, domain), func(t *testing.T) {
 					t.Parallel()
-					w := newWorld(t, messaging.Options{})
+					w := newHarness(t, messaging.Options{})
 					w.converse(kind.name, kind.schema, kind.payload, partitions, domain)
 				})
 			}
@@ -37,26 +37,26 @@ func TestTheSpecsOwnOrder(t *testing.T) {
 	}
 }
 
-func (w *world) converse(kind, schema, payload string, partitions int, domain string) {
+func (w *harness) converse(kind, schema, payload string, partitions int, domain string) {
 	w.T.Helper()
 	if partitions > 0 {
-		w.Call("PUT", "/admin/v2/persistent/public/default/orders/partitions", fmt.Sprint(partitions)).Want(204)
+		w.Call("PUT", "/admin/v2/persistent/public/default/orders/partitions", fmt.Sprint(partitions)).WantStatus(204)
 	}
 	body := fmt.Sprintf(`{"type":%q,"schema":%q,"properties":{}}`, kind, schema)
 	w.Call("POST", "/admin/v2/schemas/public/default/orders/schema", body, "Accept", "application/json", "Content-Type",
 		"application/json").
-		Want(200).Is(`{"version":{"version":0}}`)
+		WantStatus(200).WantBody(`{"version":{"version":0}}`)
 	w.Call("PUT", "/admin/v2/persistent/public/default/orders/subscription/sub", "", "Accept", "application/json",
 		"Content-Type", "application/json").
-		Want(204).Is("")
+		WantStatus(204).WantBody("")
 	topic := root + domain + "public/default/orders"
 	produced := w.Call("POST", topic+"/message", payload,
 		"Accept", "application/json", "Content-Type", "application/octet-stream",
 		"X-Msg-Long-Schema-Version", "0", "X-Msg-Sequence-Id", "42", "X-Msg-Event-Time", "1700000000000",
-		"X-Msg-Property-color", "blue", "X-Msg-Partition-Key", "order-42").Want(201)
-	produced.Says("Content-Type", "application/json")
+		"X-Msg-Property-color", "blue", "X-Msg-Partition-Key", "order-42").WantStatus(201)
+	produced.WantHeaders("Content-Type", "application/json")
 	text := produced.Header.Get("X-Msg-Message-String-Id")
-	produced.Is(`"` + text + `"`)
+	produced.WantBody(`"` + text + `"`)
 	partition := "-1"
 	if partitions > 0 {
 		partition = "2" // murmur3 of order-42, modulo three
@@ -67,68 +67,73 @@ func (w *world) converse(kind, schema, payload string, partitions int, domain st
 	}
 	got := w.Call("POST", topic+"/sub/message", `{"timeoutMillis":3000}`, "Accept", "application/octet-stream",
 		"Content-Type", "application/json").
-		Want(200).Is(payload)
-	got.Says(
-		"Content-Type", "application/octet-stream", "X-Msg-Message-String-Id", text, "X-Msg-Message-Id", produced.ID(),
+		WantStatus(200).WantBody(payload)
+	got.WantHeaders(
+		"Content-Type", "application/octet-stream", "X-Msg-Message-String-Id", text, "X-Msg-Message-Id",
+		produced.MessageID(),
 		"X-Msg-Long-Schema-Version", "0", "X-Msg-Base64-Schema-Version", "AAAAAAAAAAA=", "X-Msg-Sequence-Id", "42",
 		"X-Msg-Event-Time", "1700000000000", "X-Msg-Property-color", "blue", "X-Msg-Partition-Key", "order-42",
 		"X-Msg-Redelivery-Count", "0", "Content-Length", fmt.Sprint(len(payload)))
-	w.Call("PUT", topic+"/sub/message", strings.TrimRight(got.ID(), "="), "Accept", "application/json", "Content-Type",
+	w.Call("PUT", topic+"/sub/message", strings.TrimRight(got.MessageID(), "="), "Accept", "application/json",
+		"Content-Type",
 		"application/json").
-		Want(204).Is("")
-	w.Call("POST", topic+"/sub/message", `{"timeoutMillis":0}`).Want(204)
+		WantStatus(204).WantBody("")
+	w.Call("POST", topic+"/sub/message", `{"timeoutMillis":0}`).WantStatus(204)
 }
 
-func TestProduceAnswersPlainTextOnRequest(t *testing.T) {
+func TestProduceReturnsPlainTextOnRequest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	w.Call("PUT", "/admin/v2/persistent/public/default/t", "").Want(204)
-	r := w.Call("POST", root+"public/default/t/message", "x", "Accept", "text/plain").Want(201)
-	r.Is(r.Header.Get("X-Msg-Message-String-Id"))
+	w := newHarness(t, messaging.Options{})
+	w.Call("PUT", "/admin/v2/persistent/public/default/t", "").WantStatus(204)
+	r := w.Call("POST", root+"public/default/t/message", "x", "Accept", "text/plain").WantStatus(201)
+	r.WantBody(r.Header.Get("X-Msg-Message-String-Id"))
 	for _, accept := range []string{"", "*/*", "application/octet-stream", "application/json, text/plain", "nonsense"} {
-		r := w.Call("POST", root+"public/default/t/message", "x", "Accept", accept).Want(201)
-		r.Is(`"` + r.Header.Get("X-Msg-Message-String-Id") + `"`)
+		r := w.Call("POST", root+"public/default/t/message", "x", "Accept", accept).WantStatus(201)
+		r.WantBody(`"` + r.Header.Get("X-Msg-Message-String-Id") + `"`)
 	}
 }
 
 func TestAckForms(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
-	for name, form := range map[string]func(r *brokertest.Reply) string{
-		"raw":             func(r *brokertest.Reply) string { return r.ID() },
-		"quoted":          func(r *brokertest.Reply) string { return `"` + r.ID() + `"` },
-		"without padding": func(r *brokertest.Reply) string { return strings.TrimRight(r.ID(), "=") },
-		"quoted, without": func(r *brokertest.Reply) string { return `"` + strings.TrimRight(r.ID(), "=") + `"` },
-		"with newline":    func(r *brokertest.Reply) string { return r.ID() + "\n" },
-		"quoted, newline": func(r *brokertest.Reply) string { return ` "` + r.ID() + "\"\r\n" },
-		"URL alphabet": func(r *brokertest.Reply) string {
-			return strings.NewReplacer("+", "-", "/",
-				"_").Replace(r.ID())
-		},
-		"escaped slashes": func(r *brokertest.Reply) string {
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
+	for name, form := range map[string]func(r *brokertest.Response) string{
+		"raw":             func(r *brokertest.Response) string { return r.MessageID() },
+		"quoted":          func(r *brokertest.Response) string { return `"` + r.MessageID() + `"` },
+		"without padding": func(r *brokertest.Response) string { return strings.TrimRight(r.MessageID(), "=") },
+		"quoted, without": func(r *brokertest.Response) string {
 			return `"` +
-				strings.ReplaceAll(r.ID(), "/", `\/`) + `"`
+				strings.TrimRight(r.MessageID(), "=") + `"`
 		},
-		"four parts": func(r *brokertest.Reply) string { return r.Header.Get("X-Msg-Message-String-Id") },
-		"four parts, JSON": func(r *brokertest.Reply) string {
+		"with newline":    func(r *brokertest.Response) string { return r.MessageID() + "\n" },
+		"quoted, newline": func(r *brokertest.Response) string { return ` "` + r.MessageID() + "\"\r\n" },
+		"URL alphabet": func(r *brokertest.Response) string {
+			return strings.NewReplacer("+", "-", "/",
+				"_").Replace(r.MessageID())
+		},
+		"escaped slashes": func(r *brokertest.Response) string {
+			return `"` +
+				strings.ReplaceAll(r.MessageID(), "/", `\/`) + `"`
+		},
+		"four parts": func(r *brokertest.Response) string { return r.Header.Get("X-Msg-Message-String-Id") },
+		"four parts, JSON": func(r *brokertest.Response) string {
 			return `"` +
 				r.Header.Get("X-Msg-Message-String-Id") + `"`
 		},
 	} {
-		w.Call("POST", topic+"/message", name).Want(201)
-		got := w.Call("POST", topic+"/s/message", "").Want(200).Is(name)
-		w.Call("PUT", topic+"/s/message", form(got)).Want(204)
-		w.Call("PUT", topic+"/s/message", form(got)).Want(204) // repeating it is no error
-		w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
+		w.Call("POST", topic+"/message", name).WantStatus(201)
+		got := w.Call("POST", topic+"/s/message", "").WantStatus(200).WantBody(name)
+		w.Call("PUT", topic+"/s/message", form(got)).WantStatus(204)
+		w.Call("PUT", topic+"/s/message", form(got)).WantStatus(204) // repeating it is no error
+		w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).WantStatus(204)
 	}
 }
 
-func TestAckRefuses(t *testing.T) {
+func TestInvalidAcks(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
-	id := w.Call("POST", topic+"/message", "x").Want(201).ID()
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
+	id := w.Call("POST", topic+"/message", "x").WantStatus(201).MessageID()
 	for name, tc := range map[string]struct {
 		body   string
 		status int
@@ -155,13 +160,13 @@ func TestAckRefuses(t *testing.T) {
 			t.Errorf("%s: got status %d, want %d: %s", name, r.Status, tc.status, r.Body)
 		}
 	}
-	w.Call("PUT", topic+"/nobody/message", id).Want(404)
-	w.Call("PUT", root+"public/default/nothing/s/message", id).Want(404)
-	w.Call("POST", topic+"/s/message", "").Want(200) // none of these calls acknowledged the message
+	w.Call("PUT", topic+"/nobody/message", id).WantStatus(404)
+	w.Call("PUT", root+"public/default/nothing/s/message", id).WantStatus(404)
+	w.Call("POST", topic+"/s/message", "").WantStatus(200) // none of these calls acknowledged the message
 }
 
 // stringID converts a message id from the base64 form to the string form.
-func (w *world) stringID(id string) string {
+func (w *harness) stringID(id string) string {
 	w.T.Helper()
 	parsed, err := brokerhttp.ParseID([]byte(id))
 	if err != nil {
@@ -172,8 +177,8 @@ func (w *world) stringID(id string) string {
 
 func TestConsumeBody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	for body, status := range map[string]int{
 		`{"timeoutMillis":0}`:                             204,
 		`{ "timeoutMillis" : 1 }`:                         204,
@@ -202,20 +207,20 @@ func TestConsumeBody(t *testing.T) {
 			t.Errorf("%.60s: got status %d, want %d: %s", body, r.Status, status, r.Body)
 		}
 	}
-	w.Call("POST", topic+"/message", "x").Want(201)
+	w.Call("POST", topic+"/message", "x").WantStatus(201)
 	for _, body := range []string{"", "{}", "null", " "} { // each waits by default and gets the message immediately
-		got := w.Call("POST", topic+"/s/message", body).Want(200).Is("x")
-		w.Call("POST", topic+"/s/message/nack", got.ID()).Want(204)
+		got := w.Call("POST", topic+"/s/message", body).WantStatus(200).WantBody("x")
+		w.Call("POST", topic+"/s/message/nack", got.MessageID()).WantStatus(204)
 	}
-	w.Call("POST", topic+"/nobody/message", `{"timeoutMillis":0}`).Want(404)
-	w.Call("POST", root+"public/default/nothing/s/message", "").Want(404)
+	w.Call("POST", topic+"/nobody/message", `{"timeoutMillis":0}`).WantStatus(404)
+	w.Call("POST", root+"public/default/nothing/s/message", "").WantStatus(404)
 }
 
 func TestProduceHeaders(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
-	w.Call("POST", "/admin/v2/schemas/public/default/with/schema", `{"type":"STRING","schema":""}`).Want(200)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
+	w.Call("POST", "/admin/v2/schemas/public/default/with/schema", `{"type":"STRING","schema":""}`).WantStatus(200)
 	with := root + "public/default/with"
 	long := strings.Repeat("x", 9<<10)
 	properties := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
@@ -267,63 +272,66 @@ func TestProduceHeaders(t *testing.T) {
 
 func TestPropertiesBothWays(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	exact := base64.StdEncoding.EncodeToString([]byte(`{"Exact":"größe","plain":"wins"}`))
 	w.Call("POST", topic+"/message", "x", "X-Msg-Property-Color", "blue", "X-Pulsar-Property-Shape", "round",
-		"X-Msg-Property-Plain", "loses", "X-Msg-Properties", exact).Want(201)
-	got := w.Call("POST", topic+"/s/message", "").Want(200)
-	got.Says("X-Msg-Property-color", "blue", "X-Msg-Property-shape", "round", "X-Msg-Property-plain", "wins")
+		"X-Msg-Property-Plain", "loses", "X-Msg-Properties", exact).WantStatus(201)
+	got := w.Call("POST", topic+"/s/message", "").WantStatus(200)
+	got.WantHeaders("X-Msg-Property-color", "blue", "X-Msg-Property-shape", "round", "X-Msg-Property-plain", "wins")
 	all, err := base64.StdEncoding.DecodeString(got.Header.Get("X-Msg-Properties"))
 	if err != nil || string(all) != `{"Exact":"größe","color":"blue","plain":"wins","shape":"round"}` {
 		t.Errorf("X-Msg-Properties: got %s, %v, want %s", all, err,
 			`{"Exact":"größe","color":"blue","plain":"wins","shape":"round"}`)
 	}
 	// Properties that headers represent exactly are sent in headers only.
-	w.Call("POST", topic+"/message", "x", "X-Msg-Property-color", "blue").Want(201)
-	w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Property-color", "blue", "X-Msg-Properties", "",
+	w.Call("POST", topic+"/message", "x", "X-Msg-Property-color", "blue").WantStatus(201)
+	w.Call("POST", topic+"/s/message", "").WantStatus(200).WantHeaders("X-Msg-Property-color", "blue",
+		"X-Msg-Properties", "",
 		"X-Msg-Event-Time", "", "X-Msg-Partition-Key", "", "X-Msg-Long-Schema-Version", "")
 }
 
 func TestMessageSizes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
-	w.Call("POST", topic+"/message", strings.Repeat("x", 5<<20)).Want(201)
-	w.Call("POST", topic+"/message", strings.Repeat("x", 5<<20+1)).Want(413)
-	w.Call("POST", topic+"/message", "").Want(201)
-	if got := w.Call("POST", topic+"/s/message", "").Want(200); len(got.Body) != 5<<20 {
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
+	w.Call("POST", topic+"/message", strings.Repeat("x", 5<<20)).WantStatus(201)
+	w.Call("POST", topic+"/message", strings.Repeat("x", 5<<20+1)).WantStatus(413)
+	w.Call("POST", topic+"/message", "").WantStatus(201)
+	if got := w.Call("POST", topic+"/s/message", "").WantStatus(200); len(got.Body) != 5<<20 {
 		t.Errorf("got %d bytes, want %d", len(got.Body), 5<<20)
 	}
-	w.Call("POST", topic+"/s/message", "").Want(200).Is("").Says("Content-Length", "0")
-	w.Call("POST", "/admin/v2/persistent/public/default/t/maxMessageSize", "10").Want(204)
-	w.Call("POST", topic+"/message", "12345678901").Want(413)
+	w.Call("POST", topic+"/s/message", "").WantStatus(200).WantBody("").WantHeaders("Content-Length", "0")
+	w.Call("POST", "/admin/v2/persistent/public/default/t/maxMessageSize", "10").WantStatus(204)
+	w.Call("POST", topic+"/message", "12345678901").WantStatus(413)
 }
 
 func TestRedelivery(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
-	w.Call("POST", topic+"/message", "x").Want(201)
-	first := w.Call("POST", topic+"/s/message", "").Want(200)
-	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204) // the message is leased
-	w.Call("POST", topic+"/s/message/nack", fmt.Sprintf(`{"messageId":%q,"delayMillis":0}`, first.ID())).Want(204)
-	second := w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Redelivery-Count", "1")
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
+	w.Call("POST", topic+"/message", "x").WantStatus(201)
+	first := w.Call("POST", topic+"/s/message", "").WantStatus(200)
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).WantStatus(204) // the message is leased
+	w.Call("POST", topic+"/s/message/nack",
+		fmt.Sprintf(`{"messageId":%q,"delayMillis":0}`, first.MessageID())).WantStatus(204)
+	second := w.Call("POST", topic+"/s/message", "").WantStatus(200).WantHeaders("X-Msg-Redelivery-Count", "1")
 	w.Call("POST", topic+"/s/message/extend",
-		fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":60000}`, second.ID())).Want(204)
+		fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":60000}`, second.MessageID())).WantStatus(204)
 	for name, body := range map[string]string{
-		"extend without a time": fmt.Sprintf("%q", second.ID()),
-		"extend for a moment":   fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":1}`, second.ID()),
-		"extend for a day":      fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":86400000}`, second.ID()),
+		"extend without a time": fmt.Sprintf("%q", second.MessageID()),
+		"extend for a moment":   fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":1}`, second.MessageID()),
+		"extend for a day":      fmt.Sprintf(`{"messageId":%q,"ackTimeoutMillis":86400000}`, second.MessageID()),
 		"extend nothing":        `{"ackTimeoutMillis":1000}`,
 	} {
 		if r := w.Call("POST", topic+"/s/message/extend", body); r.Status != 400 {
 			t.Errorf("%s: got status %d: %s, want 400", name, r.Status, r.Body)
 		}
 	}
-	w.Call("POST", topic+"/s/message/nack", fmt.Sprintf(`{"messageId":%q,"delayMillis":-1}`, second.ID())).Want(400)
+	w.Call("POST", topic+"/s/message/nack",
+		fmt.Sprintf(`{"messageId":%q,"delayMillis":-1}`, second.MessageID())).WantStatus(400)
 	// A late acknowledgement by the first receiver wins.
-	w.Call("PUT", topic+"/s/message", first.ID()).Want(204)
-	w.Call("POST", topic+"/s/message/nack", second.ID()).Want(409)
-	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
+	w.Call("PUT", topic+"/s/message", first.MessageID()).WantStatus(204)
+	w.Call("POST", topic+"/s/message/nack", second.MessageID()).WantStatus(409)
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).WantStatus(204)
 }

@@ -19,10 +19,10 @@ const (
 	encodeJSON   encoding = "json"   // the payload as a JSON value
 )
 
-// rawPayload is the JSON of a payload in a request.
-type rawPayload = json.RawMessage
+// payloadJSON is the JSON of a payload in a request.
+type payloadJSON = json.RawMessage
 
-func (e encoding) decode(raw rawPayload) ([]byte, error) {
+func (e encoding) decode(raw payloadJSON) ([]byte, error) {
 	switch e {
 	case "", encodeBase64, encodeText:
 		if len(raw) == 0 || string(raw) == "null" {
@@ -85,7 +85,7 @@ type receivedMessage struct {
 
 // render returns the JSON form of a message. If the payload cannot be represented in the
 // requested encoding, it is encoded in base64; the field encoding names the one used.
-func render(m *messaging.Received, wanted encoding) receivedMessage {
+func render(m *messaging.Received, requested encoding) receivedMessage {
 	out := receivedMessage{
 		NullValue: m.NullPayload, SchemaID: m.SchemaID, PublishTime: m.PublishTime, EventTime: m.EventTime,
 		SequenceID:   m.Sequence,
@@ -97,7 +97,7 @@ func render(m *messaging.Received, wanted encoding) receivedMessage {
 	}
 	out.renderKey(m)
 	out.Properties, out.Headers = brokerhttp.PropertiesJSON(m.Properties)
-	out.Payload, out.Encoding = encodePayload(m.Payload, wanted)
+	out.Payload, out.Encoding = encodePayload(m.Payload, requested)
 	return out
 }
 
@@ -134,14 +134,14 @@ func (r rendering) render(m *messaging.Received) receivedMessage {
 	return out
 }
 
-func encodePayload(b []byte, wanted encoding) (json.RawMessage, encoding) {
+func encodePayload(b []byte, requested encoding) (json.RawMessage, encoding) {
 	switch {
-	case wanted == encodeJSON && json.Valid(b):
+	case requested == encodeJSON && json.Valid(b):
 		var compact bytes.Buffer // no line breaks, because they would end an event
 		if err := json.Compact(&compact, b); err == nil {
 			return compact.Bytes(), encodeJSON
 		}
-	case wanted == encodeText && utf8.Valid(b):
+	case requested == encodeText && utf8.Valid(b):
 		return brokerhttp.Quote(string(b)), encodeText
 	}
 	return brokerhttp.Quote(base64.StdEncoding.EncodeToString(b)), encodeBase64

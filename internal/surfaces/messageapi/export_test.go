@@ -20,9 +20,9 @@ type RouteInfo struct {
 func Routes() []RouteInfo {
 	var list []RouteInfo
 	for _, r := range routes {
-		if r.Value.needs != "" {
+		if r.Value.permission != "" {
 			list = append(list, RouteInfo{
-				r.Method, r.Pattern, string(r.Value.needs),
+				r.Method, r.Pattern, string(r.Value.permission),
 				!strings.HasSuffix(r.Pattern, "/message"),
 			})
 		}
@@ -37,8 +37,8 @@ type Tickets struct{ t tickets }
 func NewTickets() *Tickets { return &Tickets{} }
 
 // Issue returns a new ticket.
-func (t *Tickets) Issue(who *identity.Principal) (string, error) {
-	text, _, err := t.t.issue(who, stream{pattern: "p"}, time.Now())
+func (t *Tickets) Issue(principal *identity.Principal) (string, error) {
+	text, _, err := t.t.issue(principal, stream{pattern: "p"}, time.Now())
 	return text, err
 }
 

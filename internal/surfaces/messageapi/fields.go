@@ -10,9 +10,9 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
-// fields collects header values, so that a response allocates one string and one slice
+// headerFields collects header values, so that a response allocates one string and one slice
 // for all of them; see BenchmarkHandler.
-type fields struct {
+type headerFields struct {
 	text  []byte
 	names [10]string
 	ends  [10]int
@@ -21,13 +21,13 @@ type fields struct {
 
 // end ends a value: the text appended since the last end. name is its header; "" if it
 // is not a header.
-func (f *fields) end(name string) {
+func (f *headerFields) end(name string) {
 	f.names[f.n], f.ends[f.n] = name, len(f.text)
 	f.n++
 }
 
 // write sets the headers and returns the whole text.
-func (f *fields) write(h http.Header) string {
+func (f *headerFields) write(h http.Header) string {
 	all, values := string(f.text), make([]string, f.n)
 	from := 0
 	for i := range f.n {
@@ -40,19 +40,19 @@ func (f *fields) write(h http.Header) string {
 	return all
 }
 
-func (f *fields) id(id names.MessageID) {
+func (f *headerFields) id(id names.MessageID) {
 	f.text = id.AppendBase64(f.text)
 	f.end(headerMessageID)
 	f.text = id.AppendText(f.text)
 	f.end(headerStringID)
 }
 
-func (f *fields) number(name string, n int64) {
+func (f *headerFields) number(name string, n int64) {
 	f.text = strconv.AppendInt(f.text, n, 10)
 	f.end(name)
 }
 
-func (f *fields) schema(version int64) {
+func (f *headerFields) schema(version int64) {
 	if version >= 0 {
 		f.number(headerLongSchema, version)
 		f.text = appendBase64Version(f.text, version)
@@ -63,7 +63,7 @@ func (f *fields) schema(version int64) {
 // writeHeaders adds a received message's metadata to the response headers.
 func writeHeaders(h http.Header, m *messaging.Received) {
 	var buf [256]byte
-	f := fields{text: buf[:0]}
+	f := headerFields{text: buf[:0]}
 	f.id(m.ID)
 	f.text = strconv.AppendUint(f.text, m.Sequence, 10)
 	f.end(headerSequence)

@@ -13,13 +13,13 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// elsewhere is another member, which owns the topic "there".
-type elsewhere struct {
-	err  error // if set, the member cannot be reached
-	sent []string
+// otherMember is another member, which owns the topic "there".
+type otherMember struct {
+	err      error // if set, the member cannot be reached
+	requests []string
 }
 
-func (e *elsewhere) edit(o *messageapi.Options) {
+func (e *otherMember) edit(o *messageapi.Options) {
 	inner := o.Resolver
 	o.Resolver = pipeline.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
 		found, err := inner.Resolve(r)
@@ -35,7 +35,7 @@ func (e *elsewhere) edit(o *messageapi.Options) {
 				if err != nil {
 					return err
 				}
-				e.sent = append(e.sent, r.Method+" "+r.RequestURI+" "+string(body))
+				e.requests = append(e.requests, r.Method+" "+r.RequestURI+" "+string(body))
 				w.WriteHeader(http.StatusAccepted)
 				return nil
 			}
@@ -44,34 +44,35 @@ func (e *elsewhere) edit(o *messageapi.Options) {
 	})
 }
 
-// TestRequestsGoToTheOwner: requests for topics of another member are forwarded
+// TestRequestsAreForwardedToTheOwner: requests for topics of another member are forwarded
 // unchanged, with their bodies unread, after the caller was authenticated.
-func TestRequestsGoToTheOwner(t *testing.T) {
+func TestRequestsAreForwardedToTheOwner(t *testing.T) {
 	t.Parallel()
-	owner := &elsewhere{}
-	w := newWorld(t, messaging.Options{}, owner.edit)
-	w.Checked = false
-	w.Ready("here", 0)
+	owner := &otherMember{}
+	w := newHarness(t, messaging.Options{}, owner.edit)
+	w.ValidateResponses = false
+	w.CreateTopic("here", 0)
 	const path = "/admin/rest/topics/v1/public/default/"
-	w.Call(http.MethodPost, path+"there/message?a=%2F", "hello").Want(http.StatusAccepted)
-	if len(owner.sent) != 1 || owner.sent[0] != "POST "+path+"there/message?a=%2F hello" {
-		t.Errorf("owner got %q, want the request unchanged", owner.sent)
+	w.Call(http.MethodPost, path+"there/message?a=%2F", "hello").WantStatus(http.StatusAccepted)
+	if len(owner.requests) != 1 || owner.requests[0] != "POST "+path+"there/message?a=%2F hello" {
+		t.Errorf("owner got %q, want the request unchanged", owner.requests)
 	}
-	w.Call(http.MethodPost, path+"here/message", "hello").Want(http.StatusCreated)
-	w.as("nobody").Call(http.MethodPost, path+"there/message", "hello").Want(http.StatusUnauthorized)
-	if len(owner.sent) != 1 {
-		t.Errorf("owner got %q, want no request of an unknown caller", owner.sent)
+	w.Call(http.MethodPost, path+"here/message", "hello").WantStatus(http.StatusCreated)
+	w.as("nobody").Call(http.MethodPost, path+"there/message", "hello").WantStatus(http.StatusUnauthorized)
+	if len(owner.requests) != 1 {
+		t.Errorf("owner got %q, want no request of an unknown caller", owner.requests)
 	}
-	w.as("").Call(http.MethodGet, path+"there/tail?ticket=abc", "").Want(http.StatusAccepted)
-	if len(owner.sent) != 2 || owner.sent[1] != "GET "+path+"there/tail?ticket=abc " {
-		t.Errorf("owner got %q, want the request with the ticket, which only the owner can check", owner.sent)
+	w.as("").Call(http.MethodGet, path+"there/tail?ticket=abc", "").WantStatus(http.StatusAccepted)
+	if len(owner.requests) != 2 || owner.requests[1] != "GET "+path+"there/tail?ticket=abc " {
+		t.Errorf("owner got %q, want the request with the ticket, which only the owner can check", owner.requests)
 	}
 }
 
-func TestARequestWhoseOwnerIsNotReachedIsTriedHere(t *testing.T) {
+func TestRequestIsServedLocallyIfTheOwnerIsUnreachable(t *testing.T) {
 	t.Parallel()
-	owner := &elsewhere{err: errors.New("connection refused")}
-	w := newWorld(t, messaging.Options{}, owner.edit)
-	w.Ready("there", 0)
-	w.Call(http.MethodPost, "/admin/rest/topics/v1/public/default/there/message", "hello").Want(http.StatusCreated)
+	owner := &otherMember{err: errors.New("connection refused")}
+	w := newHarness(t, messaging.Options{}, owner.edit)
+	w.CreateTopic("there", 0)
+	w.Call(http.MethodPost, "/admin/rest/topics/v1/public/default/there/message",
+		"hello").WantStatus(http.StatusCreated)
 }

@@ -26,7 +26,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("X-Msg-Properties", "eyJhIjoiYiJ9", "X-Msg-Deliver-After-Ms", "9223372036854775807", "Accept",
 		"text/plain;q=x")
 	f.Add("X-Msg-Property-", "", "X-Msg-Base64-Schema-Version", "AAAAAAAAAAA=", "X-Msg-Deliver-At", "1")
-	w := brokertest.ForFuzzing(f)
+	w := brokertest.NewForFuzzing(f)
 	u := &url.URL{Path: root + "public/default/t/message"}
 	take := &url.URL{Path: root + "public/default/t/s/message"}
 	f.Fuzz(func(t *testing.T, name1, value1, name2, value2, name3, value3 string) {
@@ -35,10 +35,10 @@ func FuzzHeaders(f *testing.F) {
 		for _, kv := range [][2]string{{name1, value1}, {name2, value2}, {name3, value3}} {
 			header.Set(kv[0], kv[1])
 		}
-		if w.Attempt("POST", u, header, []byte("x")).Code != http.StatusCreated {
+		if w.Serve("POST", u, header, []byte("x")).Code != http.StatusCreated {
 			return
 		}
-		got := w.Attempt("POST", take, http.Header{}, []byte(`{"timeoutMillis":0}`))
+		got := w.Serve("POST", take, http.Header{}, []byte(`{"timeoutMillis":0}`))
 		if got.Code == http.StatusNoContent {
 			return // delayed
 		}
@@ -46,7 +46,7 @@ func FuzzHeaders(f *testing.F) {
 			t.Fatalf("consuming: got status %d, header %v, want %d with a message id", got.Code, got.Header(),
 				http.StatusOK)
 		}
-		ack := w.Attempt("PUT", take, http.Header{}, []byte(got.Header().Get("X-Msg-Message-Id")))
+		ack := w.Serve("PUT", take, http.Header{}, []byte(got.Header().Get("X-Msg-Message-Id")))
 		if ack.Code != http.StatusNoContent {
 			t.Fatalf("acknowledging: got status %d: %s, want %d", ack.Code, ack.Body, http.StatusNoContent)
 		}

@@ -14,15 +14,15 @@ const (
 	instance     = brokertest.Instance
 )
 
-var quiet = brokertest.Quiet
+var discardLogger = brokertest.DiscardLogger
 
-// world is brokertest.World with helpers for the tests of this package.
-type world struct{ *brokertest.World }
+// harness is brokertest.Harness with helpers for the tests of this package.
+type harness struct{ *brokertest.Harness }
 
-func newWorld(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *world {
+func newHarness(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *harness {
 	t.Helper()
-	return &world{brokertest.New(t, opts, edits...)}
+	return &harness{brokertest.New(t, opts, edits...)}
 }
 
 // as returns a world that calls with another token.
-func (w *world) as(token string) *world { return &world{w.As(token)} }
+func (w *harness) as(token string) *harness { return &harness{w.WithToken(token)} }

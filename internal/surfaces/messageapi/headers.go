@@ -41,7 +41,7 @@ const (
 )
 
 // metadataHeaders are the headers of a message's metadata.
-var metadataHeaders = brokerhttp.HeadersWith(prefixMsg)
+var metadataHeaders = brokerhttp.MetadataHeadersWithPrefix(prefixMsg)
 
 // ExposedHeaders returns the headers that a page of another origin may read. Property
 // headers are added per response.
@@ -249,7 +249,7 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 // deliverAfter converts a delay to a time. A delay above the limit becomes a time that
 // the broker rejects.
 func deliverAfter(millis int64) int64 {
-	if millis > messaging.LongestDelay.Milliseconds() {
+	if millis > messaging.DefaultMaxDelay.Milliseconds() {
 		return 1 << 62 // above the limit, no matter when the broker checks it
 	}
 	return time.Now().UnixMilli() + millis
@@ -284,13 +284,13 @@ func readProperties(value string, m *messaging.Message) error {
 	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
 		return badHeader(headerProperties, want)
 	}
-	kept := m.Properties[:0]
+	others := m.Properties[:0]
 	for _, p := range m.Properties {
 		if _, again := object[p.Key]; !again {
-			kept = append(kept, p)
+			others = append(others, p)
 		}
 	}
-	m.Properties = kept
+	m.Properties = others
 	for k, v := range object {
 		m.Properties = append(m.Properties, messaging.Property{Key: k, Value: v})
 	}

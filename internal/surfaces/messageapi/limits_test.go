@@ -19,13 +19,13 @@ import (
 	"freshet/test/tally"
 )
 
-// TestNobodyComesInWhileTheServerIsFull: requests above the limit get 503 with
+// TestRequestsAboveTheLimitAreRejected: requests above the limit get 503 with
 // Retry-After. Consume calls are not counted by this limiter.
-func TestNobodyComesInWhileTheServerIsFull(t *testing.T) {
+func TestRequestsAboveTheLimitAreRejected(t *testing.T) {
 	t.Parallel()
 	limiter := web.NewLimiter(1, 1<<20)
-	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.Limiter = limiter })
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{}, func(o *messageapi.Options) { o.Limiter = limiter })
+	topic := w.CreateTopic("t", 0)
 	if err := limiter.Enter(web.Caller{}); err != nil {
 		t.Fatal(err)
 	}
@@ -35,19 +35,19 @@ func TestNobodyComesInWhileTheServerIsFull(t *testing.T) {
 		{"GET", "/admin/v2/tenants"},
 		{"GET", "/rest-stream/admin/v1/topics"},
 	} {
-		w.Call(c[0], c[1], "").Want(503).Says("Retry-After", "1")
+		w.Call(c[0], c[1], "").WantStatus(503).WantHeaders("Retry-After", "1")
 	}
-	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(204)
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).WantStatus(204)
 	limiter.Leave(web.Caller{})
-	w.Call("POST", topic+"/message", "x").Want(201)
+	w.Call("POST", topic+"/message", "x").WantStatus(201)
 }
 
-// TestRefusedClientHearsWhy: a client that sends the whole request before it reads still
+// TestRejectedClientGetsTheError: a client that sends the whole request before it reads still
 // gets the error response.
-func TestRefusedClientHearsWhy(t *testing.T) {
+func TestRejectedClientGetsTheError(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	const size = 6 << 20
 	body := strings.Repeat("x", size)
 	for _, c := range []struct {
@@ -86,23 +86,23 @@ func TestRefusedClientHearsWhy(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				(&brokertest.Reply{
-					T: t, What: c.what, Status: res.StatusCode, Header: res.Header,
+				(&brokertest.Response{
+					T: t, Request: c.what, Status: res.StatusCode, Header: res.Header,
 					Body: string(b),
-				}).Want(c.status)
+				}).WantStatus(c.status)
 			}
 		})
 	}
 }
 
-// TestMessageComesBackFromAClientThatDoesNotRead: the server closes the connection of a
+// TestClientThatDoesNotReadIsDisconnected: the server closes the connection of a
 // client that does not read, so that such clients cannot hold messages in memory.
-func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
+func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.WriteTimeout = 50 * time.Millisecond })
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{}, func(o *messageapi.Options) { o.WriteTimeout = 50 * time.Millisecond })
+	topic := w.CreateTopic("t", 0)
 	payload := strings.Repeat("x", 5<<20)
-	w.Call("POST", topic+"/message", payload).Want(201)
+	w.Call("POST", topic+"/message", payload).WantStatus(201)
 	conn, err := net.Dial("tcp", w.Server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
 		"%s\r\nContent-Length: 0\r\n\r\n", topic, w.Token); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the message is returned", func() bool { return w.cameBack("t") })
+	eventually(t, "the message is returned", func() bool { return w.allReturned("t") })
 	name := names.Topic{Namespace: names.PublicDefault, Local: "t"}
 	again, err := w.Broker.Receive(t.Context(), name, "s", messaging.ReceiveOptions{})
 	if err != nil || len(again) != 1 || again[0].Redeliveries != 1 {
@@ -123,13 +123,13 @@ func TestMessageComesBackFromAClientThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// cameBack reports whether all messages that the subscription s delivered were returned.
-func (w *world) cameBack(topic string) bool {
+// allReturned reports whether all messages that the subscription s delivered were returned.
+func (w *harness) allReturned(topic string) bool {
 	w.T.Helper()
 	var stats struct {
 		Subscriptions map[string]struct{ MsgOutCounter, UnackedMessages int }
 	}
-	w.Call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").Want(200).Into(&stats)
+	w.Call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").WantStatus(200).Decode(&stats)
 	s := stats.Subscriptions["s"]
 	return s.MsgOutCounter > 0 && s.UnackedMessages == 0
 }
@@ -139,8 +139,8 @@ func (w *world) cameBack(topic string) bool {
 func TestAttackStalledCalls(t *testing.T) {
 	t.Parallel()
 	const callers = 200
-	w := newWorld(t, messaging.Options{}, func(o *messageapi.Options) { o.Limiter = web.NewLimiter(16, 1<<20) })
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{}, func(o *messageapi.Options) { o.Limiter = web.NewLimiter(16, 1<<20) })
+	topic := w.CreateTopic("t", 0)
 	attacker := w.Account("attacker", func(a *identity.Account) { a.Admin = true })
 	calls := []string{
 		"POST " + topic + "/message", "PUT " + topic + "/s/message", "PUT /admin/v2/tenants/x",
@@ -157,14 +157,14 @@ func TestAttackStalledCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kept := 0
+	failures := 0
 	for range 50 {
 		for _, c := range [][3]string{{"POST", topic + "/message", "x"}, {"GET", "/admin/v2/tenants", ""}} {
 			if reply := w.Call(c[0], c[1], c[2]); reply.Status >= 300 {
-				kept++
+				failures++
 				t.Errorf("%s %s while other calls stall: got status %d", c[0], c[1], reply.Status)
 			}
 		}
 	}
-	tally.Attack(t, "bodies that never arrive, message and admin interface", callers, kept)
+	tally.Attack(t, "bodies that never arrive, message and admin interface", callers, failures)
 }

@@ -25,7 +25,7 @@ func TestLoad(t *testing.T) {
 	for _, partitions := range []int{0, 8} {
 		t.Run(strconv.Itoa(partitions), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, messaging.Options{})
+			w := newHarness(t, messaging.Options{})
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			report, err := loadtest.Run(ctx, loadtest.Options{

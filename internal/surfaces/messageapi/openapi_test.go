@@ -19,8 +19,9 @@ func TestDocumentIsValid(t *testing.T) {
 
 func TestDocumentIsServed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	r := w.as("").Call("GET", "/admin/rest/openapi.yaml", "").Want(200).Says("Content-Type", "application/yaml")
+	w := newHarness(t, messaging.Options{})
+	r := w.as("").Call("GET", "/admin/rest/openapi.yaml", "").WantStatus(200).WantHeaders("Content-Type",
+		"application/yaml")
 	if _, err := openapi3.NewLoader().LoadFromData([]byte(r.Body)); err != nil {
 		t.Error(err)
 	}

@@ -9,19 +9,19 @@ import (
 
 func TestPaths(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
+	w := newHarness(t, messaging.Options{})
 	for _, name := range []string{
 		"message", "persistent", "a%2Fb", "a%20b", "gr%C3%B6%C3%9Fe", "a%252Fb", "tail",
 		"x:y=z", "%E2%82%AC",
 	} {
 		path := "/admin/v2/persistent/public/default/" + name
-		w.Call("PUT", path, "").Want(204)
-		w.Call("PUT", path+"/subscription/message", "").Want(204)
+		w.Call("PUT", path, "").WantStatus(204)
+		w.Call("PUT", path+"/subscription/message", "").WantStatus(204)
 		for _, domain := range []string{"", "persistent/"} {
 			topic := root + domain + "public/default/" + name
-			w.Call("POST", topic+"/message", name).Want(201)
-			got := w.Call("POST", topic+"/message/message", "").Want(200).Is(name)
-			w.Call("PUT", topic+"/message/message/", got.ID()).Want(204)
+			w.Call("POST", topic+"/message", name).WantStatus(201)
+			got := w.Call("POST", topic+"/message/message", "").WantStatus(200).WantBody(name)
+			w.Call("PUT", topic+"/message/message/", got.MessageID()).WantStatus(204)
 		}
 	}
 	for path, status := range map[string]int{
@@ -51,10 +51,10 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%.60s: got status %d, want %d: %s", path, r.Status, status, r.Body)
 		}
 	}
-	w.Call("GET", root+"public/default/t/message", "").Want(405).Says("Allow", "POST")
-	w.Call("DELETE", root+"public/default/t/s/message", "").Want(405).Says("Allow", "POST, PUT")
-	w.Call("PATCH", "/admin/v2/tenants/public", "").Want(405).Says("Allow", "DELETE, GET, POST, PUT")
-	w.Call("GET", "/admin/v2/unknown", "").Want(404)
-	w.Call("GET", "/admin/v3/tenants", "").Want(404)
-	w.Call("GET", "/rest-stream/admin/v1/nothing", "").Want(404)
+	w.Call("GET", root+"public/default/t/message", "").WantStatus(405).WantHeaders("Allow", "POST")
+	w.Call("DELETE", root+"public/default/t/s/message", "").WantStatus(405).WantHeaders("Allow", "POST, PUT")
+	w.Call("PATCH", "/admin/v2/tenants/public", "").WantStatus(405).WantHeaders("Allow", "DELETE, GET, POST, PUT")
+	w.Call("GET", "/admin/v2/unknown", "").WantStatus(404)
+	w.Call("GET", "/admin/v3/tenants", "").WantStatus(404)
+	w.Call("GET", "/rest-stream/admin/v1/nothing", "").WantStatus(404)
 }

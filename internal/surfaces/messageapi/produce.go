@@ -33,7 +33,7 @@ func (c *call) produce() error {
 	m.Payload = payload
 	ctx := c.R.Context()
 	if len(payload) > workpool.SmallBytes {
-		ctx = c.Working()
+		ctx = c.WorkContext()
 	}
 	produced, err := c.Broker().Produce(ctx, c.Topic, &m)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *call) produce() error {
 // created responds with the id of a new message (docs/spec/messages.md#m3).
 func (c *call) created(p *messaging.Produced) {
 	var buf [192]byte
-	f := fields{text: append(buf[:0], '"')}
+	f := headerFields{text: append(buf[:0], '"')}
 	f.end("")
 	f.text = p.ID.AppendText(f.text)
 	f.end(headerStringID)
@@ -67,7 +67,7 @@ func (c *call) created(p *messaging.Produced) {
 	f.schema(p.SchemaVersion)
 	f.number("Content-Length", int64(to-from))
 	body := f.write(h)[from:to]
-	c.Began = true
+	c.Started = true
 	c.W.WriteHeader(http.StatusCreated)
 	_, _ = io.WriteString(c.W, body) // the message is stored, even if the response is lost
 }
@@ -128,7 +128,7 @@ func (l *batchList) UnmarshalJSON(b []byte) error {
 
 // batchMessage is one message of a batch produce.
 type batchMessage struct {
-	Payload            rawPayload               `json:"payload"`
+	Payload            payloadJSON              `json:"payload"`
 	Encoding           encoding                 `json:"encoding"`
 	NullValue          bool                     `json:"nullValue"`
 	Key                *string                  `json:"key"`
@@ -153,10 +153,10 @@ type batchFailure struct {
 // message is stored, otherwise with 207 and a status for each message.
 func (c *call) produceBatch() error {
 	limits := c.Broker().Limits()
-	room := takeBatchRoom()
-	body := batchBody{Messages: room.rows}
+	buffer := getBatchBuffers()
+	body := batchBody{Messages: buffer.rows}
 	// base64 makes payloads a third larger.
-	limit := int64(limits.BatchBytes)*4/3 + int64(limits.Batch*limits.MetadataBytes)/4 + maxSmallBody
+	limit := int64(limits.BatchBytes)*4/3 + int64(limits.MaxBatch*limits.MetadataBytes)/4 + maxSmallBody
 	b, err := c.Body(limit)
 	if err != nil {
 		return err
@@ -167,21 +167,21 @@ func (c *call) produceBatch() error {
 			return err
 		}
 	}
-	msgs, err := body.unpack(room.messages)
+	msgs, err := body.unpack(buffer.messages)
 	if err != nil {
 		return err
 	}
-	results, err := c.Broker().ProduceBatch(c.Working(), c.Topic, msgs)
+	results, err := c.Broker().ProduceBatch(c.WorkContext(), c.Topic, msgs)
 	if err != nil {
 		return err // the broker may still use the messages, so they are not reused
 	}
-	room.giveBack(body.Messages, msgs)
+	buffer.release(body.Messages, msgs)
 	return c.batchProduced(results)
 }
 
 // unpack converts the body to messages. It uses room if that is large enough. The
 // payloads share one allocation.
-func (b *batchBody) unpack(room []messaging.Message) ([]messaging.Message, error) {
+func (b *batchBody) unpack(buffer []messaging.Message) ([]messaging.Message, error) {
 	if len(b.Messages) == 0 {
 		return nil, brokerhttp.BadBody("expected an object with messages")
 	}
@@ -190,7 +190,7 @@ func (b *batchBody) unpack(room []messaging.Message) ([]messaging.Message, error
 		size += base64.StdEncoding.DecodedLen(len(b.Messages[i].Payload))
 	}
 	payloads := make([]byte, size)
-	msgs := slices.Grow(room[:0], len(b.Messages))[:len(b.Messages)]
+	msgs := slices.Grow(buffer[:0], len(b.Messages))[:len(b.Messages)]
 	for i := range b.Messages {
 		if err := b.Messages[i].fill(&msgs[i], b, &payloads); err != nil {
 			return nil, brokerhttp.BadBody("message %d: %w", i, err)
@@ -199,12 +199,12 @@ func (b *batchBody) unpack(room []messaging.Message) ([]messaging.Message, error
 	return msgs, nil
 }
 
-func (m *batchMessage) fill(out *messaging.Message, body *batchBody, room *[]byte) error {
+func (m *batchMessage) fill(out *messaging.Message, body *batchBody, buffer *[]byte) error {
 	enc := m.Encoding
 	if enc == "" {
 		enc = body.Encoding
 	}
-	payload, err := m.payload(enc, room)
+	payload, err := m.payload(enc, buffer)
 	if err != nil {
 		return err
 	}
@@ -249,10 +249,10 @@ func (m *batchMessage) fill(out *messaging.Message, body *batchBody, room *[]byt
 }
 
 // payload decodes the payload; a null message must not have one.
-func (m *batchMessage) payload(enc encoding, room *[]byte) ([]byte, error) {
+func (m *batchMessage) payload(enc encoding, buffer *[]byte) ([]byte, error) {
 	if !m.NullValue {
 		if enc == "" || enc == encodeBase64 {
-			if payload, ok := decodeInto(room, m.Payload); ok {
+			if payload, ok := decodeInto(buffer, m.Payload); ok {
 				return payload, nil
 			}
 		}
@@ -266,7 +266,7 @@ func (m *batchMessage) payload(enc encoding, room *[]byte) ([]byte, error) {
 }
 
 // batchProduced responds with the result of each message.
-func (c *call) batchProduced(results []messaging.Result) error {
+func (c *call) batchProduced(results []messaging.ProduceResult) error {
 	code := http.StatusCreated
 	b := append(make([]byte, 0, 32+96*len(results)), `{"results":[`...)
 	for i := range results {
@@ -291,13 +291,13 @@ func (c *call) batchProduced(results []messaging.Result) error {
 		b = append(b, text...)
 	}
 	b = append(b, "]}"...)
-	c.Began = true
+	c.Started = true
 	web.WriteBody(c.W, code, contentJSON, b)
 	return nil
 }
 
 // appendProduced appends the JSON of a stored message; its ids need no escapes.
-func appendProduced(b []byte, r *messaging.Result) []byte {
+func appendProduced(b []byte, r *messaging.ProduceResult) []byte {
 	b = append(b, `{"messageId":"`...)
 	b = r.ID.AppendBase64(b)
 	b = append(b, `","messageStringId":"`...)

@@ -78,9 +78,9 @@ func allBytes() []byte {
 	return b
 }
 
-func (w *world) streamTopic(local string) *messaging.StreamTopic {
+func (w *harness) kafkaTopic(local string) *messaging.KafkaTopic {
 	w.T.Helper()
-	t, err := w.Broker.StreamTopic(w.T.Context(), names.Topic{Namespace: names.PublicDefault, Local: local})
+	t, err := w.Broker.KafkaTopic(w.T.Context(), names.Topic{Namespace: names.PublicDefault, Local: local})
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func (w *world) streamTopic(local string) *messaging.StreamTopic {
 }
 
 // write appends records in one batch, as a Kafka producer does.
-func (w *world) write(topic string, list ...record) {
+func (w *harness) write(topic string, list ...record) {
 	w.T.Helper()
 	b := records.NewBuilder(nil, 0)
 	for i, r := range list {
@@ -97,7 +97,7 @@ func (w *world) write(topic string, list ...record) {
 			Headers: r.headers,
 		})
 	}
-	placed, err := w.streamTopic(topic).Append(w.T.Context(), 0, b.Finish())
+	placed, err := w.kafkaTopic(topic).Append(w.T.Context(), 0, b.Finish())
 	if err == nil {
 		err = placed.Wait(w.T.Context())
 	}
@@ -107,10 +107,10 @@ func (w *world) write(topic string, list ...record) {
 }
 
 // read returns a topic's messages as a Kafka consumer gets them.
-func (w *world) read(topic string) []record {
+func (w *harness) read(topic string) []record {
 	w.T.Helper()
 	var all []record
-	_, err := w.streamTopic(topic).Read(w.T.Context(), 0, 0, func(s *engine.Stored) (bool, error) {
+	_, err := w.kafkaTopic(topic).Read(w.T.Context(), 0, 0, func(s *engine.StoredValue) (bool, error) {
 		if s.Run.Count > 0 {
 			return true, records.Walk(s.Run.Body, func(_ int32, r *records.Record) error {
 				all = append(all, record{slices.Clone(r.Key), slices.Clone(r.Value), nil})
@@ -148,23 +148,24 @@ func TestRecordsOverHTTP(t *testing.T) {
 	for name, want := range oddRecords {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, messaging.Options{})
-			topic := w.Ready("in", 0)
-			w.Ready("headers", 0)
-			w.Ready("json", 0)
+			w := newHarness(t, messaging.Options{})
+			topic := w.CreateTopic("in", 0)
+			w.CreateTopic("headers", 0)
+			w.CreateTopic("json", 0)
 			w.write("in", want, want, want)
 
-			one := w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Evil", "", "X-Msg-Event-Time",
+			one := w.Call("POST", topic+"/s/message", "").WantStatus(200).WantHeaders("X-Evil", "", "X-Msg-Event-Time",
 				"1700000000000")
 			if one.Body != string(want.value) {
 				t.Errorf("body: got %q, want %q", one.Body, want.value)
 			}
-			w.Call("POST", root+"public/default/headers/message", one.Body, copied(one.Header)...).Want(201)
+			w.Call("POST", root+"public/default/headers/message", one.Body,
+				producerHeaders(one.Header)...).WantStatus(201)
 
-			many := w.Call("POST", topic+"/s/messages", `{"maxMessages":1}`).Want(200)
-			w.Call("POST", root+"public/default/json/messages", many.Body).Want(201)
+			many := w.Call("POST", topic+"/s/messages", `{"maxMessages":1}`).WantStatus(200)
+			w.Call("POST", root+"public/default/json/messages", many.Body).WantStatus(201)
 			event := w.event(topic + "/tail?from=earliest")
-			w.Call("POST", root+"public/default/json/messages", `{"messages":[`+event+`]}`).Want(201)
+			w.Call("POST", root+"public/default/json/messages", `{"messages":[`+event+`]}`).WantStatus(201)
 
 			for topic, n := range map[string]int{"headers": 1, "json": 2} {
 				got := w.read(topic)
@@ -181,8 +182,8 @@ func TestRecordsOverHTTP(t *testing.T) {
 	}
 }
 
-// copied returns the metadata headers of a consumed message that a producer can send.
-func copied(h http.Header) (pairs []string) {
+// producerHeaders returns the metadata headers of a consumed message that a producer can send.
+func producerHeaders(h http.Header) (pairs []string) {
 	for name, values := range h {
 		if strings.HasPrefix(name, "X-Msg-") && !strings.HasSuffix(name, "-Id") && !strings.HasSuffix(name, "-Time") {
 			for _, v := range values {
@@ -194,7 +195,7 @@ func copied(h http.Header) (pairs []string) {
 }
 
 // event returns the first message of a stream.
-func (w *world) event(path string) string {
+func (w *harness) event(path string) string {
 	w.T.Helper()
 	req, err := http.NewRequestWithContext(w.T.Context(), "GET", w.Server.URL+path, http.NoBody)
 	if err != nil {
@@ -219,8 +220,8 @@ func (w *world) event(path string) string {
 // TestRecordForms checks the headers and JSON of docs/spec/messages.md#metadata.
 func TestRecordForms(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	w.write("t",
 		record{
 			key:     []byte{0xff},
@@ -230,7 +231,7 @@ func TestRecordForms(t *testing.T) {
 		record{key: []byte("k"), value: []byte("v"), headers: []records.Header{header("a", []byte("1"))}},
 		record{key: []byte("k"), value: []byte("v"), headers: []records.Header{header("big", make([]byte, 16<<10))}},
 	)
-	first := w.Call("POST", topic+"/s/message", "").Want(200).Is("").Says(
+	first := w.Call("POST", topic+"/s/message", "").WantStatus(200).WantBody("").WantHeaders(
 		"X-Msg-Null-Value", "true", "X-Msg-Partition-Key", "/w==", "X-Msg-Partition-Key-Encoding", "base64",
 		"X-Msg-Property-ok", "fits",
 		"X-Msg-Property-Not", "", "X-Msg-Properties", "")
@@ -238,17 +239,19 @@ func TestRecordForms(t *testing.T) {
 	if want := `[["ok","Zml0cw=="],["Not",null],["/w==","eA==","base64"]]`; err != nil || string(list) != want {
 		t.Errorf("X-Msg-Record-Headers: got %s, %v, want %s", list, err, want)
 	}
-	second := w.Call("POST", topic+"/s/message", "").Want(200).Is("").Says("X-Msg-Null-Value", "",
+	second := w.Call("POST", topic+"/s/message", "").WantStatus(200).WantBody("").WantHeaders("X-Msg-Null-Value", "",
 		"X-Msg-Partition-Key-Encoding", "base64")
 	if got := second.Header["X-Msg-Partition-Key"]; !slices.Equal(got, []string{""}) {
 		t.Errorf("header of an empty key: got %q, want one empty header", got)
 	}
-	w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Partition-Key", "k", "X-Msg-Partition-Key-Encoding",
+	w.Call("POST", topic+"/s/message", "").WantStatus(200).WantHeaders("X-Msg-Partition-Key", "k",
+		"X-Msg-Partition-Key-Encoding",
 		"", "X-Msg-Property-a", "1", "X-Msg-Record-Headers", "")
-	w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Metadata-Omitted", "true", "X-Msg-Partition-Key", "",
+	w.Call("POST", topic+"/s/message", "").WantStatus(200).WantHeaders("X-Msg-Metadata-Omitted", "true",
+		"X-Msg-Partition-Key", "",
 		"X-Msg-Record-Headers", "", "X-Msg-Property-big", "")
 
-	w.Call("PUT", "/admin/v2/persistent/public/default/t/subscription/j", `"earliest"`).Want(204)
+	w.Call("PUT", "/admin/v2/persistent/public/default/t/subscription/j", `"earliest"`).WantStatus(204)
 	var got struct {
 		Messages []struct {
 			Payload, Encoding, Key, KeyEncoding string
@@ -257,7 +260,7 @@ func TestRecordForms(t *testing.T) {
 			Properties                          map[string]string
 		}
 	}
-	w.Call("POST", topic+"/j/messages", `{"encoding":"text"}`).Want(200).Into(&got)
+	w.Call("POST", topic+"/j/messages", `{"encoding":"text"}`).WantStatus(200).Decode(&got)
 	if m := got.Messages[0]; !m.NullValue || m.Payload != "" || m.Key != "/w==" || m.KeyEncoding != "base64" ||
 		string(m.Headers) != string(list) || m.Properties["ok"] != "fits" {
 		t.Errorf("first in JSON: got %+v, want null, the key in base64 and headers %s", m, list)
@@ -271,11 +274,11 @@ func TestRecordForms(t *testing.T) {
 	}
 }
 
-// TestRecordFormsThatAreWrong: invalid metadata is rejected and nothing is stored.
-func TestRecordFormsThatAreWrong(t *testing.T) {
+// TestInvalidRecordForms: invalid metadata is rejected and nothing is stored.
+func TestInvalidRecordForms(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	encoded := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	many := "[" + strings.Repeat(`["a",null],`, 256) + `["a",null]]`
 	for _, tc := range []struct {
@@ -321,22 +324,22 @@ func TestRecordFormsThatAreWrong(t *testing.T) {
 	}
 }
 
-// TestCompactedTopicWantsKeys: producing to a compacted topic needs a key, over HTTP as
+// TestCompactedTopicNeedsKeys: producing to a compacted topic needs a key, over HTTP as
 // over the Kafka protocol.
-func TestCompactedTopicWantsKeys(t *testing.T) {
+func TestCompactedTopicNeedsKeys(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
+	w := newHarness(t, messaging.Options{})
 	name := names.Topic{Namespace: names.PublicDefault, Local: "t"}
-	if _, err := w.Broker.CreateStreamTopic(t.Context(), name, 1, map[string]string{"cleanup.policy": "compact"},
+	if _, err := w.Broker.CreateKafkaTopic(t.Context(), name, 1, map[string]string{"cleanup.policy": "compact"},
 		false); err != nil {
 		t.Fatal(err)
 	}
 	topic := root + "public/default/t"
-	w.Call("POST", topic+"/message", "x").Want(400)
-	w.Call("POST", topic+"/message", "x", "X-Msg-Partition-Key", "k").Want(201)
+	w.Call("POST", topic+"/message", "x").WantStatus(400)
+	w.Call("POST", topic+"/message", "x", "X-Msg-Partition-Key", "k").WantStatus(201)
 	w.Call("POST", topic+"/message", "", "X-Msg-Null-Value", "true", "X-Msg-Partition-Key", "",
-		"X-Msg-Partition-Key-Encoding", "base64").Want(201)
-	w.Call("POST", topic+"/messages", `{"messages":[{"payload":"eA=="},{"payload":"eA==","key":"k"}]}`).Want(207)
+		"X-Msg-Partition-Key-Encoding", "base64").WantStatus(201)
+	w.Call("POST", topic+"/messages", `{"messages":[{"payload":"eA=="},{"payload":"eA==","key":"k"}]}`).WantStatus(207)
 	if got := w.read("t"); len(got) != 3 || got[1].key == nil || got[1].value != nil {
 		t.Errorf("got records %q, want three, the second with an empty key and no value", got)
 	}
@@ -355,25 +358,25 @@ func (oneID) RecordNames(context.Context, int32) ([]string, error) { return nil,
 // none.
 func TestSchemaIDsOfRecords(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{Schemas: oneID(7)})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{Schemas: oneID(7)})
+	topic := w.CreateTopic("t", 0)
 	w.Call("PUT", "/admin/v2/persistent/public/default/t/properties",
-		`{"kop.stream.value.schema.validation":"true"}`).Want(204)
+		`{"kop.stream.value.schema.validation":"true"}`).WantStatus(204)
 	value := "\x00\x00\x00\x00\x07data"
 	w.write("t", record{key: []byte("k"), value: []byte(value)}, record{key: []byte("k")})
-	w.Call("POST", topic+"/message", value).Want(201)
-	w.Call("POST", topic+"/message", "", "X-Msg-Null-Value", "true", "X-Msg-Partition-Key", "k").Want(201)
-	w.Call("POST", topic+"/message", "").Want(400)
+	w.Call("POST", topic+"/message", value).WantStatus(201)
+	w.Call("POST", topic+"/message", "", "X-Msg-Null-Value", "true", "X-Msg-Partition-Key", "k").WantStatus(201)
+	w.Call("POST", topic+"/message", "").WantStatus(400)
 	for i, want := range []string{"7", "", "7", ""} {
-		got := w.Call("POST", topic+"/s/message", "").Want(200).Says("X-Msg-Schema-Id", want)
+		got := w.Call("POST", topic+"/s/message", "").WantStatus(200).WantHeaders("X-Msg-Schema-Id", want)
 		if (want == "") != (got.Header.Get("X-Msg-Null-Value") == "true") {
 			t.Errorf("message %d: got X-Msg-Null-Value %q with schema id %q", i, got.Header.Get("X-Msg-Null-Value"),
 				want)
 		}
 	}
-	w.Call("PUT", "/admin/v2/persistent/public/default/t/subscription/j", `"earliest"`).Want(204)
+	w.Call("PUT", "/admin/v2/persistent/public/default/t/subscription/j", `"earliest"`).WantStatus(204)
 	var got struct{ Messages []struct{ SchemaID int32 } }
-	w.Call("POST", topic+"/j/messages", "").Want(200).Into(&got)
+	w.Call("POST", topic+"/j/messages", "").WantStatus(200).Decode(&got)
 	if ids := fmt.Sprint(got.Messages); ids != "[{7} {0} {7} {0}]" {
 		t.Errorf("schema ids in JSON: got %s, want 7, none, 7, none", ids)
 	}
@@ -383,8 +386,8 @@ func TestSchemaIDsOfRecords(t *testing.T) {
 // keys and headers of records, not only their values.
 func TestAttackLargeHeaders(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	much := bytes.Repeat([]byte("x"), 900_000)
 	const rounds, most = 5, 20 << 20 // 8 MiB and one message, in base64
 	for range rounds {
@@ -397,9 +400,9 @@ func TestAttackLargeHeaders(t *testing.T) {
 	}
 	attempts, successes, got := 0, 0, 0
 	for got < 4*rounds {
-		response := w.Call("POST", topic+"/s/messages", `{"maxMessages":1000}`).Want(200)
+		response := w.Call("POST", topic+"/s/messages", `{"maxMessages":1000}`).WantStatus(200)
 		var list struct{ Messages []json.RawMessage }
-		response.Into(&list)
+		response.Decode(&list)
 		if len(list.Messages) == 0 {
 			t.Fatalf("got %d messages, want %d", got, 4*rounds)
 		}

@@ -11,7 +11,7 @@ import (
 
 // operation is a call on messages.
 type operation struct {
-	needs        access.Permission // "" if the call needs no token
+	permission   access.Permission // "" if the call needs no token
 	handle       func(*call) error
 	subscription bool // the path names a subscription
 	waits        bool // the call may wait: the broker limits it, not the limiter
@@ -52,7 +52,7 @@ var routes = []web.Route[operation]{
 func produces(pattern string, handle func(*call) error) web.Route[operation] {
 	return web.Route[operation]{
 		Method: http.MethodPost, Pattern: pattern,
-		Value: operation{needs: brokerhttp.PermitProduce, handle: handle},
+		Value: operation{permission: brokerhttp.PermitProduce, handle: handle},
 	}
 }
 
@@ -73,6 +73,6 @@ func streams(pattern string, handle func(*call) error) web.Route[operation] {
 // settles is a route on delivered messages.
 func settles(method, pattern string, handle func(*call) error) web.Route[operation] {
 	return web.Route[operation]{Method: method, Pattern: pattern, Value: operation{
-		needs: brokerhttp.PermitConsume, handle: handle, subscription: strings.HasPrefix(pattern, subPath),
+		permission: brokerhttp.PermitConsume, handle: handle, subscription: strings.HasPrefix(pattern, subPath),
 	}}
 }

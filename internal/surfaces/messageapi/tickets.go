@@ -19,12 +19,12 @@ import (
 // may store. So it is valid for one stream of one caller, once and for a short time
 // (docs/spec/messages.md#tickets).
 const (
-	ticketLife = 30 * time.Second
+	ticketLifetime = 30 * time.Second
 	// Limits of the tickets of the last 30 s, used or not: in total, per organization and
 	// per caller. So one organization cannot use up all tickets.
-	maxTickets               = 100_000
-	maxTicketsOfOrganization = 5_000
-	maxTicketsOfOne          = 1_000
+	maxTickets                = 100_000
+	maxTicketsPerOrganization = 5_000
+	maxTicketsPerCaller       = 1_000
 
 	ticketQuery = "ticket"
 )
@@ -43,42 +43,46 @@ type stream struct {
 
 type ticket struct {
 	stream
-	who  *identity.Principal
-	ends time.Time
-	used bool
+	principal *identity.Principal
+	expires   time.Time
+	used      bool
 }
 
 type ticketHash [sha256.Size]byte
 
 // tickets are the tickets that have not expired, used or not.
 type tickets struct {
-	mu    sync.Mutex // protects all fields
-	live  map[ticketHash]*ticket
-	queue []ticketHash   // in the order of their expiry
-	of    map[string]int // number of tickets per holder and per organization
+	mu     sync.Mutex // protects all fields
+	active map[ticketHash]*ticket
+	queue  []ticketHash   // in the order of their expiry
+	counts map[string]int // number of tickets per holder and per organization
 }
 
-func holder(who *identity.Principal) string { return who.Organization + "/" + who.Name }
+func holderKey(principal *identity.Principal) string {
+	return principal.Organization + "/" + principal.Name
+}
 
 // issue returns a new ticket.
-func (t *tickets) issue(who *identity.Principal, opens stream, now time.Time) (text string, ends time.Time, err error) {
+func (t *tickets) issue(principal *identity.Principal, opens stream,
+	now time.Time,
+) (text string, expires time.Time, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.expireLocked(now)
-	if len(t.live) >= maxTickets || t.of[who.Organization] >= maxTicketsOfOrganization ||
-		t.of[holder(who)] >= maxTicketsOfOne {
+	if len(t.active) >= maxTickets || t.counts[principal.Organization] >= maxTicketsPerOrganization ||
+		t.counts[holderKey(principal)] >= maxTicketsPerCaller {
 		return "", time.Time{}, errTickets
 	}
-	if t.live == nil {
-		t.live, t.of = make(map[ticketHash]*ticket), make(map[string]int)
+	if t.active == nil {
+		t.active, t.counts = make(map[ticketHash]*ticket), make(map[string]int)
 	}
-	text, ends = rand.Text(), now.Add(ticketLife)
+	text, expires = rand.Text(), now.Add(ticketLifetime)
 	hash := ticketHash(sha256.Sum256([]byte(text)))
-	t.live[hash] = &ticket{stream: opens, who: who, ends: ends}
+	t.active[hash] = &ticket{stream: opens, principal: principal, expires: expires}
 	t.queue = append(t.queue, hash)
-	t.of[holder(who)]++
-	t.of[who.Organization]++
-	return text, ends, nil
+	t.counts[holderKey(principal)]++
+	t.counts[principal.Organization]++
+	return text, expires, nil
 }
 
 // redeem marks a ticket as used, whether or not it opens this stream.
@@ -86,28 +90,28 @@ func (t *tickets) redeem(text string, opens stream, now time.Time) (*identity.Pr
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.expireLocked(now)
-	found := t.live[ticketHash(sha256.Sum256([]byte(text)))]
+	found := t.active[ticketHash(sha256.Sum256([]byte(text)))]
 	if found == nil || found.used {
 		return nil, errTicket
 	}
 	found.used = true
-	if found.stream != opens || !found.who.Live() {
+	if found.stream != opens || !found.principal.Live() {
 		return nil, errTicket
 	}
-	return found.who, nil
+	return found.principal, nil
 }
 
 func (t *tickets) expireLocked(now time.Time) {
 	for len(t.queue) > 0 {
-		first := t.live[t.queue[0]]
-		if first.ends.After(now) {
+		first := t.active[t.queue[0]]
+		if first.expires.After(now) {
 			return
 		}
-		delete(t.live, t.queue[0])
+		delete(t.active, t.queue[0])
 		t.queue = t.queue[1:]
-		for _, key := range []string{holder(first.who), first.who.Organization} {
-			if t.of[key]--; t.of[key] == 0 {
-				delete(t.of, key)
+		for _, key := range []string{holderKey(first.principal), first.principal.Organization} {
+			if t.counts[key]--; t.counts[key] == 0 {
+				delete(t.counts, key)
 			}
 		}
 	}
@@ -116,7 +120,7 @@ func (t *tickets) expireLocked(now time.Time) {
 // issueTicket is POST on the path of a stream with the suffix /ticket, an extension.
 func (c *call) issueTicket() error {
 	opens := stream{scope: c.Scope(), pattern: strings.TrimSuffix(c.route.Pattern, ticketSuffix)}
-	text, ends, err := c.api.tickets.issue(c.Principal, opens, time.Now())
+	text, expires, err := c.api.tickets.issue(c.Principal, opens, time.Now())
 	if err != nil {
 		return err
 	}
@@ -124,7 +128,7 @@ func (c *call) issueTicket() error {
 	return c.JSON(http.StatusCreated, struct {
 		Ticket    string `json:"ticket"`
 		ExpiresAt int64  `json:"expiresAt"`
-	}{text, ends.UnixMilli()})
+	}{text, expires.UnixMilli()})
 }
 
 // takeTicket removes the ticket of a stream from the query and returns it, so that later
@@ -145,11 +149,11 @@ func (c *call) takeTicket() string {
 
 // redeem authenticates the caller by its ticket.
 func (c *call) redeem(text string) error {
-	who, err := c.api.tickets.redeem(text, stream{scope: c.Scope(), pattern: c.route.Pattern}, time.Now())
+	principal, err := c.api.tickets.redeem(text, stream{scope: c.Scope(), pattern: c.route.Pattern}, time.Now())
 	if err != nil {
 		return err
 	}
-	c.Principal = who
-	web.RecordOf(c.R.Context()).Principal = who.Name
+	c.Principal = principal
+	web.RecordOf(c.R.Context()).Principal = principal.Name
 	return c.Meter()
 }

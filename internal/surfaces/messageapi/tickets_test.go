@@ -21,13 +21,13 @@ import (
 )
 
 // ticket requests a ticket for a stream.
-func (w *world) ticket(path string) string {
+func (w *harness) ticket(path string) string {
 	w.T.Helper()
 	var body struct {
 		Ticket    string
 		ExpiresAt int64
 	}
-	w.Call("POST", path+"/ticket", "").Want(201).Says("Cache-Control", "no-store").Into(&body)
+	w.Call("POST", path+"/ticket", "").WantStatus(201).WantHeaders("Cache-Control", "no-store").Decode(&body)
 	if left := time.Until(time.UnixMilli(body.ExpiresAt)); left <= 0 || left > 30*time.Second || len(body.Ticket) < 26 {
 		w.T.Fatalf("got ticket %q valid for %s, want one valid for up to 30s", body.Ticket, left)
 	}
@@ -37,17 +37,17 @@ func (w *world) ticket(path string) string {
 func TestTicketOpensOneStream(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
-	w := newWorld(t, messaging.Options{})
+	w := newHarness(t, messaging.Options{})
 	log := slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.Server = httptest.NewServer(web.Middleware(w.API, log, nil))
 	t.Cleanup(w.Server.Close)
-	topic, other := w.Ready("t", 0), w.Ready("other", 0)
-	w.Call("POST", topic+"/message", "x").Want(201)
+	topic, other := w.CreateTopic("t", 0), w.CreateTopic("other", 0)
+	w.Call("POST", topic+"/message", "x").WantStatus(201)
 	anybody := w.as("")
 	for _, path := range []string{topic + "/s/messages", topic + "/tail"} {
 		query := "?from=earliest&encoding=text&ticket="
 		used := w.ticket(path)
-		events, res := anybody.listenWithout(path + query + used)
+		events, res := anybody.listenWithoutToken(path + query + used)
 		if e := next(t, events); e.Data.Payload != "x" {
 			t.Errorf("%s: got %+v, want x", path, e)
 		}
@@ -72,14 +72,14 @@ func TestTicketOpensOneStream(t *testing.T) {
 	}
 	// A ticket opens streams and nothing else.
 	for method, path := range map[string]string{"POST": topic + "/s/message", "PUT": topic + "/s/message"} {
-		anybody.Call(method, path+"?ticket="+w.ticket(topic+"/s/messages"), "").Want(401)
+		anybody.Call(method, path+"?ticket="+w.ticket(topic+"/s/messages"), "").WantStatus(401)
 	}
-	anybody.Call("POST", topic+"/tail/ticket?ticket="+w.ticket(topic+"/tail"), "").Want(401)
-	w.as(w.Account("nobody")).Call("POST", topic+"/tail/ticket", "").Want(401)
+	anybody.Call("POST", topic+"/tail/ticket?ticket="+w.ticket(topic+"/tail"), "").WantStatus(401)
+	w.as(w.Account("nobody")).Call("POST", topic+"/tail/ticket", "").WantStatus(401)
 }
 
-// listenWithout opens a stream without a token.
-func (w *world) listenWithout(path string) (<-chan event, *http.Response) {
+// listenWithoutToken opens a stream without a token.
+func (w *harness) listenWithoutToken(path string) (<-chan event, *http.Response) {
 	w.T.Helper()
 	return w.listen(w.T.Context(), path, "Authorization", "")
 }
@@ -88,19 +88,19 @@ func (w *world) listenWithout(path string) (<-chan event, *http.Response) {
 // account was removed.
 func TestTicketDoesNotOutliveThePermission(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	w.Bind("reader", "topic-consumer", access.Restriction{Topic: "t"})
 	reader := w.as(w.Account("reader"))
 	ticket := reader.ticket(topic + "/tail")
 	w.Policy.DeleteBinding(organization, "reader-topic-consumer", 0)
-	w.as("").Call("GET", topic+"/tail?ticket="+ticket, "").Want(401)
+	w.as("").Call("GET", topic+"/tail?ticket="+ticket, "").WantStatus(401)
 
 	w.Bind("reader", "topic-consumer", access.Restriction{Topic: "t"})
 	ticket = reader.ticket(topic + "/tail")
 	a, _ := w.Identity.Directory.Account(organization, "reader")
 	w.Identity.Directory.DeleteAccount(organization, "reader", a.UID)
-	w.as("").Call("GET", topic+"/tail?ticket="+ticket, "").Want(401)
+	w.as("").Call("GET", topic+"/tail?ticket="+ticket, "").WantStatus(401)
 }
 
 func TestTicketsAreBoundedAndEnd(t *testing.T) {
@@ -143,8 +143,8 @@ func TestTicketsAreBoundedAndEnd(t *testing.T) {
 
 func TestBasicCredentials(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	anybody := w.as("")
 	basic := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	for name, tc := range map[string]struct {
@@ -167,7 +167,7 @@ func TestBasicCredentials(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d with %q", name, r.Status, r.Body, tc.status, tc.says)
 		}
 	}
-	anybody.Call("GET", "/admin/v2/clusters", "", "Authorization", "Basic "+basic("any:"+w.Token)).Want(200)
+	anybody.Call("GET", "/admin/v2/clusters", "", "Authorization", "Basic "+basic("any:"+w.Token)).WantStatus(200)
 }
 
 // TestLostPermissionWhileWaiting: a waiting consumer that loses its permission gets 401,
@@ -177,40 +177,40 @@ func TestLostPermissionWhileWaiting(t *testing.T) {
 	for name, produce := range map[string]bool{"a message came": true, "none came": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, messaging.Options{})
-			topic := w.Ready("t", 0)
+			w := newHarness(t, messaging.Options{})
+			topic := w.CreateTopic("t", 0)
 			w.Bind("reader", "topic-consumer", access.Restriction{Topic: "t"})
 			reader := w.as(w.Account("reader"))
 			wait := "20000"
 			if !produce {
 				wait = "1500"
 			}
-			answers := make(chan *brokertest.Reply, 2)
+			responses := make(chan *brokertest.Response, 2)
 			for _, call := range []string{"/s/message", "/s/messages"} {
-				go func() { answers <- reader.Call("POST", topic+call, `{"timeoutMillis":`+wait+`}`) }()
+				go func() { responses <- reader.Call("POST", topic+call, `{"timeoutMillis":`+wait+`}`) }()
 			}
-			until(t, "the consumers wait", func() bool { return w.waiting("t") == 2 })
+			eventually(t, "the consumers wait", func() bool { return w.waiting("t") == 2 })
 			w.Policy.DeleteBinding(organization, "reader-topic-consumer", 0)
 			if produce {
-				w.Call("POST", topic+"/message", "x").Want(201)
-				w.Call("POST", topic+"/message", "y").Want(201)
+				w.Call("POST", topic+"/message", "x").WantStatus(201)
+				w.Call("POST", topic+"/message", "y").WantStatus(201)
 			}
 			for range 2 {
-				if r := <-answers; r.Status != 401 ||
+				if r := <-responses; r.Status != 401 ||
 					!strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope") {
-					t.Errorf("%s: got %d %s, want 401 with insufficient_scope", r.What, r.Status, r.Body)
+					t.Errorf("%s: got %d %s, want 401 with insufficient_scope", r.Request, r.Status, r.Body)
 				}
 			}
 		})
 	}
 }
 
-func TestCreditsOfNothing(t *testing.T) {
+func TestInvalidCredits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	for _, credits := range []string{"0", "10001", "-1", "x"} {
-		w.Call("GET", topic+"/s/messages?credits="+credits, "").Want(400)
-		w.Call("GET", topic+"/s/messages", "", "X-Max-Unacked", credits).Want(400)
+		w.Call("GET", topic+"/s/messages?credits="+credits, "").WantStatus(400)
+		w.Call("GET", topic+"/s/messages", "", "X-Max-Unacked", credits).WantStatus(400)
 	}
 }

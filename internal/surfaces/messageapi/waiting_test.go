@@ -19,19 +19,19 @@ import (
 )
 
 // waiting returns how many consumers wait on the subscription s of a topic.
-func (w *world) waiting(topic string) int {
+func (w *harness) waiting(topic string) int {
 	w.T.Helper()
 	var stats struct {
 		Subscriptions map[string]struct{ WaitingConsumers int }
 	}
-	w.Call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").Want(200).Into(&stats)
+	w.Call("GET", "/admin/v2/persistent/public/default/"+topic+"/stats", "").WantStatus(200).Decode(&stats)
 	return stats.Subscriptions["s"].WaitingConsumers
 }
 
-// until polls a condition until it is true. It fails the test after 20 s.
-func until(t testing.TB, what string, yes func() bool) {
+// eventually polls a condition until it is true. It fails the test after 20 s.
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !yes(); {
+	for deadline := time.Now().Add(20 * time.Second); !condition(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("timed out waiting until %s", what)
 		}
@@ -39,53 +39,53 @@ func until(t testing.TB, what string, yes func() bool) {
 	}
 }
 
-func TestLongPollAnswersAtTheFirstMessage(t *testing.T) {
+func TestLongPollReturnsTheFirstMessage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 3)
-	answers := make(chan *brokertest.Reply, 1)
-	go func() { answers <- w.Call("POST", topic+"/s/message", `{"timeoutMillis":60000}`) }()
-	until(t, "the consumer waits", func() bool {
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 3)
+	responses := make(chan *brokertest.Response, 1)
+	go func() { responses <- w.Call("POST", topic+"/s/message", `{"timeoutMillis":60000}`) }()
+	eventually(t, "the consumer waits", func() bool {
 		var stats struct {
 			Subscriptions map[string]struct{ WaitingConsumers int }
 		}
-		w.Call("GET", "/admin/v2/persistent/public/default/t/partitioned-stats", "").Want(200).Into(&stats)
+		w.Call("GET", "/admin/v2/persistent/public/default/t/partitioned-stats", "").WantStatus(200).Decode(&stats)
 		return stats.Subscriptions["s"].WaitingConsumers == 1
 	})
 	began := time.Now()
-	w.Call("POST", topic+"/message", "x").Want(201)
-	(<-answers).Want(200).Is("x")
+	w.Call("POST", topic+"/message", "x").WantStatus(201)
+	(<-responses).WantStatus(200).WantBody("x")
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("consume took %s after the message was produced, want at most 5s", took)
 	}
 }
 
-func TestEmptyPollTakesItsTime(t *testing.T) {
+func TestEmptyPollWaitsForItsTimeout(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	began := time.Now()
-	w.Call("POST", topic+"/s/message", `{"timeoutMillis":150}`).Want(204).Is("")
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":150}`).WantStatus(204).WantBody("")
 	if took := time.Since(began); took < 150*time.Millisecond {
 		t.Errorf("empty poll took %s, want at least its timeout of 150ms", took)
 	}
 }
 
-func TestShutdownAnswersWaitingConsumers(t *testing.T) {
+func TestShutdownEndsWaitingConsumers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
-	answers := make(chan *brokertest.Reply, 1)
-	go func() { answers <- w.Call("POST", topic+"/s/message", `{"timeoutMillis":60000}`) }()
-	until(t, "the consumer waits", func() bool { return w.waiting("t") == 1 })
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
+	responses := make(chan *brokertest.Response, 1)
+	go func() { responses <- w.Call("POST", topic+"/s/message", `{"timeoutMillis":60000}`) }()
+	eventually(t, "the consumer waits", func() bool { return w.waiting("t") == 1 })
 	w.Broker.Drain()
-	(<-answers).Want(204)
+	(<-responses).WantStatus(204)
 }
 
 func TestDisconnectedConsumerLosesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Server.URL+topic+"/s/message",
 		strings.NewReader(`{"timeoutMillis":60000}`))
@@ -101,38 +101,38 @@ func TestDisconnectedConsumerLosesNothing(t *testing.T) {
 		}
 		gone <- err
 	}()
-	until(t, "the consumer waits", func() bool { return w.waiting("t") == 1 })
+	eventually(t, "the consumer waits", func() bool { return w.waiting("t") == 1 })
 	cancel()
 	if err := <-gone; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	until(t, "the server notices", func() bool { return w.waiting("t") == 0 })
-	w.Call("POST", topic+"/message", "x").Want(201)
-	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).Want(200).Says("X-Msg-Redelivery-Count", "0")
+	eventually(t, "the server notices", func() bool { return w.waiting("t") == 0 })
+	w.Call("POST", topic+"/message", "x").WantStatus(201)
+	w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`).WantStatus(200).WantHeaders("X-Msg-Redelivery-Count", "0")
 }
 
-// broken is a response writer whose connection is broken.
-type broken struct{ header http.Header }
+// brokenWriter is a response writer whose connection is broken.
+type brokenWriter struct{ header http.Header }
 
-func (b *broken) Header() http.Header       { return b.header }
-func (b *broken) WriteHeader(int)           {}
-func (b *broken) Write([]byte) (int, error) { return 0, errors.New("connection reset") }
+func (b *brokenWriter) Header() http.Header       { return b.header }
+func (b *brokenWriter) WriteHeader(int)           {}
+func (b *brokenWriter) Write([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// deaf is a response writer whose connection breaks at the flush.
-type deaf struct{ *httptest.ResponseRecorder }
+// unflushableWriter is a response writer whose connection breaks at the flush.
+type unflushableWriter struct{ *httptest.ResponseRecorder }
 
-func (deaf) FlushError() error { return errors.New("connection reset") }
+func (unflushableWriter) FlushError() error { return errors.New("connection reset") }
 
-func TestUndeliveredMessageGoesBackAtOnce(t *testing.T) {
+func TestUndeliveredMessageIsReturnedImmediately(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]http.ResponseWriter{
-		"write fails": &broken{http.Header{}},
-		"flush fails": deaf{httptest.NewRecorder()},
+		"write fails": &brokenWriter{http.Header{}},
+		"flush fails": unflushableWriter{httptest.NewRecorder()},
 	} {
 		for _, path := range []string{"/s/message", "/s/messages"} {
-			w := newWorld(t, messaging.Options{})
-			topic := w.Ready("t", 0)
-			w.Call("POST", topic+"/message", "x").Want(201)
+			w := newHarness(t, messaging.Options{})
+			topic := w.CreateTopic("t", 0)
+			w.Call("POST", topic+"/message", "x").WantStatus(201)
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, topic+path, nil)
 			req.Header.Set("Authorization", "Bearer "+w.Token)
 			w.API.ServeHTTP(client, req)
@@ -146,8 +146,8 @@ func TestUndeliveredMessageGoesBackAtOnce(t *testing.T) {
 
 func TestWaitingCostsNoGoroutine(t *testing.T) {
 	// Not parallel: it counts goroutines.
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	const n = 100
 	before := runtime.NumGoroutine()
 	var consumers sync.WaitGroup
@@ -163,7 +163,7 @@ func TestWaitingCostsNoGoroutine(t *testing.T) {
 			}
 		})
 	}
-	until(t, "all consumers wait", func() bool { return w.waiting("t") == n })
+	eventually(t, "all consumers wait", func() bool { return w.waiting("t") == n })
 	if grown := runtime.NumGoroutine() - before; grown > n+10 {
 		t.Errorf("%d waiting consumers have %d goroutines, want one each", n, grown)
 	}
@@ -187,7 +187,7 @@ type event struct {
 }
 
 // listen opens a stream of events.
-func (w *world) listen(ctx context.Context, path string, headers ...string) (<-chan event, *http.Response) {
+func (w *harness) listen(ctx context.Context, path string, headers ...string) (<-chan event, *http.Response) {
 	w.T.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Server.URL+path, nil)
 	if err != nil {
@@ -251,12 +251,12 @@ func next(t testing.TB, events <-chan event) event {
 
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	events, _ := w.listen(ctx, topic+"/s/messages?credits=2&encoding=text")
 	for i := range 5 {
-		w.Call("POST", topic+"/message", fmt.Sprintf("line %d\nand more", i)).Want(201)
+		w.Call("POST", topic+"/message", fmt.Sprintf("line %d\nand more", i)).WantStatus(201)
 	}
 	first, second := next(t, events), next(t, events)
 	if first.Data.Payload != "line 0\nand more" || first.ID != first.Data.MessageID || first.Name != "message" ||
@@ -268,14 +268,14 @@ func TestEvents(t *testing.T) {
 		t.Fatalf("got event %+v without credit, want none", e)
 	case <-time.After(100 * time.Millisecond):
 	}
-	w.Call("PUT", topic+"/s/message", first.ID).Want(204)
+	w.Call("PUT", topic+"/s/message", first.ID).WantStatus(204)
 	if third := next(t, events); third.Data.Payload != "line 2\nand more" {
 		t.Errorf("after an acknowledgement: got %+v, want line 2", third)
 	}
 	// When the connection ends, other consumers get the unacknowledged messages.
 	cancel()
 	got := map[string]bool{}
-	until(t, "the messages come back", func() bool {
+	eventually(t, "the messages come back", func() bool {
 		r := w.Call("POST", topic+"/s/message", `{"timeoutMillis":0}`)
 		if r.Status == 200 {
 			got[r.Body] = true
@@ -286,8 +286,8 @@ func TestEvents(t *testing.T) {
 
 func TestEventsEndWithTheServer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	events, _ := w.listen(t.Context(), topic+"/s/messages", "X-Max-Unacked", "7")
 	tail, _ := w.listen(t.Context(), topic+"/tail")
 	w.Broker.Drain()
@@ -303,10 +303,10 @@ func TestEventsEndWithTheServer(t *testing.T) {
 	}
 }
 
-func TestEventsRefuse(t *testing.T) {
+func TestInvalidEventRequests(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	for path, status := range map[string]int{
 		"/nobody/messages":               404,
 		"/s/messages?credits=x":          400,
@@ -325,45 +325,46 @@ func TestEventsRefuse(t *testing.T) {
 			t.Errorf("%s: got status %d, want %d: %s", path, r.Status, status, r.Body)
 		}
 	}
-	w.Call("GET", root+"public/default/nothing/tail", "").Want(404)
+	w.Call("GET", root+"public/default/nothing/tail", "").WantStatus(404)
 }
 
 func TestTail(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
-	first := w.Call("POST", topic+"/message", `{"n": 1}`).Want(201)
-	w.Call("POST", topic+"/message", "two").Want(201)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
+	first := w.Call("POST", topic+"/message", `{"n": 1}`).WantStatus(201)
+	w.Call("POST", topic+"/message", "two").WantStatus(201)
 	all, _ := w.listen(t.Context(), topic+"/tail?from=earliest&encoding=json")
-	if e := next(t, all); e.Data.Encoding != "json" || fmt.Sprint(e.Data.Payload) != "map[n:1]" || e.ID != first.ID() {
-		t.Errorf("first event: got %+v, want JSON n=1 with id %s", e, first.ID())
+	if e := next(t, all); e.Data.Encoding != "json" || fmt.Sprint(e.Data.Payload) != "map[n:1]" ||
+		e.ID != first.MessageID() {
+		t.Errorf("first event: got %+v, want JSON n=1 with id %s", e, first.MessageID())
 	}
 	if e := next(t, all); e.Data.Encoding != "base64" || e.Data.Payload != "dHdv" {
 		t.Errorf("second event: got %+v, want dHdv in base64", e)
 	}
-	behind, _ := w.listen(t.Context(), topic+"/tail?encoding=text", "Last-Event-ID", first.ID())
+	behind, _ := w.listen(t.Context(), topic+"/tail?encoding=text", "Last-Event-ID", first.MessageID())
 	if e := next(t, behind); e.Data.Payload != "two" {
 		t.Errorf("event after Last-Event-ID: got %+v, want two", e)
 	}
 	end, _ := w.listen(t.Context(), topic+"/tail?encoding=text")
-	w.Call("POST", topic+"/message", "three").Want(201)
+	w.Call("POST", topic+"/message", "three").WantStatus(201)
 	if e := next(t, end); e.Data.Payload != "three" {
 		t.Errorf("event of a tail from the end: got %+v, want three", e)
 	}
 	for _, want := range []string{`{"n": 1}`, "two", "three"} { // the subscription was not affected
-		w.Call("POST", topic+"/s/message", "").Want(200).Is(want).Says("X-Msg-Redelivery-Count", "0")
+		w.Call("POST", topic+"/s/message", "").WantStatus(200).WantBody(want).WantHeaders("X-Msg-Redelivery-Count", "0")
 	}
 }
 
-// TestTailCutsPayloads: with payloadLimit, a tail returns the beginning of large payloads
+// TestTailTruncatesPayloads: with payloadLimit, a tail returns the beginning of large payloads
 // and their size.
-func TestTailCutsPayloads(t *testing.T) {
+func TestTailTruncatesPayloads(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, messaging.Options{})
-	topic := w.Ready("t", 0)
+	w := newHarness(t, messaging.Options{})
+	topic := w.CreateTopic("t", 0)
 	large := strings.Repeat("x", 1<<20)
-	w.Call("POST", topic+"/message", large).Want(201)
-	w.Call("POST", topic+"/message", "four").Want(201)
+	w.Call("POST", topic+"/message", large).WantStatus(201)
+	w.Call("POST", topic+"/message", "four").WantStatus(201)
 	cut, _ := w.listen(t.Context(), topic+"/tail?from=earliest&encoding=text&payloadLimit=4")
 	if e := next(t, cut); e.Data.Payload != "xxxx" || e.Data.PayloadSize != len(large) {
 		t.Errorf("got %v of %d bytes, want xxxx of %d", e.Data.Payload, e.Data.PayloadSize, len(large))
@@ -372,5 +373,5 @@ func TestTailCutsPayloads(t *testing.T) {
 		t.Errorf("payload below the limit: got %v and size %d, want four and no size", e.Data.Payload,
 			e.Data.PayloadSize)
 	}
-	w.Call("POST", topic+"/s/message", "").Want(200).Is(large) // consumers get the whole payload
+	w.Call("POST", topic+"/s/message", "").WantStatus(200).WantBody(large) // consumers get the whole payload
 }

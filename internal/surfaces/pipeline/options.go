@@ -33,7 +33,7 @@ type Authenticator interface {
 // Authorizer returns the decision that gives a principal a permission on a scope. It
 // rejects with an error of kind Denied. access.Policy implements it.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+	Authorize(ctx context.Context, principal *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
 }
 
@@ -57,20 +57,20 @@ func (o *Options) Complete(surface string) {
 	if o.Authenticator == nil || o.Authorizer == nil {
 		panic(surface + ": an Authenticator and an Authorizer are required")
 	}
-	o.Auditor = Audit(o.Auditor)
+	o.Auditor = AuditorOrDiscard(o.Auditor)
 }
 
-// Audit returns a, or an auditor that discards records if a is nil.
-func Audit(a Auditor) Auditor {
+// AuditorOrDiscard returns a, or an auditor that discards records if a is nil.
+func AuditorOrDiscard(a Auditor) Auditor {
 	if a == nil {
-		return discard{}
+		return discardAuditor{}
 	}
 	return a
 }
 
-type discard struct{}
+type discardAuditor struct{}
 
-func (discard) Record(audit.Record) {}
+func (discardAuditor) Record(audit.Record) {}
 
 // Authenticate returns the principal of a request's token and adds its name to the
 // request's log record. It returns identity.ErrNoToken for an empty token.
@@ -78,20 +78,20 @@ func (o *Options) Authenticate(r *http.Request, token string, audiences ...strin
 	if token == "" {
 		return nil, identity.ErrNoToken
 	}
-	who, err := o.Authenticator.Authenticate(r.Context(), token, audiences...)
+	principal, err := o.Authenticator.Authenticate(r.Context(), token, audiences...)
 	if err != nil {
 		return nil, err
 	}
-	web.RecordOf(r.Context()).Principal = who.Name
-	return who, nil
+	web.RecordOf(r.Context()).Principal = principal.Name
+	return principal, nil
 }
 
 // Allowed reports whether a principal has a permission. A denial is false, not an
 // error; the error is a failure to decide.
-func (o *Options) Allowed(ctx context.Context, who *identity.Principal, permission access.Permission,
+func (o *Options) Allowed(ctx context.Context, principal *identity.Principal, permission access.Permission,
 	scope access.Scope,
 ) (bool, error) {
-	_, err := o.Authorizer.Authorize(ctx, who, permission, scope)
+	_, err := o.Authorizer.Authorize(ctx, principal, permission, scope)
 	if err != nil && errs.KindOf(err) == errs.Denied {
 		return false, nil
 	}

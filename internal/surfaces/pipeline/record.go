@@ -11,8 +11,8 @@ import (
 	"freshet/internal/ops/audit"
 )
 
-// Asked is a permission check of a call: the permission, its scope and the decision.
-type Asked struct {
+// Authorization is a permission check of a call: the permission, its scope and the decision.
+type Authorization struct {
 	Permission access.Permission // "" if no permission was checked
 	Scope      access.Scope
 	Decision   access.Decision
@@ -26,25 +26,28 @@ func Denied(status int) bool {
 // Record returns the audit record of a request. who is nil if the caller was not
 // authenticated. Verb and resource are those of the permission, or the method and the
 // route without one. A surface can overwrite fields afterwards.
-func Record(r *http.Request, surface string, who *identity.Principal, asked Asked, status int) audit.Record {
+func Record(r *http.Request, surface string, principal *identity.Principal, authorization Authorization,
+	status int,
+) audit.Record {
 	rec := web.RecordOf(r.Context())
 	out := audit.Record{
 		Time: time.Now(), Surface: surface, Verb: strings.ToLower(r.Method), Resource: rec.Route,
-		Permission: string(asked.Permission), Decision: audit.Allowed, Status: status,
+		Permission: string(authorization.Permission), Decision: audit.Allowed, Status: status,
 		Source: r.RemoteAddr, UserAgent: r.UserAgent(), RequestID: rec.RequestID,
 	}
 	if Denied(status) {
 		out.Decision = audit.Denied
 	} else {
-		out.By, out.Role, out.Binding = string(asked.Decision.By), asked.Decision.Role, asked.Decision.Binding
+		out.By, out.Role, out.Binding = string(authorization.Decision.By), authorization.Decision.Role,
+			authorization.Decision.Binding
 	}
-	if who != nil {
-		out.Principal, out.KeyID = who.Name, who.KeyID
+	if principal != nil {
+		out.Principal, out.KeyID = principal.Name, principal.KeyID
 	}
-	if asked.Scope != (access.Scope{}) {
-		out.Organization, out.Scope = asked.Scope.Organization, asked.Scope.String()
+	if authorization.Scope != (access.Scope{}) {
+		out.Organization, out.Scope = authorization.Scope.Organization, authorization.Scope.String()
 	}
-	if parts := strings.Split(string(asked.Permission), "."); len(parts) == 3 {
+	if parts := strings.Split(string(authorization.Permission), "."); len(parts) == 3 {
 		out.Resource, out.Verb = parts[1], parts[2]
 	}
 	return out

@@ -95,9 +95,9 @@ type call struct {
 	principal *identity.Principal
 	media     string // content type of the response
 
-	asked   pipeline.Asked // the last permission check, for the audit record
-	changed bool           // the call has changed the registry, so it gets an audit record
-	held    int64          // bytes that the body has reserved at the limiter
+	authorization pipeline.Authorization // the last permission check, for the audit record
+	changed       bool                   // the call has changed the registry, so it gets an audit record
+	reserved      int64                  // bytes that the body has reserved at the limiter
 }
 
 // calls reuses call values to save allocations; see BenchmarkHandler.
@@ -117,7 +117,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 
 // end releases the call's reserved memory and returns the call to the pool.
 func (c *call) end() {
-	c.api.opts.Limiter.Release(c.who(), c.held)
+	c.api.opts.Limiter.Release(c.caller(), c.reserved)
 	*c = call{}
 	calls.Put(c)
 }
@@ -134,45 +134,45 @@ func (c *call) serve() error {
 		return errNoEndpoint
 	}
 	web.RecordOf(c.r.Context()).SetRoute(surfaceName, c.route.Pattern)
-	if c.route.Value.open {
+	if c.route.Value.public {
 		return c.route.Value.serve(c)
 	}
 	var err error
 	if c.Target, err = c.api.opts.Resolver.Resolve(c.r); err != nil {
 		return c.disclose(err)
 	}
-	c.asked.Scope = c.Scope
+	c.authorization.Scope = c.Scope
 	if err := c.authenticate(); err != nil {
 		return err
 	}
-	who := c.who()
-	if err := c.api.opts.Limiter.Enter(who); err != nil {
+	caller := c.caller()
+	if err := c.api.opts.Limiter.Enter(caller); err != nil {
 		return err
 	}
-	defer c.api.opts.Limiter.Leave(who)
+	defer c.api.opts.Limiter.Leave(caller)
 	if err := c.negotiate(); err != nil {
 		return err
 	}
-	if !c.route.Value.quick {
-		ctx, cancel := context.WithTimeout(c.working(), c.api.opts.Timeout)
+	if !c.route.Value.noTimeout {
+		ctx, cancel := context.WithTimeout(c.workContext(), c.api.opts.Timeout)
 		defer cancel()
 		c.r = c.r.WithContext(ctx)
 	}
 	return c.route.Value.serve(c)
 }
 
-// working returns the context for expensive calls. It names the organization and the
+// workContext returns the context for expensive calls. It names the organization and the
 // principal, so that the work pool can share its capacity fairly.
-func (c *call) working() context.Context {
-	return workpool.WithShare(c.r.Context(),
-		workpool.Share{Organization: c.principal.Organization, Principal: c.principal.Name})
+func (c *call) workContext() context.Context {
+	return workpool.WithCaller(c.r.Context(),
+		workpool.Caller{Organization: c.principal.Organization, Principal: c.principal.Name})
 }
 
 // param returns the value of a path parameter.
 func (c *call) param(name string) string { return c.route.Param(&c.path, name) }
 
-// who returns the caller for the limiter. It is the zero Caller before authenticate.
-func (c *call) who() web.Caller {
+// caller returns the caller for the limiter. It is the zero Caller before authenticate.
+func (c *call) caller() web.Caller {
 	if c.principal == nil {
 		return web.Caller{}
 	}
@@ -214,7 +214,7 @@ func (c *call) audit(err error) {
 		status = statusOf(number)
 	}
 	if c.changed || pipeline.Denied(status) && errs.KindOf(err) != errs.Exhausted {
-		c.api.opts.Auditor.Record(pipeline.Record(c.r, surfaceName, c.principal, c.asked, status))
+		c.api.opts.Auditor.Record(pipeline.Record(c.r, surfaceName, c.principal, c.authorization, status))
 	}
 }
 

@@ -26,11 +26,11 @@ const (
 // missing permission is in a header.
 type denial struct {
 	role       string
-	what       string
+	target     string
 	permission access.Permission
 }
 
-func (d *denial) Error() string { return fmt.Sprintf("Role %s cannot access %s", d.role, d.what) }
+func (d *denial) Error() string { return fmt.Sprintf("Role %s cannot access %s", d.role, d.target) }
 func (d *denial) Unwrap() error { return errDenied }
 
 // namespaceMissing is also a 403, but more permissions do not help.
@@ -106,11 +106,11 @@ func (c *call) authorize(subject string, need access.Permission) error {
 }
 
 // require checks a permission. It returns a denial as an error of the registry.
-func (c *call) require(need access.Permission, scope access.Scope, what string) error {
+func (c *call) require(need access.Permission, scope access.Scope, target string) error {
 	decision, err := c.api.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
-	c.asked = pipeline.Asked{Permission: need, Scope: scope, Decision: decision}
+	c.authorization = pipeline.Authorization{Permission: need, Scope: scope, Decision: decision}
 	if err != nil && errs.KindOf(err) == errs.Denied {
-		return &denial{role: c.principal.Name, what: what, permission: need}
+		return &denial{role: c.principal.Name, target: target, permission: need}
 	}
 	return err
 }
@@ -129,15 +129,15 @@ func (c *call) allowed(subject string, need access.Permission) (bool, error) {
 func (c *call) authorizeID(id int32) error {
 	var ok bool
 	var err error
-	c.Registry.HeldBy(id, func(subject string) bool {
+	c.Registry.VisitSubjectsOf(id, func(subject string) bool {
 		ok, err = c.allowed(subject, describeSubject)
 		return !ok && err == nil
 	})
 	if ok || err != nil {
 		return err
 	}
-	c.asked = pipeline.Asked{Permission: describeSubject, Scope: c.Scope}
-	return &denial{role: c.principal.Name, what: "schema " + strconv.Itoa(int(id)), permission: describeSubject}
+	c.authorization = pipeline.Authorization{Permission: describeSubject, Scope: c.Scope}
+	return &denial{role: c.principal.Name, target: "schema " + strconv.Itoa(int(id)), permission: describeSubject}
 }
 
 // mayRead returns the function that decides whether a draft may refer to a subject.
@@ -150,7 +150,7 @@ func (c *call) mayRead() func(subject string) (bool, error) {
 				return false, err
 			}
 		}
-		return f.shows(subject)
+		return f.includes(subject)
 	}
 }
 
@@ -166,15 +166,15 @@ type filter struct {
 func (c *call) newFilter(need access.Permission) (*filter, error) {
 	f := &filter{c: c, need: need, namespaces: make(map[[2]string]bool)}
 	var err error
-	f.all, err = f.ask(c.Scope)
+	f.all, err = f.allowed(c.Scope)
 	return f, err
 }
 
-func (f *filter) ask(scope access.Scope) (bool, error) {
+func (f *filter) allowed(scope access.Scope) (bool, error) {
 	return f.c.api.opts.Allowed(f.c.r.Context(), f.c.principal, f.need, scope)
 }
 
-func (f *filter) shows(subject string) (bool, error) {
+func (f *filter) includes(subject string) (bool, error) {
 	if f.all {
 		return true, nil
 	}
@@ -183,17 +183,17 @@ func (f *filter) shows(subject string) (bool, error) {
 		return false, nil //nolint:nilerr // a subject with an invalid name cannot exist
 	}
 	key := [2]string{scope.Tenant, scope.Namespace}
-	whole, known := f.namespaces[key]
+	namespaceAllowed, known := f.namespaces[key]
 	if !known {
 		ns := f.c.Scope
 		ns.Tenant, ns.Namespace = scope.Tenant, scope.Namespace
-		if whole, err = f.ask(ns); err != nil {
+		if namespaceAllowed, err = f.allowed(ns); err != nil {
 			return false, err
 		}
-		f.namespaces[key] = whole
+		f.namespaces[key] = namespaceAllowed
 	}
-	if whole {
+	if namespaceAllowed {
 		return true, nil
 	}
-	return f.ask(scope)
+	return f.allowed(scope)
 }

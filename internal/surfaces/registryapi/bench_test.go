@@ -154,7 +154,7 @@ func BenchmarkHandler(b *testing.B) {
 		b.Fatal(err)
 	}
 	h := newHandler(r)
-	run := func(name, method, path string, body []byte) {
+	benchmark := func(name, method, path string, body []byte) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			reader := bytes.NewReader(body)
@@ -168,7 +168,7 @@ func BenchmarkHandler(b *testing.B) {
 			}
 		})
 	}
-	run("get", http.MethodGet, "/schemas/ids/1", nil)
-	run("version", http.MethodGet, "/subjects/orders-value/versions/latest", nil)
-	run("register known", http.MethodPost, "/subjects/orders-value/versions", body(benchDraft(0)))
+	benchmark("get", http.MethodGet, "/schemas/ids/1", nil)
+	benchmark("version", http.MethodGet, "/subjects/orders-value/versions/latest", nil)
+	benchmark("register known", http.MethodPost, "/subjects/orders-value/versions", body(benchDraft(0)))
 }

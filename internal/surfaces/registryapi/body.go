@@ -52,8 +52,8 @@ func (c *call) draft() (*schemas.Draft, error) {
 
 // body reads the body of the call.
 func (c *call) body() ([]byte, error) {
-	body, held, err := c.api.opts.Limiter.ReadBody(c.r, c.who(), maxBody)
-	c.held += held
+	body, held, err := c.api.opts.Limiter.ReadBody(c.r, c.caller(), maxBody)
+	c.reserved += held
 	return body, err
 }
 

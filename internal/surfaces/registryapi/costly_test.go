@@ -52,11 +52,11 @@ func send(ctx context.Context, method, url, token, body string) (int, string) {
 		return 0, err.Error()
 	}
 	defer w.Body.Close()
-	answer, err := io.ReadAll(w.Body)
+	response, err := io.ReadAll(w.Body)
 	if err != nil {
 		return 0, err.Error()
 	}
-	return w.StatusCode, string(answer)
+	return w.StatusCode, string(response)
 }
 
 // TestAttackCostlyChecks: 48 concurrent checks of the maximum cost by one principal do
@@ -66,9 +66,9 @@ func send(ctx context.Context, method, url, token, body string) (int, string) {
 func TestAttackCostlyChecks(t *testing.T) {
 	const attackers, before = 48, 900
 	s := newServer(t, schemas.Options{})
-	if status, answer := send(t.Context(), "POST", s.URL+"/subjects/costly/versions", "admin",
+	if status, response := send(t.Context(), "POST", s.URL+"/subjects/costly/versions", "admin",
 		draft(t, "JSON", unionOf(before, "a"))); status != 200 {
-		t.Fatalf("got %d %s, want 200", status, answer)
+		t.Fatalf("got %d %s, want 200", status, response)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var checks, refusals atomic.Int64
@@ -99,10 +99,10 @@ func TestAttackCostlyChecks(t *testing.T) {
 	victims := 0
 	call := func(method, path, body string) {
 		served := checks.Load()
-		status, answer := send(t.Context(), method, s.URL+path, "writer", body)
+		status, response := send(t.Context(), method, s.URL+path, "writer", body)
 		if waited := checks.Load() - served; status != 200 || waited > attackers/4 {
 			t.Errorf("%s %s: got %d %.200s after %d costly checks, want 200 after at most %d", method, path, status,
-				answer, waited, attackers/4)
+				response, waited, attackers/4)
 			victims++
 		}
 	}
@@ -122,19 +122,19 @@ func TestAttackCostlyChecks(t *testing.T) {
 func TestCostlyCheckIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, schemas.Options{})
-	if status, answer := send(t.Context(), "POST", s.URL+"/subjects/s/versions", "admin",
+	if status, response := send(t.Context(), "POST", s.URL+"/subjects/s/versions", "admin",
 		draft(t, "JSON", unionOf(5_000, "a"))); status != 200 {
-		t.Fatalf("got %d %s, want 200", status, answer)
+		t.Fatalf("got %d %s, want 200", status, response)
 	}
 	other := draft(t, "JSON", unionOf(5_000, "b"))
 	for _, path := range []string{
 		"/subjects/s/versions", "/compatibility/subjects/s/versions",
 		"/compatibility/subjects/s/versions/latest",
 	} {
-		status, answer := send(t.Context(), "POST", s.URL+path, "admin", other)
-		if status != 422 || !strings.Contains(answer, `"error_code":42201`) ||
-			!strings.Contains(answer, "more than 10000000 steps") {
-			t.Errorf("%s: got %d %.300s, want 422 with code 42201 and the limit", path, status, answer)
+		status, response := send(t.Context(), "POST", s.URL+path, "admin", other)
+		if status != 422 || !strings.Contains(response, `"error_code":42201`) ||
+			!strings.Contains(response, "more than 10000000 steps") {
+			t.Errorf("%s: got %d %.300s, want 422 with code 42201 and the limit", path, status, response)
 		}
 	}
 }

@@ -104,8 +104,8 @@ func numberOf(err error, requestID string) (int, string) {
 	if errors.As(err, &refusal) {
 		return refusal.Status, refusal.Text
 	}
-	if told := engine.PublicError(err); told != nil {
-		return http.StatusServiceUnavailable, told.Error()
+	if public := engine.PublicError(err); public != nil {
+		return http.StatusServiceUnavailable, public.Error()
 	}
 	for _, c := range codes {
 		if errors.Is(err, c.sentinel) {

@@ -16,9 +16,9 @@ const mediaLines = "application/x-ndjson"
 // maxImport limits the file of an import, in bytes.
 const maxImport = 4 << 30
 
-// sideRequest is one of the two schemas of a diff: a version of a subject, or a draft
+// schemaRef is one of the two schemas of a diff: a version of a subject, or a draft
 // that would be registered under the subject.
-type sideRequest struct {
+type schemaRef struct {
 	Subject    string              `json:"subject"`
 	Version    versionText         `json:"version"`
 	Schema     *string             `json:"schema"`
@@ -42,17 +42,17 @@ func (v *versionText) UnmarshalJSON(data []byte) error {
 // diff returns the differences of two schemas and what they mean for compatibility.
 func (c *call) diff() error {
 	var req struct {
-		From sideRequest `json:"from"`
-		To   sideRequest `json:"to"`
+		From schemaRef `json:"from"`
+		To   schemaRef `json:"to"`
 	}
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	from, err := c.side(&req.From)
+	from, err := c.schemaOf(&req.From)
 	if err != nil {
 		return err
 	}
-	to, err := c.side(&req.To)
+	to, err := c.schemaOf(&req.To)
 	if err != nil {
 		return err
 	}
@@ -67,14 +67,14 @@ func (c *call) diff() error {
 	return c.reply(body)
 }
 
-func (c *call) side(req *sideRequest) (schemas.Side, error) {
+func (c *call) schemaOf(req *schemaRef) (schemas.DiffOperand, error) {
 	if err := schemas.CheckSubject(req.Subject); err != nil {
-		return schemas.Side{}, err
+		return schemas.DiffOperand{}, err
 	}
 	if err := c.authorize(req.Subject, describeSubject); err != nil {
-		return schemas.Side{}, err
+		return schemas.DiffOperand{}, err
 	}
-	side := schemas.Side{Subject: req.Subject}
+	side := schemas.DiffOperand{Subject: req.Subject}
 	if req.Schema == nil {
 		var err error
 		side.Version, err = schemas.ParseVersion(string(req.Version))
@@ -122,7 +122,7 @@ func (c *call) importFile() error {
 	if err := c.require(updateMode, c.Scope, "mode"); err != nil {
 		return err
 	}
-	done, err := c.Registry.Import(c.working(), http.MaxBytesReader(c.w, c.r.Body, maxImport), c.requireNamespace)
+	done, err := c.Registry.Import(c.workContext(), http.MaxBytesReader(c.w, c.r.Body, maxImport), c.requireNamespace)
 	c.changed = done.Versions+done.Levels > 0
 	if err != nil {
 		return errs.Newf(errs.KindOf(err), "%w (already imported: %d versions, %d levels)", err,

@@ -260,7 +260,7 @@ func TestChangesAndDenialsAreRecorded(t *testing.T) {
 	}
 }
 
-func TestBusyServerSaysWhenToComeBack(t *testing.T) {
+func TestBusyServerReturnsRetryAfter(t *testing.T) {
 	t.Parallel()
 	limiter := web.NewLimiter(1, 1<<20)
 	a := fixture{registry: newRegistry(t, schemas.Options{})}
@@ -268,7 +268,7 @@ func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 		Resolver: a,
 		Options:  pipeline.Options{Authenticator: a, Authorizer: a, Limiter: limiter},
 	})
-	ask := func() *httptest.ResponseRecorder {
+	request := func() *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/subjects", nil)
 		r.Header.Set("Authorization", "Bearer admin")
 		w := httptest.NewRecorder()
@@ -278,13 +278,13 @@ func TestBusyServerSaysWhenToComeBack(t *testing.T) {
 	if err := limiter.Enter(web.Caller{}); err != nil {
 		t.Fatal(err)
 	}
-	w := ask()
+	w := request()
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" ||
 		!strings.HasPrefix(w.Body.String(), `{"error_code":503,`) {
 		t.Errorf("busy server: got %d %v %s, want 503 with Retry-After 1", w.Code, w.Header(), w.Body)
 	}
 	limiter.Leave(web.Caller{})
-	if w := ask(); w.Code != http.StatusOK {
+	if w := request(); w.Code != http.StatusOK {
 		t.Errorf("after Leave: got %d %s, want 200", w.Code, w.Body)
 	}
 }

@@ -49,9 +49,9 @@ func (fixture) HasNamespace(_ context.Context, name names.Namespace) (bool, erro
 }
 
 // Authenticate accepts five tokens.
-func (fixture) Authenticate(_ context.Context, token string, given ...string) (*identity.Principal, error) {
-	if !slices.Equal(given, audiences) {
-		return nil, fmt.Errorf("authenticated for %q, want %q", given, audiences)
+func (fixture) Authenticate(_ context.Context, token string, requested ...string) (*identity.Principal, error) {
+	if !slices.Equal(requested, audiences) {
+		return nil, fmt.Errorf("authenticated for %q, want %q", requested, audiences)
 	}
 	switch token {
 	case "admin", "reader", "writer", "importer", "nobody":

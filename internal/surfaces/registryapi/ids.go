@@ -38,7 +38,7 @@ func (c *call) formatted(s *schemas.Schema) (*schemas.Schema, error) {
 	if format == schemas.Stored {
 		return s, nil
 	}
-	ctx, cancel := context.WithTimeout(c.working(), c.api.opts.Timeout)
+	ctx, cancel := context.WithTimeout(c.workContext(), c.api.opts.Timeout)
 	defer cancel()
 	return c.Registry.Formatted(ctx, s, format)
 }
@@ -58,7 +58,7 @@ func (c *call) getSchema() error {
 	if err != nil {
 		return err
 	}
-	return c.replyForever(s, s.Body())
+	return c.replyImmutable(s, s.Body())
 }
 
 func (c *call) getSchemaText() error {
@@ -66,7 +66,7 @@ func (c *call) getSchemaText() error {
 	if err != nil {
 		return err
 	}
-	return c.replyForever(s, []byte(s.Text()))
+	return c.replyImmutable(s, []byte(s.Text()))
 }
 
 // usages calls visit for every subject version that has the id of the path and that the
@@ -88,7 +88,7 @@ func (c *call) usages(q query, visit func(schemas.Usage)) error {
 		return err
 	}
 	for _, u := range usages {
-		show, err := filter.shows(u.Subject)
+		show, err := filter.includes(u.Subject)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (c *call) getSchemaVersions() error {
 	q := c.query()
 	p, body := q.page(), []byte{'['}
 	err := c.usages(q, func(u schemas.Usage) {
-		if take, _ := p.takes(); !take {
+		if take, _ := p.includesNext(); !take {
 			return
 		}
 		if len(body) > 1 {
@@ -129,7 +129,7 @@ func (c *call) getSchemaSubjects() error {
 			return
 		}
 		last = u.Subject
-		if take, _ := p.takes(); !take {
+		if take, _ := p.includesNext(); !take {
 			return
 		}
 		if len(body) > 1 {

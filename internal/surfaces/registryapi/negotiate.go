@@ -26,7 +26,7 @@ var (
 // negotiate selects the media type of the response, and rejects a body of an unsupported
 // type.
 func (c *call) negotiate() error {
-	lines := c.route.Value.lines
+	lines := c.route.Value.exportFile
 	var ok bool
 	if c.media, ok = accept(c.r.Header["Accept"]); !ok {
 		if _, ok := web.Accepts(c.r.Header["Accept"], mediaLines); !ok || !lines {

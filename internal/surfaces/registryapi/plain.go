@@ -11,12 +11,12 @@ import (
 // BenchmarkHandler/register_known.
 func plainRequest(body []byte) (req schemaRequest, ok bool) {
 	p := plainReader{body: body}
-	if !p.take('{') {
+	if !p.accept('{') {
 		return req, false
 	}
-	for more := true; more; more = p.take(',') {
+	for more := true; more; more = p.accept(',') {
 		name, ok := p.text()
-		if !ok || !p.take(':') {
+		if !ok || !p.accept(':') {
 			return req, false
 		}
 		value, ok := p.text()
@@ -31,7 +31,7 @@ func plainRequest(body []byte) (req schemaRequest, ok bool) {
 			return req, false
 		}
 	}
-	if !p.take('}') {
+	if !p.accept('}') {
 		return req, false
 	}
 	p.skipSpace()
@@ -53,8 +53,8 @@ func (p *plainReader) skipSpace() {
 // next reports whether c is the next character.
 func (p *plainReader) next(c byte) bool { return p.at < len(p.body) && p.body[p.at] == c }
 
-// take skips white space and c, if c follows.
-func (p *plainReader) take(c byte) bool {
+// accept skips white space and c, if c follows.
+func (p *plainReader) accept(c byte) bool {
 	p.skipSpace()
 	if !p.next(c) {
 		return false
@@ -65,37 +65,37 @@ func (p *plainReader) take(c byte) bool {
 
 // text parses a string. It returns false for \u escapes and invalid UTF-8.
 func (p *plainReader) text() (string, bool) {
-	if !p.take('"') {
+	if !p.accept('"') {
 		return "", false
 	}
 	var text strings.Builder
 	for {
-		run := p.run()
+		chunk := p.unescaped()
 		switch {
 		case p.next('"') && text.Len() == 0:
 			p.at++
-			return string(run), utf8.Valid(run)
+			return string(chunk), utf8.Valid(chunk)
 		case p.next('"'):
 			p.at++
-			text.Write(run)
+			text.Write(chunk)
 			return text.String(), utf8.ValidString(text.String())
 		case !p.next('\\') || p.at+1 == len(p.body):
 			return "", false // a control character, or the end
 		case text.Len() == 0:
-			text.Grow(len(run) + len(p.body) - p.at)
+			text.Grow(len(chunk) + len(p.body) - p.at)
 		}
 		c := escaped[p.body[p.at+1]]
 		if c == 0 {
 			return "", false
 		}
-		text.Write(run)
+		text.Write(chunk)
 		text.WriteByte(c)
 		p.at += 2
 	}
 }
 
-// run skips the bytes of a string that are not escaped, and returns them.
-func (p *plainReader) run() []byte {
+// unescaped skips the bytes of a string that are not escaped, and returns them.
+func (p *plainReader) unescaped() []byte {
 	from := p.at
 	for p.at < len(p.body) {
 		if c := p.body[p.at]; c < ' ' || c == '"' || c == '\\' {

@@ -49,9 +49,9 @@ func (q query) page() page {
 	return p
 }
 
-// takes reports whether the next entry is on the page. done is true after the end of the
+// includesNext reports whether the next entry is on the page. done is true after the end of the
 // page.
-func (p *page) takes() (take, done bool) {
+func (p *page) includesNext() (take, done bool) {
 	switch {
 	case p.limit == 0:
 		return false, true

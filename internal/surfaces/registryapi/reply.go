@@ -11,9 +11,9 @@ import (
 // Header values that never change are shared, so that a response does not allocate
 // them; see BenchmarkHandler.
 var (
-	noCache   = []string{"no-cache"}
-	immutable = []string{"private, max-age=86400, immutable"}
-	mediaSets = map[string][]string{mediaV1: {mediaV1}, mediaVendor: {mediaVendor}, mediaJSON: {mediaJSON}}
+	noCache      = []string{"no-cache"}
+	cacheForever = []string{"private, max-age=86400, immutable"}
+	mediaSets    = map[string][]string{mediaV1: {mediaV1}, mediaVendor: {mediaVendor}, mediaJSON: {mediaJSON}}
 )
 
 // reply responds with a body that can change later, so it must not be cached.
@@ -23,11 +23,11 @@ func (c *call) reply(body []byte) error {
 	return nil
 }
 
-// replyForever responds with a body that never changes for its id, so it can be cached.
-func (c *call) replyForever(s *schemas.Schema, body []byte) error {
+// replyImmutable responds with a body that never changes for its id, so it can be cached.
+func (c *call) replyImmutable(s *schemas.Schema, body []byte) error {
 	h := c.w.Header()
 	tag := `"` + s.Tag() + `"`
-	h["Cache-Control"] = immutable
+	h["Cache-Control"] = cacheForever
 	h["Etag"] = []string{tag}
 	if known := c.r.Header["If-None-Match"]; len(known) == 1 && known[0] == tag {
 		c.w.WriteHeader(http.StatusNotModified)
@@ -44,7 +44,7 @@ func (c *call) replyForever(s *schemas.Schema, body []byte) error {
 func (c *call) replyNumbers(numbers []int32, p page) error {
 	body := append(make([]byte, 0, 2+8*len(numbers)), '[')
 	for _, n := range numbers {
-		take, done := p.takes()
+		take, done := p.includesNext()
 		if done {
 			break
 		}

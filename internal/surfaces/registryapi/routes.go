@@ -8,19 +8,19 @@ import (
 
 // endpoint is the handler of a route.
 type endpoint struct {
-	serve func(*call) error
-	quick bool // no timeout: served from memory, or depends on the size of a file
-	lines bool // the request or response is the file of an export
-	open  bool // needs no token and no registry
+	serve      func(*call) error
+	noTimeout  bool // no timeout: served from memory, or depends on the size of a file
+	exportFile bool // the request or response is the file of an export
+	public     bool // needs no token and no registry
 }
 
 // routes are all endpoints.
 var routes = []web.Route[endpoint]{
-	{Method: http.MethodGet, Pattern: "/schemas/types", Value: endpoint{serve: (*call).getTypes, quick: true}},
-	{Method: http.MethodGet, Pattern: "/schemas/ids/{id}", Value: endpoint{serve: (*call).getSchema, quick: true}},
+	{Method: http.MethodGet, Pattern: "/schemas/types", Value: endpoint{serve: (*call).getTypes, noTimeout: true}},
+	{Method: http.MethodGet, Pattern: "/schemas/ids/{id}", Value: endpoint{serve: (*call).getSchema, noTimeout: true}},
 	{
 		Method: http.MethodGet, Pattern: "/schemas/ids/{id}/schema",
-		Value: endpoint{serve: (*call).getSchemaText, quick: true},
+		Value: endpoint{serve: (*call).getSchemaText, noTimeout: true},
 	},
 	{Method: http.MethodGet, Pattern: "/schemas/ids/{id}/versions", Value: endpoint{serve: (*call).getSchemaVersions}},
 	{Method: http.MethodGet, Pattern: "/schemas/ids/{id}/subjects", Value: endpoint{serve: (*call).getSchemaSubjects}},
@@ -56,7 +56,7 @@ var routes = []web.Route[endpoint]{
 		Value: endpoint{serve: (*call).checkVersion},
 	},
 
-	{Method: http.MethodGet, Pattern: "/config", Value: endpoint{serve: (*call).getGlobalConfig, quick: true}},
+	{Method: http.MethodGet, Pattern: "/config", Value: endpoint{serve: (*call).getGlobalConfig, noTimeout: true}},
 	{Method: http.MethodGet, Pattern: "/config/{subject}", Value: endpoint{serve: (*call).getConfig}},
 	{Method: http.MethodPut, Pattern: "/config/{subject}", Value: endpoint{serve: (*call).putConfig}},
 	{Method: http.MethodGet, Pattern: "/mode", Value: endpoint{serve: (*call).getMode}},
@@ -65,14 +65,14 @@ var routes = []web.Route[endpoint]{
 	{Method: http.MethodPost, Pattern: "/registry/v1alpha1/diff", Value: endpoint{serve: (*call).diff}},
 	{
 		Method: http.MethodGet, Pattern: "/registry/v1alpha1/openapi.yaml",
-		Value: endpoint{serve: (*call).document, open: true},
+		Value: endpoint{serve: (*call).document, public: true},
 	},
 	{
 		Method: http.MethodGet, Pattern: "/registry/v1alpha1/export",
-		Value: endpoint{serve: (*call).export, quick: true, lines: true},
+		Value: endpoint{serve: (*call).export, noTimeout: true, exportFile: true},
 	},
 	{
 		Method: http.MethodPost, Pattern: "/registry/v1alpha1/import",
-		Value: endpoint{serve: (*call).importFile, quick: true, lines: true},
+		Value: endpoint{serve: (*call).importFile, noTimeout: true, exportFile: true},
 	},
 }

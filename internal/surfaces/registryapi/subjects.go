@@ -18,7 +18,7 @@ func (c *call) getSubjects() error {
 	p, body := q.page(), append(make([]byte, 0, 4096), '[')
 	var failed error
 	err = c.Registry.Subjects(c.r.Context(), q.visibility(), func(subject string) bool {
-		show, err := filter.shows(subject)
+		show, err := filter.includes(subject)
 		if err != nil {
 			failed = err
 			return false
@@ -26,7 +26,7 @@ func (c *call) getSubjects() error {
 		if !show {
 			return true
 		}
-		take, done := p.takes()
+		take, done := p.includesNext()
 		if take {
 			if len(body) > 1 {
 				body = append(body, ',')

@@ -16,8 +16,8 @@ func (a *API) showAccount(w http.ResponseWriter, r *http.Request) error {
 	return a.accountPage(w, r, http.StatusOK, "")
 }
 
-// keyRow is a passkey on the account page.
-type keyRow struct {
+// passkeyRow is a passkey on the account page.
+type passkeyRow struct {
 	signin.Passkey
 	ID        string // encoded for forms
 	Elsewhere bool   // the passkey is for another host name of this server
@@ -29,30 +29,30 @@ func (a *API) accountPage(w http.ResponseWriter, r *http.Request, status int, pr
 		return err
 	}
 	if session == nil {
-		return a.goTo(w, r, pathSignIn+"?"+url.Values{"next": {pathAccount}}.Encode())
+		return a.redirect(w, r, pathSignIn+"?"+url.Values{"next": {pathAccount}}.Encode())
 	}
-	of := session.Subject
+	subject := session.Subject
 	p := page{
-		Template: "account", Title: "Your account", Display: session.Display, Organization: of.Organization,
+		Template: "account", Title: "Your account", Display: session.Display, Organization: subject.Organization,
 		Session: session, Problem: problem,
-		Person: of.User != "", Recent: time.Since(session.Begun) < recent,
+		Person: subject.User != "", Recent: time.Since(session.Begun) < maxPasskeySessionAge,
 	}
-	browser := a.browser(w, r)
+	browser := a.browserID(w, r)
 	if p.Person {
-		ways, err := a.opts.People.WaysOf(r.Context(), of)
+		ways, err := a.opts.SignIn.CredentialsOf(r.Context(), subject)
 		if err != nil {
 			return err
 		}
 		p.Password = ways.Password
-		party := a.party(r)
+		party := a.partyOf(r)
 		for _, k := range ways.Passkeys {
 			p.Passkeys = append(p.Passkeys,
-				keyRow{Passkey: k, ID: encode(k.ID), Elsewhere: party == nil || k.Host != party.Host()})
+				passkeyRow{Passkey: k, ID: encode(k.ID), Elsewhere: party == nil || k.Host != party.Host()})
 		}
 		if party == nil {
-			p.NamedURL = a.named(r)
+			p.NamedURL = a.localhostURL(r)
 		} else if p.Recent {
-			if p.Ask, err = a.askNew(party, of, ways.Passkeys, browser); err != nil {
+			if p.Ask, err = a.requestNewPasskey(party, subject, ways.Passkeys, browser); err != nil {
 				return err
 			}
 		}
@@ -60,37 +60,37 @@ func (a *API) accountPage(w http.ResponseWriter, r *http.Request, status int, pr
 	return a.showTo(w, r, status, p, browser)
 }
 
-// ownWay returns the session if it may change the user's passkeys: its user has signed
+// recentSession returns the session if it may change the user's passkeys: its user has signed
 // in recently.
-func (a *API) ownWay(r *http.Request) (*signin.Session, error) {
+func (a *API) recentSession(r *http.Request) (*signin.Session, error) {
 	session, err := a.session(r)
 	switch {
 	case err != nil:
 		return nil, err
 	case session == nil || session.Subject.User == "":
 		return nil, signin.ErrNoSession
-	case time.Since(session.Begun) >= recent:
+	case time.Since(session.Begun) >= maxPasskeySessionAge:
 		return nil, errNotRecent
 	}
-	return session, a.mayTryLink(r)
+	return session, a.admitAttempt(r)
 }
 
 // addPasskey adds a passkey to the user.
 func (a *API) addPasskey(w http.ResponseWriter, r *http.Request, form url.Values) error {
-	session, err := a.ownWay(r)
+	session, err := a.recentSession(r)
 	if err != nil {
 		return err
 	}
-	key, err := a.made(r, form, session.Subject)
+	key, err := a.newPasskey(r, form, session.Subject)
 	if err == nil {
-		err = a.opts.People.AddPasskey(r.Context(), session.Subject, key)
+		err = a.opts.SignIn.AddPasskey(r.Context(), session.Subject, key)
 	}
-	return a.changedWays(w, r, session, "create", err)
+	return a.showPasskeyChange(w, r, session, "create", err)
 }
 
 // removePasskey removes a passkey of the user.
 func (a *API) removePasskey(w http.ResponseWriter, r *http.Request, form url.Values) error {
-	session, err := a.ownWay(r)
+	session, err := a.recentSession(r)
 	if err != nil {
 		return err
 	}
@@ -98,31 +98,31 @@ func (a *API) removePasskey(w http.ResponseWriter, r *http.Request, form url.Val
 	if !ok {
 		return errForm
 	}
-	return a.changedWays(w, r, session, "delete", a.opts.People.RemovePasskey(r.Context(), session, id))
+	return a.showPasskeyChange(w, r, session, "delete", a.opts.SignIn.RemovePasskey(r.Context(), session, id))
 }
 
-// changedWays writes an audit record of a changed passkey and shows the account page,
+// showPasskeyChange writes an audit record of a changed passkey and shows the account page,
 // with the error if the change failed.
-func (a *API) changedWays(w http.ResponseWriter, r *http.Request, session *signin.Session, verb string,
+func (a *API) showPasskeyChange(w http.ResponseWriter, r *http.Request, session *signin.Session, verb string,
 	err error,
 ) error {
 	status := http.StatusOK
 	if err != nil {
 		status = statusOf(w, err)
 	}
-	rec := pipeline.Record(r, surfaceName, nil, pipeline.Asked{}, status)
+	rec := pipeline.Record(r, surfaceName, nil, pipeline.Authorization{}, status)
 	rec.Verb, rec.Resource, rec.Source = verb, "passkeys", a.opts.Source(r)
-	rec.Organization, rec.Principal = session.Subject.Organization, a.opts.People.Principal(session.Subject)
+	rec.Organization, rec.Principal = session.Subject.Organization, a.opts.SignIn.Principal(session.Subject)
 	a.opts.Auditor.Record(rec)
 	switch kind := errs.KindOf(err); {
 	case err == nil:
-		return a.goTo(w, r, pathAccount)
+		return a.redirect(w, r, pathAccount)
 	case kind == errs.Internal || kind == errs.Unavailable:
 		return err
 	}
-	a.note(r, err)
+	a.logError(r, err)
 	return a.accountPage(w, r, status, sentence(err.Error()))
 }
 
-// note adds the error of a form to the request's log record.
-func (a *API) note(r *http.Request, err error) { web.RecordOf(r.Context()).Fail(err) }
+// logError adds the error of a form to the request's log record.
+func (a *API) logError(r *http.Request, err error) { web.RecordOf(r.Context()).Fail(err) }

@@ -60,7 +60,7 @@ type Provider interface {
 
 // Options configures the surface; People and Sealer are required.
 type Options struct {
-	People       *signin.Service
+	SignIn       *signin.Service
 	Sealer       *identity.Sealer
 	Issuer       string   // issuer of tokens
 	Origins      []string // origins of this server, where the console may be
@@ -75,39 +75,39 @@ type Options struct {
 
 // Limits are the rate limits of sign-in attempts.
 type Limits struct {
-	Address throttle.Rate // attempts per address
-	Account throttle.Rate // passwords per account and address
-	Guesses throttle.Rate // passwords per account, from addresses without an earlier sign-in to it
-	Words   throttle.Rate // device codes per session
+	Address     throttle.Rate // attempts per address
+	Account     throttle.Rate // passwords per account and address
+	Guesses     throttle.Rate // passwords per account, from addresses without an earlier sign-in to it
+	DeviceCodes throttle.Rate // device codes per session
 }
 
-const remembered = 20_000
+const maxTrackedKeys = 20_000
 
 func (l *Limits) complete() {
 	l.Address.Complete(throttle.Rate{PerSecond: 1, Burst: 60})
 	l.Account.Complete(throttle.Rate{PerSecond: 0.1, Burst: 20})
 	l.Guesses.Complete(throttle.Rate{PerSecond: 0.2, Burst: 200})
-	l.Words.Complete(throttle.Rate{PerSecond: 0.1, Burst: 10})
+	l.DeviceCodes.Complete(throttle.Rate{PerSecond: 0.1, Burst: 10})
 }
 
 // API serves the pages.
 type API struct {
-	opts      Options
-	router    *web.Router[web.HandlerFunc]
-	serve     http.Handler
-	sameSite  *http.CrossOriginProtection
-	addresses *throttle.Limiter
-	accounts  *throttle.Limiter
-	guesses   *throttle.Limiter
-	words     *throttle.Limiter
-	owners    *lru.Cache[string, struct{}] // pairs of account and address with a successful sign-in
-	parties   map[string]*passkey.Party    // by origin
-	policy    string                       // Content-Security-Policy
+	opts        Options
+	router      *web.Router[web.HandlerFunc]
+	serve       http.Handler
+	sameSite    *http.CrossOriginProtection
+	addresses   *throttle.Limiter
+	accounts    *throttle.Limiter
+	guesses     *throttle.Limiter
+	deviceCodes *throttle.Limiter
+	owners      *lru.Cache[string, struct{}]     // pairs of account and address with a successful sign-in
+	parties     map[string]*passkey.RelyingParty // by origin
+	policy      string                           // Content-Security-Policy
 }
 
 // New returns the surface.
 func New(opts Options) (*API, error) {
-	if opts.People == nil || opts.Sealer == nil {
+	if opts.SignIn == nil || opts.Sealer == nil {
 		return nil, errors.New("signinapi: People and Sealer are required")
 	}
 	if opts.Source == nil {
@@ -116,18 +116,18 @@ func New(opts Options) (*API, error) {
 	if opts.Observe == nil {
 		opts.Observe = func(string, string) {}
 	}
-	opts.Auditor = pipeline.Audit(opts.Auditor)
+	opts.Auditor = pipeline.AuditorOrDiscard(opts.Auditor)
 	opts.Limits.complete()
 	a := &API{
 		opts: opts, sameSite: http.NewCrossOriginProtection(),
-		addresses: throttle.New(opts.Limits.Address, remembered),
-		accounts:  throttle.New(opts.Limits.Account, remembered),
-		guesses:   throttle.New(opts.Limits.Guesses, remembered),
-		words:     throttle.New(opts.Limits.Words, remembered),
-		owners:    lru.New[string, struct{}](remembered),
+		addresses:   throttle.New(opts.Limits.Address, maxTrackedKeys),
+		accounts:    throttle.New(opts.Limits.Account, maxTrackedKeys),
+		guesses:     throttle.New(opts.Limits.Guesses, maxTrackedKeys),
+		deviceCodes: throttle.New(opts.Limits.DeviceCodes, maxTrackedKeys),
+		owners:      lru.New[string, struct{}](maxTrackedKeys),
 		// A form may redirect to the console at another origin of this server.
 		policy: "default-src 'none'; style-src 'self'; form-action 'self' " +
-			strings.Join(nameable(opts.Origins), " ") + "; base-uri 'none'; frame-ancestors 'none'",
+			strings.Join(withoutIPv6(opts.Origins), " ") + "; base-uri 'none'; frame-ancestors 'none'",
 	}
 	var err error
 	if a.parties, err = parties(opts.Origins); err != nil {
@@ -138,8 +138,8 @@ func New(opts Options) (*API, error) {
 	return a, nil
 }
 
-// nameable removes origins that a Content-Security-Policy cannot name: IPv6 addresses.
-func nameable(origins []string) []string {
+// withoutIPv6 removes origins that a Content-Security-Policy cannot name: IPv6 addresses.
+func withoutIPv6(origins []string) []string {
 	return slices.DeleteFunc(slices.Clone(origins), func(o string) bool { return strings.Contains(o, "[") })
 }
 
@@ -209,11 +209,11 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 }
 
 // record writes an audit record. of is the zero Subject if the user is unknown.
-func (a *API) record(r *http.Request, of signin.Subject, verb, method string, status int) {
-	rec := pipeline.Record(r, surfaceName, nil, pipeline.Asked{}, status)
+func (a *API) record(r *http.Request, subject signin.Subject, verb, method string, status int) {
+	rec := pipeline.Record(r, surfaceName, nil, pipeline.Authorization{}, status)
 	rec.Verb, rec.Resource, rec.Source = verb, "sessions", a.opts.Source(r)
-	if of.UID != "" {
-		rec.Organization, rec.Principal = of.Organization, a.opts.People.Principal(of)
+	if subject.UID != "" {
+		rec.Organization, rec.Principal = subject.Organization, a.opts.SignIn.Principal(subject)
 	}
 	if method != "" {
 		rec.Scope = "method/" + method

@@ -17,7 +17,7 @@ import (
 // TestAttackOpenRedirect tries to redirect users to other sites after they sign in.
 func TestAttackOpenRedirect(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *signinapi.Options) { o.Limits = unlimited() })
+	w := newHarness(t, func(o *signinapi.Options) { o.Limits = unlimited() })
 	w.user("ann")
 	b := w.browser()
 	b.signIn("ann", signintest.Password)
@@ -70,7 +70,7 @@ func TestAttackOpenRedirect(t *testing.T) {
 // use.
 func TestAttackDowngrade(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *signinapi.Options) { o.Limits = unlimited() })
+	w := newHarness(t, func(o *signinapi.Options) { o.Limits = unlimited() })
 	w.user("ann")
 	b := w.browser()
 	b.signIn("ann", signintest.Password)
@@ -119,7 +119,7 @@ func TestAttackDowngrade(t *testing.T) {
 // token of another browser, with a guess, and from another origin.
 func TestAttackForgedForms(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *signinapi.Options) { o.Limits = unlimited() })
+	w := newHarness(t, func(o *signinapi.Options) { o.Limits = unlimited() })
 	w.user("ann")
 	w.user("mallory")
 	link, _, err := w.People.AdminLink(t.Context(), week)
@@ -139,7 +139,7 @@ func TestAttackForgedForms(t *testing.T) {
 	attempts, successes := 0, 0
 	forms := map[string]url.Values{
 		"/oauth/signin":  {"organization": {"acme"}, "name": {"mallory"}, "password": {signintest.Password}},
-		"/oauth/device":  {"user_code": {d.Word}, "decision": {"approve"}},
+		"/oauth/device":  {"user_code": {d.UserCode}, "decision": {"approve"}},
 		"/oauth/signout": {},
 		"/oauth/link":    {"token": {link.Reveal()}},
 		"/oauth/invite":  {"token": {"x"}, "password": {"xxxxxxxxxxxxx"}, "repeated": {"xxxxxxxxxxxxx"}},
@@ -148,9 +148,9 @@ func TestAttackForgedForms(t *testing.T) {
 	for path, form := range forms {
 		for name, change := range map[string]func(*http.Request, url.Values){
 			"no token":          func(_ *http.Request, f url.Values) { f.Del("proof") },
-			"another browser's": func(_ *http.Request, f url.Values) { f.Set("proof", attacker.proof) },
+			"another browser's": func(_ *http.Request, f url.Values) { f.Set("proof", attacker.csrfToken) },
 			"a guess": func(_ *http.Request, f url.Values) {
-				f.Set("proof", strings.Repeat("a", len(victim.proof)))
+				f.Set("proof", strings.Repeat("a", len(victim.csrfToken)))
 			},
 			"another origin": func(r *http.Request, f url.Values) {
 				r.Header.Set("Origin", "https://evil.example")
@@ -165,7 +165,7 @@ func TestAttackForgedForms(t *testing.T) {
 				r.Header.Set("Origin", "https://x.stream.example")
 			},
 		} {
-			f := url.Values{"proof": {victim.proof}}
+			f := url.Values{"proof": {victim.csrfToken}}
 			for k, v := range form {
 				f[k] = v
 			}
@@ -180,11 +180,11 @@ func TestAttackForgedForms(t *testing.T) {
 			}
 		}
 	}
-	if _, err := w.People.DeviceOf(t.Context(), d.Word); err != nil {
+	if _, err := w.People.DeviceOf(t.Context(), d.UserCode); err != nil {
 		successes++
 		t.Errorf("device: got %v, want it still waiting", err)
 	}
-	if err := w.People.LinkGood(t.Context(), link.Reveal()); err != nil {
+	if err := w.People.CheckLink(t.Context(), link.Reveal()); err != nil {
 		successes++
 		t.Errorf("link: got %v, want it unused", err)
 	}
@@ -195,7 +195,7 @@ func TestAttackForgedForms(t *testing.T) {
 // uses them afterwards.
 func TestAttackSessionFixation(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.user("ann")
 	w.user("mallory")
 	attacker, victim := w.browser(), w.browser()
@@ -231,13 +231,13 @@ var requestID = regexp.MustCompile(`<code>[A-Z0-9]{16}</code>|value="[^"]*"`)
 // TestAttackEnumeration compares the responses for users who exist and who do not.
 func TestAttackEnumeration(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *signinapi.Options) { o.Limits = unlimited() })
+	w := newHarness(t, func(o *signinapi.Options) { o.Limits = unlimited() })
 	w.user("ann")
 	w.User("acme", "bob", "bob@example.com")
 	attempts, successes := 0, 0
 	seen := ""
-	for _, who := range []string{"ann", "ann@example.com", "bob", "nobody", "nobody@example.com"} {
-		a := w.browser().signIn(who, "a wrong password")
+	for _, userName := range []string{"ann", "ann@example.com", "bob", "nobody", "nobody@example.com"} {
+		a := w.browser().signIn(userName, "a wrong password")
 		text := fmt.Sprint(a.status, requestID.ReplaceAllString(a.body, ""))
 		if seen == "" {
 			seen = text
@@ -245,7 +245,7 @@ func TestAttackEnumeration(t *testing.T) {
 		attempts++
 		if a.status != 401 || text != seen {
 			successes++
-			t.Errorf("%s: got %s, want 401 and the same response as for the first", who, text)
+			t.Errorf("%s: got %s, want 401 and the same response as for the first", userName, text)
 		}
 	}
 	if w.counts["password failure"] != attempts || !w.recorded("signin", 401) {
@@ -259,7 +259,7 @@ func TestAttackEnumeration(t *testing.T) {
 func TestAttackBruteForce(t *testing.T) {
 	t.Parallel()
 	address := func(r *http.Request) string { return r.Header.Get("X-Test-Address") + ":1" }
-	w := newWorld(t, func(o *signinapi.Options) {
+	w := newHarness(t, func(o *signinapi.Options) {
 		o.Source = address
 		o.Limits.Account = throttle.Rate{PerSecond: 0.0001, Burst: 5}
 		o.Limits.Guesses = throttle.Rate{PerSecond: 0.0001, Burst: 20}
@@ -270,7 +270,7 @@ func TestAttackBruteForce(t *testing.T) {
 		b := w.browser()
 		b.get("/oauth/signin")
 		r := b.request(http.MethodPost, "/oauth/signin",
-			url.Values{"proof": {b.proof}, "organization": {"acme"}, "name": {name}, "password": {password}})
+			url.Values{"proof": {b.csrfToken}, "organization": {"acme"}, "name": {name}, "password": {password}})
 		r.Header.Set("X-Test-Address", address)
 		a := b.do(r)
 		if (a.status == 429) != (a.header.Get("Retry-After") != "") {
@@ -325,5 +325,5 @@ func TestAttackBruteForce(t *testing.T) {
 // unlimited returns no limits, for tests with many attempts.
 func unlimited() signinapi.Limits {
 	none := throttle.Rate{PerSecond: -1}
-	return signinapi.Limits{Address: none, Account: none, Guesses: none, Words: none}
+	return signinapi.Limits{Address: none, Account: none, Guesses: none, DeviceCodes: none}
 }

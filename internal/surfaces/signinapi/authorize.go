@@ -10,15 +10,15 @@ import (
 	"freshet/internal/identity/signin"
 )
 
-// maxPassed limits each parameter of a request, in bytes.
-const maxPassed = 1 << 10
+// maxParameter limits each parameter of a request, in bytes.
+const maxParameter = 1 << 10
 
 var (
 	errClient = errs.New(errs.Invalid,
 		"application that sent you here is unknown to this server; client_id must be "+signin.ClientConsole)
 	errRedirect = errs.New(errs.Invalid, "application that sent you here requests a redirect to an address that "+
 		"is not its own; redirect_uri must be the console of this server")
-	errTwice = errs.New(errs.Invalid, "parameter of the request occurs twice or is too long")
+	errParameter = errs.New(errs.Invalid, "parameter of the request occurs twice or is too long")
 )
 
 // authorize serves the authorization endpoint (RFC 6749 §4.1, RFC 7636). If the client
@@ -29,8 +29,8 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
 		return errForm
 	}
 	for _, values := range query {
-		if len(values) > 1 || len(values[0]) > maxPassed {
-			return errTwice
+		if len(values) > 1 || len(values[0]) > maxParameter {
+			return errParameter
 		}
 	}
 	redirect := query.Get("redirect_uri")
@@ -41,7 +41,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
 		return errRedirect
 	}
 	if code, text := checkRequest(query); code != "" {
-		return a.sendBack(w, r, redirect,
+		return a.redirectToClient(w, r, redirect,
 			url.Values{"error": {code}, "error_description": {text}, "state": query["state"]})
 	}
 	session, err := a.session(r)
@@ -51,7 +51,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
 	prompt := strings.Fields(query.Get("prompt"))
 	switch {
 	case session == nil && slices.Contains(prompt, "none"):
-		return a.sendBack(w, r, redirect,
+		return a.redirectToClient(w, r, redirect,
 			url.Values{
 				"error": {"login_required"}, "error_description": {"no user is signed in in this browser"},
 				"state": query["state"],
@@ -62,16 +62,16 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
 		if session != nil {
 			next.Set("again", "true")
 		}
-		return a.goTo(w, r, pathSignIn+"?"+next.Encode())
+		return a.redirect(w, r, pathSignIn+"?"+next.Encode())
 	}
-	code, err := a.opts.People.NewCode(r.Context(), session, signin.CodeRequest{
+	code, err := a.opts.SignIn.NewCode(r.Context(), session, signin.CodeRequest{
 		Client: signin.ClientConsole, Redirect: redirect, Challenge: query.Get("code_challenge"),
 		Nonce: query.Get("nonce"),
 	})
 	if err != nil {
 		return err
 	}
-	return a.sendBack(w, r, redirect, url.Values{"code": {code.Reveal()}, "state": query["state"]})
+	return a.redirectToClient(w, r, redirect, url.Values{"code": {code.Reveal()}, "state": query["state"]})
 }
 
 // checkRequest returns the error of a request from a valid client, "" if there is none.
@@ -96,19 +96,19 @@ func (a *API) isConsole(address string) bool {
 	return slices.ContainsFunc(a.opts.Origins, func(origin string) bool { return address == origin+pathConsole })
 }
 
-// sendBack redirects the browser to the client. It adds the issuer, which prevents mix-up
+// redirectToClient redirects the browser to the client. It adds the issuer, which prevents mix-up
 // attacks (RFC 9207).
-func (a *API) sendBack(w http.ResponseWriter, r *http.Request, redirect string, answer url.Values) error {
-	if len(answer["state"]) == 0 {
-		delete(answer, "state")
+func (a *API) redirectToClient(w http.ResponseWriter, r *http.Request, redirect string, parameters url.Values) error {
+	if len(parameters["state"]) == 0 {
+		delete(parameters, "state")
 	}
-	answer.Set("iss", a.opts.Issuer)
-	return a.goTo(w, r, redirect+"?"+answer.Encode())
+	parameters.Set("iss", a.opts.Issuer)
+	return a.redirect(w, r, redirect+"?"+parameters.Encode())
 }
 
-// goTo redirects the browser with GET and without a referrer.
-func (a *API) goTo(w http.ResponseWriter, r *http.Request, address string) error {
-	a.harden(w)
+// redirect redirects the browser with GET and without a referrer.
+func (a *API) redirect(w http.ResponseWriter, r *http.Request, address string) error {
+	a.setSecurityHeaders(w)
 	http.Redirect(w, r, address, http.StatusSeeOther)
 	return nil
 }
@@ -116,11 +116,12 @@ func (a *API) goTo(w http.ResponseWriter, r *http.Request, address string) error
 // nextPages are the pages that a sign-in may redirect to, with their query.
 var nextPages = []string{pathAuthorize, pathDevice, pathAccount}
 
-// next returns the redirect after signing in: wanted if it is one of nextPages, otherwise
+// nextPage returns the redirect after signing in: wanted if it is one of nextPages, otherwise
 // the console. This prevents open redirects.
-func next(wanted string) string {
-	u, err := url.Parse(wanted)
-	if err != nil || len(wanted) > 4*maxPassed || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" ||
+func nextPage(requested string) string {
+	u, err := url.Parse(requested)
+	if err != nil || len(requested) > 4*maxParameter || u.Scheme != "" || u.Host != "" || u.User != nil ||
+		u.Opaque != "" ||
 		!slices.Contains(nextPages, u.Path) || u.RawPath != "" {
 		return pathConsole
 	}

@@ -77,49 +77,49 @@ func (a *API) session(r *http.Request) (*signin.Session, error) {
 	if cookie == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
-	s, err := a.opts.People.SessionOf(r.Context(), cookie)
+	s, err := a.opts.SignIn.SessionOf(r.Context(), cookie)
 	if err != nil && errs.KindOf(err) == errs.Unauthenticated {
 		return nil, nil //nolint:nilnil // see above
 	}
 	if s != nil {
-		web.RecordOf(r.Context()).Principal = a.opts.People.Principal(s.Subject)
+		web.RecordOf(r.Context()).Principal = a.opts.SignIn.Principal(s.Subject)
 	}
 	return s, err
 }
 
-// enter starts a session in the browser and ends the old one. The cookie is always a new
+// startSession starts a session in the browser and ends the old one. The cookie is always a new
 // one, which prevents session fixation.
-func (a *API) enter(w http.ResponseWriter, r *http.Request, of signin.Subject, method string) error {
+func (a *API) startSession(w http.ResponseWriter, r *http.Request, subject signin.Subject, method string) error {
 	if old, err := a.session(r); err == nil && old != nil {
-		if err := a.opts.People.EndSession(r.Context(), old.ID); err != nil {
+		if err := a.opts.SignIn.EndSession(r.Context(), old.ID); err != nil {
 			return err
 		}
 	}
-	s, cookie, err := a.opts.People.BeginSession(r.Context(), of, method)
+	s, cookie, err := a.opts.SignIn.BeginSession(r.Context(), subject, method)
 	if err != nil {
 		return err
 	}
 	a.setCookie(w, r, cookieSession, cookie.Reveal(), time.Until(s.Ends))
 	a.setCookie(w, r, cookieBrowser, "", 0)
-	a.record(r, of, "signin", method, http.StatusOK)
+	a.record(r, subject, "signin", method, http.StatusOK)
 	a.opts.Observe(method, "success")
-	web.RecordOf(r.Context()).Principal = a.opts.People.Principal(of)
+	web.RecordOf(r.Context()).Principal = a.opts.SignIn.Principal(subject)
 	return nil
 }
 
-// browser returns the id of the browser; it sets a new one if the browser has none.
-func (a *API) browser(w http.ResponseWriter, r *http.Request) string {
-	if known := a.cookie(r, cookieBrowser); len(known) >= 32 && len(known) <= 64 {
-		return known
+// browserID returns the id of the browser; it sets a new one if the browser has none.
+func (a *API) browserID(w http.ResponseWriter, r *http.Request) string {
+	if existing := a.cookie(r, cookieBrowser); len(existing) >= 32 && len(existing) <= 64 {
+		return existing
 	}
 	fresh := identity.GenerateSecret().Reveal()
 	a.setCookie(w, r, cookieBrowser, fresh, 24*time.Hour)
 	return fresh
 }
 
-// proof returns the CSRF token of a form. It is bound to the browser and its session, so
+// csrfToken returns the CSRF token of a form. It is bound to the browser and its session, so
 // that other sites cannot send the form.
-func (a *API) proof(browser, session string) string {
+func (a *API) csrfToken(browser, session string) string {
 	return a.opts.Sealer.HashSecret(formSecret(browser, session))
 }
 
@@ -128,7 +128,7 @@ func formSecret(browser, session string) identity.Secret {
 }
 
 var (
-	errForeignForm = errs.New(errs.Denied,
+	errForgedForm = errs.New(errs.Denied,
 		"form was sent from another site or is too old; go back, reload the page and try again")
 	errForm = errs.New(errs.Invalid, "form is malformed")
 )
@@ -137,7 +137,7 @@ var (
 func (a *API) form(next func(http.ResponseWriter, *http.Request, url.Values) error) web.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := a.sameSite.Check(r); err != nil {
-			return errForeignForm
+			return errForgedForm
 		}
 		body, err := web.ReadBody(r, maxForm)
 		if err != nil {
@@ -150,7 +150,7 @@ func (a *API) form(next func(http.ResponseWriter, *http.Request, url.Values) err
 		browser := a.cookie(r, cookieBrowser)
 		if browser == "" || !a.opts.Sealer.CheckSecret(values.Get("proof"),
 			formSecret(browser, a.cookie(r, cookieSession))) {
-			return errForeignForm
+			return errForgedForm
 		}
 		return next(w, r, values)
 	}

@@ -11,29 +11,29 @@ import (
 // showDevice shows the form for the code of a device, and then the form that approves
 // the device.
 func (a *API) showDevice(w http.ResponseWriter, r *http.Request) error {
-	typed := r.URL.Query().Get("user_code")
+	userCode := r.URL.Query().Get("user_code")
 	session, err := a.session(r)
 	if err != nil {
 		return err
 	}
 	if session == nil {
 		to := pathDevice
-		if len(typed) <= 64 && typed != "" {
-			to += "?" + url.Values{"user_code": {typed}}.Encode()
+		if len(userCode) <= 64 && userCode != "" {
+			to += "?" + url.Values{"user_code": {userCode}}.Encode()
 		}
-		return a.goTo(w, r, pathSignIn+"?"+url.Values{"next": {to}}.Encode())
+		return a.redirect(w, r, pathSignIn+"?"+url.Values{"next": {to}}.Encode())
 	}
 	ask := page{
 		Template: "device", Title: "Sign in on a device", Display: session.Display,
 		Organization: session.Subject.Organization,
 	}
-	if typed == "" {
+	if userCode == "" {
 		return a.show(w, r, http.StatusOK, ask)
 	}
-	if wait := a.words.Take(session.ID); wait > 0 {
-		return &tooFast{wait}
+	if wait := a.deviceCodes.Take(session.ID); wait > 0 {
+		return &throttledError{wait}
 	}
-	device, err := a.opts.People.DeviceOf(r.Context(), typed)
+	device, err := a.opts.SignIn.DeviceOf(r.Context(), userCode)
 	if errors.Is(err, signin.ErrNoDevice) {
 		ask.Problem = sentence(err.Error())
 		return a.show(w, r, http.StatusNotFound, ask)
@@ -54,11 +54,11 @@ func (a *API) decideDevice(w http.ResponseWriter, r *http.Request, form url.Valu
 	if session == nil {
 		return signin.ErrNoSession
 	}
-	if wait := a.words.Take(session.ID); wait > 0 {
-		return &tooFast{wait}
+	if wait := a.deviceCodes.Take(session.ID); wait > 0 {
+		return &throttledError{wait}
 	}
-	theirs := form.Get("decision") == "approve"
-	err = a.opts.People.DecideDevice(r.Context(), form.Get("user_code"), session, theirs)
+	approved := form.Get("decision") == "approve"
+	err = a.opts.SignIn.DecideDevice(r.Context(), form.Get("user_code"), session, approved)
 	if errors.Is(err, signin.ErrNoDevice) {
 		return a.show(w, r, http.StatusNotFound, page{
 			Template: "device", Title: "Sign in on a device", Display: session.Display,
@@ -69,7 +69,7 @@ func (a *API) decideDevice(w http.ResponseWriter, r *http.Request, form url.Valu
 		return err
 	}
 	verb, title, text := "approve", "The device is signed in", "You can close this page and return to your terminal."
-	if !theirs {
+	if !approved {
 		verb, title, text = "refuse", "The device was rejected", "It is not signed in. If you did not start this "+
 			"sign-in, an attacker may have sent you its link. Tell your administrator."
 	}
@@ -88,7 +88,7 @@ func (a *API) showOwn(w http.ResponseWriter, r *http.Request, p page) error {
 		return err
 	}
 	if session == nil {
-		return a.goTo(w, r, pathSignIn)
+		return a.redirect(w, r, pathSignIn)
 	}
 	p.Display, p.Organization, p.Session = session.Display, session.Subject.Organization, session
 	return a.show(w, r, http.StatusOK, p)
@@ -101,7 +101,7 @@ func (a *API) signOut(w http.ResponseWriter, r *http.Request, _ url.Values) erro
 		return err
 	}
 	if session != nil {
-		if err := a.opts.People.EndSession(r.Context(), session.ID); err != nil {
+		if err := a.opts.SignIn.EndSession(r.Context(), session.ID); err != nil {
 			return err
 		}
 		a.record(r, session.Subject, "signout", "", http.StatusOK)

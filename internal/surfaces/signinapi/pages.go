@@ -53,13 +53,13 @@ type page struct {
 	SignInAgain  bool
 	RequestID    string
 
-	Ask      *ask   // the passkey request for the browser; nil: none
-	NamedURL string // this page at localhost, if browsers do not support passkeys at this address
-	Replaces bool   // the invitation replaces an existing password or passkey
-	Person   bool   // a user, not a service account
-	Recent   bool   // the user has signed in recently
-	Password bool   // the user has a password
-	Passkeys []keyRow
+	Ask      *passkeyRequest // the passkey request for the browser; nil: none
+	NamedURL string          // this page at localhost, if browsers do not support passkeys at this address
+	Replaces bool            // the invitation replaces an existing password or passkey
+	Person   bool            // a user, not a service account
+	Recent   bool            // the user has signed in recently
+	Password bool            // the user has a password
+	Passkeys []passkeyRow
 
 	// set by showTo
 	Proof    string
@@ -69,11 +69,11 @@ type page struct {
 
 // show responds with a page. Its forms have the CSRF token of the browser.
 func (a *API) show(w http.ResponseWriter, r *http.Request, status int, p page) error {
-	return a.showTo(w, r, status, p, a.browser(w, r))
+	return a.showTo(w, r, status, p, a.browserID(w, r))
 }
 
 func (a *API) showTo(w http.ResponseWriter, r *http.Request, status int, p page, browser string) error {
-	p.Proof = a.proof(browser, a.cookie(r, cookieSession))
+	p.Proof = a.csrfToken(browser, a.cookie(r, cookieSession))
 	if a.opts.Provider != nil {
 		p.Provider = a.opts.ProviderName
 	}
@@ -84,7 +84,7 @@ func (a *API) showTo(w http.ResponseWriter, r *http.Request, status int, p page,
 	if err := pages.ExecuteTemplate(&body, p.Template+".html", p); err != nil {
 		return fmt.Errorf("rendering the page %s: %w", p.Template, err)
 	}
-	a.harden(w)
+	a.setSecurityHeaders(w)
 	if p.Ask != nil {
 		w.Header().Set("Content-Security-Policy", a.policy+"; script-src 'nonce-"+p.Nonce+"'")
 	}
@@ -92,9 +92,9 @@ func (a *API) showTo(w http.ResponseWriter, r *http.Request, status int, p page,
 	return nil
 }
 
-// harden sets the security headers of every response: no caching, no framing, no
+// setSecurityHeaders sets the security headers of every response: no caching, no framing, no
 // referrer.
-func (a *API) harden(w http.ResponseWriter) {
+func (a *API) setSecurityHeaders(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", a.policy)
@@ -134,7 +134,7 @@ var statuses = map[errs.Kind]int{
 func statusOf(w http.ResponseWriter, err error) int {
 	status := statuses[errs.KindOf(err)]
 	var refusal *web.Refusal
-	var fast *tooFast
+	var fast *throttledError
 	switch {
 	case errors.As(err, &refusal):
 		status = refusal.Status
@@ -162,8 +162,8 @@ func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
 		text = "internal error; the server's log has the details under the request id below"
 	case errors.Is(err, openid.ErrUnavailable):
 		text = openid.ErrUnavailable.Error() // without the details, which the log has
-	case errors.Is(err, openid.ErrNotProven):
-		text = openid.ErrNotProven.Error()
+	case errors.Is(err, openid.ErrNotConfirmed):
+		text = openid.ErrNotConfirmed.Error()
 	case status == http.StatusServiceUnavailable && !errors.Is(err, signin.ErrBusy):
 		text = "server is temporarily unavailable; try again in a few seconds"
 	}

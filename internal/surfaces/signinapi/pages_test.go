@@ -14,7 +14,7 @@ import (
 
 func TestPasswordLeadsToTheConsole(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.user("ann")
 	b := w.browser()
 	a := b.get(w.authorize())
@@ -55,9 +55,9 @@ func TestPasswordLeadsToTheConsole(t *testing.T) {
 	}
 }
 
-func TestPromptAsksAgain(t *testing.T) {
+func TestPromptShowsTheFormAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.user("ann")
 	b := w.browser()
 	b.signIn("ann", signintest.Password)
@@ -72,7 +72,7 @@ func TestPromptAsksAgain(t *testing.T) {
 
 func TestInvitationPage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.User("acme", "ann", "ann@example.com")
 	token, _, err := w.People.Invite(t.Context(), "acme", "ann", "boss", week)
 	if err != nil {
@@ -105,7 +105,7 @@ func TestInvitationPage(t *testing.T) {
 
 func TestLinkPage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	token, _, err := w.People.AdminLink(t.Context(), week)
 	if err != nil {
 		t.Fatal(err)
@@ -128,14 +128,14 @@ func TestLinkPage(t *testing.T) {
 
 func TestDevicePage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.user("ann")
 	d, err := w.People.BeginDevice(t.Context(), signin.ClientCLI, "192.0.2.7")
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := w.browser()
-	a := b.get("/oauth/device?user_code=" + d.Word)
+	a := b.get("/oauth/device?user_code=" + d.UserCode)
 	if a.status != 303 || !strings.HasPrefix(a.location, "/oauth/signin?next=") {
 		t.Fatalf("without a session: got %d to %s, want the sign-in form", a.status, a.location)
 	}
@@ -146,14 +146,14 @@ func TestDevicePage(t *testing.T) {
 	b.get(a.location)
 	a = b.post("/oauth/signin", "organization", "acme", "name", "ann", "password", signintest.Password, "next",
 		at.Query().Get("next"))
-	if a.location != "/oauth/device?user_code="+d.Word {
+	if a.location != "/oauth/device?user_code="+d.UserCode {
 		t.Fatalf("signed in: got a redirect to %s, want the device page", a.location)
 	}
-	if a = b.get(a.location); a.status != 200 || !strings.Contains(a.body, d.Word) ||
+	if a = b.get(a.location); a.status != 200 || !strings.Contains(a.body, d.UserCode) ||
 		!strings.Contains(a.body, "192.0.2.7") {
 		t.Fatalf("device page: got %d %s, want the code and the device's address", a.status, a.body)
 	}
-	if a = b.post("/oauth/device", "user_code", d.Word, "decision", "approve"); a.status != 200 ||
+	if a = b.post("/oauth/device", "user_code", d.UserCode, "decision", "approve"); a.status != 200 ||
 		!strings.Contains(a.body, "signed in") {
 		t.Fatalf("approving: got %d %s, want 200", a.status, a.body)
 	}
@@ -169,9 +169,9 @@ func TestDevicePage(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerIsHardened(t *testing.T) {
+func TestEveryResponseHasSecurityHeaders(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newHarness(t)
 	b := w.browser()
 	for _, path := range signinapi.Patterns() {
 		a := b.get(path)
@@ -203,7 +203,7 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 
 func TestCookiesOverTLS(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *signinapi.Options) { o.Origins = append(o.Origins, "https://stream.example") })
+	w := newHarness(t, func(o *signinapi.Options) { o.Origins = append(o.Origins, "https://stream.example") })
 	b := w.browser()
 	r := b.request(http.MethodGet, "/oauth/signin", nil)
 	r.Host = "stream.example" // behind a proxy that terminates TLS

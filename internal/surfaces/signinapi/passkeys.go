@@ -13,9 +13,9 @@ import (
 	"freshet/internal/surfaces/throttle"
 )
 
-// recent is the maximum age of a session that may change passkeys. So an attacker who
+// maxPasskeySessionAge is the maximum age of a session that may change passkeys. So an attacker who
 // finds an unattended browser cannot add a passkey.
-const recent = 15 * time.Minute
+const maxPasskeySessionAge = 15 * time.Minute
 
 var (
 	errNoPasskeys = errs.New(errs.Invalid,
@@ -26,8 +26,8 @@ var (
 
 // parties returns the relying party (WebAuthn) of each origin at which browsers support
 // passkeys.
-func parties(origins []string) (map[string]*passkey.Party, error) {
-	found := map[string]*passkey.Party{}
+func parties(origins []string) (map[string]*passkey.RelyingParty, error) {
+	found := map[string]*passkey.RelyingParty{}
 	for _, origin := range origins {
 		party, err := passkey.New(origin)
 		if err != nil {
@@ -49,34 +49,36 @@ func (a *API) originOf(r *http.Request) string {
 	return scheme + strings.ToLower(r.Host)
 }
 
-func (a *API) party(r *http.Request) *passkey.Party { return a.parties[a.originOf(r)] }
+func (a *API) partyOf(r *http.Request) *passkey.RelyingParty { return a.parties[a.originOf(r)] }
 
-// ask is the part of a page that makes the browser create or use a passkey.
-type ask struct {
+// passkeyRequest is the part of a page that makes the browser create or use a passkey.
+type passkeyRequest struct {
 	Options string // WebAuthn options for the browser, in JSON
 	Sealed  string // the sealed question, which the form sends back
 }
 
-// askFor returns the ask for a question, bound to this browser and one purpose.
-func (a *API) askFor(q *passkey.Question, purpose, browser string) (*ask, error) {
+// requestFor returns the ask for a question, bound to this browser and one purpose.
+func (a *API) requestFor(q *passkey.Request, purpose, browser string) (*passkeyRequest, error) {
 	sealed, err := a.seal(q, "passkey/"+purpose, browser)
 	if err != nil {
 		return nil, err
 	}
-	return &ask{Options: string(q.Options), Sealed: sealed}, nil
+	return &passkeyRequest{Options: string(q.Options), Sealed: sealed}, nil
 }
 
-// asked returns the question of a submitted form.
-func (a *API) asked(r *http.Request, form url.Values, purpose string) (*passkey.Party, *passkey.Question, error) {
-	party := a.party(r)
+// questionOf returns the question of a submitted form.
+func (a *API) questionOf(r *http.Request, form url.Values,
+	purpose string,
+) (*passkey.RelyingParty, *passkey.Request, error) {
+	party := a.partyOf(r)
 	if party == nil {
 		return nil, nil, errNoPasskeys
 	}
-	var q passkey.Question
+	var q passkey.Request
 	if !a.open(form.Get("asked"), &q, "passkey/"+purpose, a.cookie(r, cookieBrowser)) {
-		return nil, nil, errForeignForm
+		return nil, nil, errForgedForm
 	}
-	if !time.Now().Before(q.Ends()) {
+	if !time.Now().Before(q.ExpiresAt()) {
 		return nil, nil, signin.ErrChallengeUsed
 	}
 	return party, &q, nil
@@ -86,13 +88,13 @@ func (a *API) asked(r *http.Request, form url.Values, purpose string) (*passkey.
 // support passkeys at this address.
 func (a *API) signInForm(w http.ResponseWriter, r *http.Request, status int, p page) error {
 	p.Template, p.Title = "signin", "Sign in"
-	browser := a.browser(w, r)
-	if party := a.party(r); party != nil {
-		q, err := party.Ask()
+	browser := a.browserID(w, r)
+	if party := a.partyOf(r); party != nil {
+		q, err := party.BeginSignIn()
 		if err != nil {
 			return err
 		}
-		if p.Ask, err = a.askFor(q, "signin", browser); err != nil {
+		if p.Ask, err = a.requestFor(q, "signin", browser); err != nil {
 			return err
 		}
 	}
@@ -102,97 +104,100 @@ func (a *API) signInForm(w http.ResponseWriter, r *http.Request, status int, p p
 // signInPasskey signs a user in with a passkey. If the form has a name, the passkey must
 // belong to that user.
 func (a *API) signInPasskey(w http.ResponseWriter, r *http.Request, form url.Values) error {
-	organization, who := strings.TrimSpace(form.Get("organization")), strings.TrimSpace(form.Get("name"))
-	if len(organization) > maxName || len(who) > maxName {
+	organization, userName := strings.TrimSpace(form.Get("organization")), strings.TrimSpace(form.Get("name"))
+	if len(organization) > maxName || len(userName) > maxName {
 		return errForm
 	}
-	again := page{Next: form.Get("next"), Organization: organization, Name: who}
-	if again.Organization == "" {
-		again.Organization = a.opts.Organization
+	formPage := page{Next: form.Get("next"), Organization: organization, Name: userName}
+	if formPage.Organization == "" {
+		formPage.Organization = a.opts.Organization
 	}
 	if wait := a.addresses.Take(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
 		a.opts.Observe(signin.MethodPasskey, "throttled")
-		return a.refuseSignIn(w, r, &tooFast{wait}, again)
+		return a.showSignInError(w, r, &throttledError{wait}, formPage)
 	}
-	of, err := a.checkPasskey(r, form, organization, who)
+	subject, err := a.checkPasskey(r, form, organization, userName)
 	if kind := errs.KindOf(err); kind == errs.Unauthenticated {
-		a.record(r, of, "signin", signin.MethodPasskey, http.StatusUnauthorized)
+		a.record(r, subject, "signin", signin.MethodPasskey, http.StatusUnauthorized)
 		a.opts.Observe(signin.MethodPasskey, "failure")
-		return a.refuseSignIn(w, r, err, again)
+		return a.showSignInError(w, r, err, formPage)
 	}
 	if err != nil {
 		return err
 	}
-	if err := a.enter(w, r, of, signin.MethodPasskey); err != nil {
+	if err := a.startSession(w, r, subject, signin.MethodPasskey); err != nil {
 		return err
 	}
-	return a.goTo(w, r, next(form.Get("next")))
+	return a.redirect(w, r, nextPage(form.Get("next")))
 }
 
 // checkPasskey returns the owner of the passkey that has signed the question of a form,
 // and marks the challenge as used.
-func (a *API) checkPasskey(r *http.Request, form url.Values, organization, who string) (signin.Subject, error) {
-	party, q, err := a.asked(r, form, "signin")
+func (a *API) checkPasskey(r *http.Request, form url.Values, organization, userName string) (signin.Subject, error) {
+	party, q, err := a.questionOf(r, form, "signin")
 	if err != nil {
 		return signin.Subject{}, err
 	}
-	people, ctx := a.opts.People, r.Context()
-	used, err := party.Check(q, form.Get("credential"),
+	people, ctx := a.opts.SignIn, r.Context()
+	used, err := party.FinishSignIn(q, form.Get("credential"),
 		func(uid string) (signin.Subject, []signin.Passkey, error) { return people.PasskeysOf(ctx, uid) })
 	if err != nil {
-		return used.Of, err
+		return used.Subject, err
 	}
-	if who != "" && !people.Is(used.Of, organization, who) {
-		return used.Of, signin.ErrWrongPasskey
+	if userName != "" && !people.Matches(used.Subject, organization, userName) {
+		return used.Subject, signin.ErrWrongPasskey
 	}
-	if err := people.UseChallenge(ctx, q.Challenge(), q.Ends()); err != nil {
-		return used.Of, err
+	if err := people.UseChallenge(ctx, q.Challenge(), q.ExpiresAt()); err != nil {
+		return used.Subject, err
 	}
-	return used.Of, people.UsePasskey(ctx, used.Of, used.ID, used.Count)
+	return used.Subject, people.UsePasskey(ctx, used.Subject, used.ID, used.Count)
 }
 
-func (a *API) refuseSignIn(w http.ResponseWriter, r *http.Request, err error, again page) error {
-	a.note(r, err)
-	again.Problem = sentence(err.Error())
-	return a.signInForm(w, r, statusOf(w, err), again)
+func (a *API) showSignInError(w http.ResponseWriter, r *http.Request, err error, formPage page) error {
+	a.logError(r, err)
+	formPage.Problem = sentence(err.Error())
+	return a.signInForm(w, r, statusOf(w, err), formPage)
 }
 
 // inviteForm responds with the page of an invitation.
-func (a *API) inviteForm(w http.ResponseWriter, r *http.Request, status int, of signin.Subject, token,
+func (a *API) inviteForm(w http.ResponseWriter, r *http.Request, status int, subject signin.Subject, token,
 	problem string,
 ) error {
 	p := page{
-		Template: "invite", Title: "Welcome to Freshet", Token: token, Name: of.Email, Organization: of.Organization,
-		MinPassword: signin.MinPassword, Problem: problem,
+		Template: "invite", Title: "Welcome to Freshet", Token: token, Name: subject.Email,
+		Organization: subject.Organization,
+		MinPassword:  signin.MinPassword, Problem: problem,
 	}
-	ways, err := a.opts.People.WaysOf(r.Context(), of)
+	ways, err := a.opts.SignIn.CredentialsOf(r.Context(), subject)
 	if err != nil {
 		return err
 	}
 	p.Replaces = ways.Password || len(ways.Passkeys) > 0
-	browser := a.browser(w, r)
-	if party := a.party(r); party != nil {
-		if p.Ask, err = a.askNew(party, of, nil, browser); err != nil {
+	browser := a.browserID(w, r)
+	if party := a.partyOf(r); party != nil {
+		if p.Ask, err = a.requestNewPasskey(party, subject, nil, browser); err != nil {
 			return err
 		}
 	} else {
-		p.NamedURL = a.named(r)
+		p.NamedURL = a.localhostURL(r)
 	}
 	return a.showTo(w, r, status, p, browser)
 }
 
-func (a *API) askNew(party *passkey.Party, of signin.Subject, has []signin.Passkey, browser string) (*ask, error) {
-	display, _ := a.opts.People.Alive(of)
-	q, err := party.AskNew(of, display, has)
+func (a *API) requestNewPasskey(party *passkey.RelyingParty, subject signin.Subject, has []signin.Passkey,
+	browser string,
+) (*passkeyRequest, error) {
+	display, _ := a.opts.SignIn.Alive(subject)
+	q, err := party.BeginRegistration(subject, display, has)
 	if err != nil {
 		return nil, err
 	}
-	return a.askFor(q, "new/"+of.UID, browser)
+	return a.requestFor(q, "new/"+subject.UID, browser)
 }
 
-// named returns the URL of the same page at localhost, if the browser uses 127.0.0.1;
+// localhostURL returns the URL of the same page at localhost, if the browser uses 127.0.0.1;
 // otherwise "".
-func (a *API) named(r *http.Request) string {
+func (a *API) localhostURL(r *http.Request) string {
 	_, port, ok := strings.Cut(r.Host, ":")
 	if !ok || !strings.HasPrefix(r.Host, "127.0.0.1:") {
 		return ""
@@ -204,43 +209,43 @@ func (a *API) named(r *http.Request) string {
 	return origin + r.URL.RequestURI()
 }
 
-// made returns the new passkey of a form.
-func (a *API) made(r *http.Request, form url.Values, of signin.Subject) (signin.Passkey, error) {
-	party, q, err := a.asked(r, form, "new/"+of.UID)
+// newPasskey returns the new passkey of a form.
+func (a *API) newPasskey(r *http.Request, form url.Values, subject signin.Subject) (signin.Passkey, error) {
+	party, q, err := a.questionOf(r, form, "new/"+subject.UID)
 	if err != nil {
 		return signin.Passkey{}, err
 	}
-	key, err := party.New(q, of, form.Get("credential"))
+	key, err := party.FinishRegistration(q, subject, form.Get("credential"))
 	if err != nil {
 		return signin.Passkey{}, err
 	}
 	key.Name = form.Get("label")
-	return key, a.opts.People.UseChallenge(r.Context(), q.Challenge(), q.Ends())
+	return key, a.opts.SignIn.UseChallenge(r.Context(), q.Challenge(), q.ExpiresAt())
 }
 
 // acceptPasskey uses an invitation to set a passkey, and signs the user in.
 func (a *API) acceptPasskey(w http.ResponseWriter, r *http.Request, form url.Values) error {
-	if err := a.mayTryLink(r); err != nil {
+	if err := a.admitAttempt(r); err != nil {
 		return err
 	}
 	token := form.Get("token")
-	of, err := a.opts.People.Invited(r.Context(), token)
+	subject, err := a.opts.SignIn.Invited(r.Context(), token)
 	if err != nil {
-		return a.refuseLink(r, err, signin.MethodInvitation)
+		return a.recordLinkFailure(r, err, signin.MethodInvitation)
 	}
-	key, err := a.made(r, form, of)
+	key, err := a.newPasskey(r, form, subject)
 	if err == nil {
-		of, err = a.opts.People.AcceptPasskey(r.Context(), token, key)
+		subject, err = a.opts.SignIn.AcceptPasskey(r.Context(), token, key)
 	}
 	switch {
 	case errs.KindOf(err) == errs.Invalid || errors.Is(err, signin.ErrChallengeUsed):
-		a.note(r, err)
-		return a.inviteForm(w, r, http.StatusUnprocessableEntity, of, token, sentence(err.Error()))
+		a.logError(r, err)
+		return a.inviteForm(w, r, http.StatusUnprocessableEntity, subject, token, sentence(err.Error()))
 	case err != nil:
-		return a.refuseLink(r, err, signin.MethodInvitation)
+		return a.recordLinkFailure(r, err, signin.MethodInvitation)
 	}
-	if err := a.enter(w, r, of, signin.MethodInvitation); err != nil {
+	if err := a.startSession(w, r, subject, signin.MethodInvitation); err != nil {
 		return err
 	}
-	return a.goTo(w, r, pathConsole)
+	return a.redirect(w, r, pathConsole)
 }

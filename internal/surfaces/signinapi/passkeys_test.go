@@ -16,11 +16,11 @@ import (
 	"freshet/test/tally"
 )
 
-// namedWorld is a server that browsers open at a host name, so that they support
+// newNamedHarness is a server that browsers open at a host name, so that they support
 // passkeys.
-func namedWorld(t testing.TB) *world {
+func newNamedHarness(t testing.TB) *harness {
 	t.Helper()
-	w := newWorld(t, func(o *signinapi.Options) {
+	w := newHarness(t, func(o *signinapi.Options) {
 		o.Limits = unlimited()
 		o.Origins = append(o.Origins, strings.Replace(o.Origins[0], "127.0.0.1", "localhost", 1))
 	})
@@ -34,7 +34,7 @@ var (
 )
 
 // question returns the WebAuthn options and the sealed question of a page.
-func question(t testing.TB, a answer) (asks, asked string) {
+func question(t testing.TB, a response) (asks, asked string) {
 	t.Helper()
 	o, s := options.FindStringSubmatch(a.body), sealed.FindStringSubmatch(a.body)
 	if o == nil || s == nil {
@@ -43,34 +43,38 @@ func question(t testing.TB, a answer) (asks, asked string) {
 	return html.UnescapeString(o[1]), html.UnescapeString(s[1])
 }
 
-func (w *world) device() *passkeytest.Device { return passkeytest.New(w.t, w.server.URL, "localhost") }
+func (w *harness) device() *passkeytest.Device {
+	return passkeytest.New(w.t, w.server.URL, "localhost")
+}
 
 // invited registers the passkey of a device with an invitation.
-func (b *browser) invited(of signin.Subject, d *passkeytest.Device, label string) answer {
+func (b *browser) invited(subject signin.Subject, d *passkeytest.Device, label string) response {
 	b.t.Helper()
-	token, _, err := b.People.Invite(b.t.Context(), of.Organization, of.User, "test", week)
+	token, _, err := b.People.Invite(b.t.Context(), subject.Organization, subject.User, "test", week)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	asks, asked := question(b.t, b.get("/oauth/invite?token="+token.Reveal()))
-	return b.post("/oauth/invite/passkey", "token", token.Reveal(), "asked", asked, "credential", d.Make(asks),
+	return b.post("/oauth/invite/passkey", "token", token.Reveal(), "asked", asked, "credential",
+		d.CreateResponse(asks),
 		"label", label)
 }
 
 // use signs in with a passkey.
-func (b *browser) use(d *passkeytest.Device, fields ...string) answer {
+func (b *browser) use(d *passkeytest.Device, fields ...string) response {
 	b.t.Helper()
 	asks, asked := question(b.t, b.get("/oauth/signin"))
-	return b.post("/oauth/signin/passkey", append([]string{"asked", asked, "credential", d.Use(asks)}, fields...)...)
+	return b.post("/oauth/signin/passkey",
+		append([]string{"asked", asked, "credential", d.SignInResponse(asks)}, fields...)...)
 }
 
 func TestPasskey(t *testing.T) {
 	t.Parallel()
-	w := namedWorld(t)
-	of := w.User("acme", "ann", "ann@example.com")
+	w := newNamedHarness(t)
+	subject := w.User("acme", "ann", "ann@example.com")
 	laptop, phone := w.device(), w.device()
 	b := w.browser()
-	if a := b.invited(of, laptop, "Laptop"); a.status != http.StatusSeeOther || a.location != "/console/" ||
+	if a := b.invited(subject, laptop, "Laptop"); a.status != http.StatusSeeOther || a.location != "/console/" ||
 		b.session() == "" {
 		t.Fatalf("setting a passkey: got %d to %q, want the console\n%s", a.status, a.location, a.body)
 	}
@@ -85,17 +89,17 @@ func TestPasskey(t *testing.T) {
 		t.Errorf("got Content-Security-Policy %q, want only the script with the nonce of the page", policy)
 	}
 	asks, asked := question(t, a)
-	if a := b.post("/oauth/account/passkeys", "asked", asked, "credential", phone.Make(asks), "label",
+	if a := b.post("/oauth/account/passkeys", "asked", asked, "credential", phone.CreateResponse(asks), "label",
 		"Phone"); a.status != http.StatusSeeOther {
 		t.Fatalf("adding a passkey: got %d %s, want 303", a.status, a.body)
 	}
 	for name, d := range map[string]*passkeytest.Device{"laptop": laptop, "phone": phone} {
-		for _, who := range []string{"", "ann", "ANN@example.com"} {
+		for _, userName := range []string{"", "ann", "ANN@example.com"} {
 			fresh := w.browser()
-			if a := fresh.use(d, "organization", "acme", "name", who, "next",
+			if a := fresh.use(d, "organization", "acme", "name", userName, "next",
 				"/oauth/account"); a.status != http.StatusSeeOther ||
 				!strings.HasPrefix(a.location, "/oauth/account") || fresh.session() == "" {
-				t.Errorf("signing in with the %s as %q: got %d to %q, want the account page", name, who, a.status,
+				t.Errorf("signing in with the %s as %q: got %d to %q, want the account page", name, userName, a.status,
 					a.location)
 			}
 		}
@@ -114,7 +118,7 @@ func TestPasskey(t *testing.T) {
 	// Deleting the user ends all sessions.
 	in := w.browser()
 	in.use(phone)
-	w.Directory.DeleteUser("acme", "ann", of.UID)
+	w.Directory.DeleteUser("acme", "ann", subject.UID)
 	if a := in.get("/oauth/account"); a.status != http.StatusSeeOther ||
 		!strings.HasPrefix(a.location, "/oauth/signin") {
 		t.Errorf("after the user was deleted: got %d to %q, want the sign-in form", a.status, a.location)
@@ -132,13 +136,13 @@ func (b *browser) remove(t *testing.T, d *passkeytest.Device, want int) {
 	}
 }
 
-// TestNoPasskeysAtNumbers: at a numeric address, where browsers do not support passkeys,
+// TestNoPasskeysAtNumericAddresses: at a numeric address, where browsers do not support passkeys,
 // the pages offer none and link to localhost.
-func TestNoPasskeysAtNumbers(t *testing.T) {
+func TestNoPasskeysAtNumericAddresses(t *testing.T) {
 	t.Parallel()
-	w := namedWorld(t)
+	w := newNamedHarness(t)
 	w.server.URL = strings.Replace(w.server.URL, "localhost", "127.0.0.1", 1)
-	of := w.user("ann")
+	subject := w.user("ann")
 	b := w.browser()
 	a := b.get("/oauth/signin")
 	if strings.Contains(a.body, "passkey") || strings.Contains(a.body, "<script") ||
@@ -149,7 +153,7 @@ func TestNoPasskeysAtNumbers(t *testing.T) {
 		!strings.Contains(a.body, "host name") {
 		t.Errorf("submitting a passkey at a numeric address: got %d %s, want 400", a.status, a.body)
 	}
-	token, _, err := w.People.Invite(t.Context(), of.Organization, of.User, "test", week)
+	token, _, err := w.People.Invite(t.Context(), subject.Organization, subject.User, "test", week)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,13 +166,13 @@ func TestNoPasskeysAtNumbers(t *testing.T) {
 // TestAttackPasskey tries to sign in with invalid passkey responses.
 func TestAttackPasskey(t *testing.T) {
 	t.Parallel()
-	w := namedWorld(t)
+	w := newNamedHarness(t)
 	ann, eve := w.User("acme", "ann", "ann@example.com"), w.User("acme", "eve", "eve@example.com")
 	hers, mine := w.device(), w.device()
 	w.browser().invited(ann, hers, "hers")
 	w.browser().invited(eve, mine, "mine")
 	attempts, successes := 0, 0
-	try := func(name string, b *browser, a answer) {
+	try := func(name string, b *browser, a response) {
 		t.Helper()
 		attempts++
 		if a.status < 400 || a.status >= 500 || b.session() != "" {
@@ -215,8 +219,8 @@ func TestAttackPasskey(t *testing.T) {
 	hers.Count += 10
 	b = w.browser()
 	asks, asked := question(t, b.get("/oauth/signin"))
-	said := hers.Use(asks)
-	page := b.proof
+	said := hers.SignInResponse(asks)
+	page := b.csrfToken
 	if a := b.post("/oauth/signin/passkey", "asked", asked, "credential", said); a.status != http.StatusSeeOther {
 		t.Fatalf("valid response: got %d %s, want 303", a.status, a.body)
 	}
@@ -231,7 +235,7 @@ func TestAttackPasskey(t *testing.T) {
 	silent := w.device()
 	silent.Count = 0
 	w.browser().invited(noCount, silent, "silent")
-	said = silent.Use(asks)
+	said = silent.SignInResponse(asks)
 	if a := b.post("/oauth/signin/passkey", "asked", asked, "credential", said); a.status != http.StatusSeeOther {
 		t.Fatalf("valid response: got %d %s, want 303", a.status, a.body)
 	}
@@ -242,8 +246,9 @@ func TestAttackPasskey(t *testing.T) {
 	_, fresh := question(t, b.get("/oauth/signin"))
 	try("a response to another question", b, b.post("/oauth/signin/passkey", "asked", fresh, "credential", said))
 	asks, _ = question(t, b.get("/oauth/signin"))
-	b.proof = page
-	try("a form of another browser", b, b.post("/oauth/signin/passkey", "asked", fresh, "credential", silent.Use(asks)))
+	b.csrfToken = page
+	try("a form of another browser", b,
+		b.post("/oauth/signin/passkey", "asked", fresh, "credential", silent.SignInResponse(asks)))
 	for _, broken := range []string{"", "{}", "null", "[]", `{"id":"AA"}`, strings.Repeat("x", 10_000)} {
 		b = w.browser()
 		_, asked := question(t, b.get("/oauth/signin"))
@@ -256,7 +261,7 @@ func TestAttackPasskey(t *testing.T) {
 // TestAttackOthersPasskeys tries to change the passkeys of other users.
 func TestAttackOthersPasskeys(t *testing.T) {
 	t.Parallel()
-	w := namedWorld(t)
+	w := newNamedHarness(t)
 	ann, eve := w.User("acme", "ann", "ann@example.com"), w.user("eve")
 	hers, mine := w.device(), w.device()
 	w.browser().invited(ann, hers, "hers")
@@ -264,7 +269,7 @@ func TestAttackOthersPasskeys(t *testing.T) {
 	b := w.browser()
 	b.signIn("eve", signintest.Password)
 	attempts, successes := 0, 0
-	try := func(name string, ok bool, a answer) {
+	try := func(name string, ok bool, a response) {
 		t.Helper()
 		attempts++
 		if !ok {
@@ -282,13 +287,14 @@ func TestAttackOthersPasskeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	asks, asked := question(t, b.get("/oauth/invite?token="+token.Reveal()))
-	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.Make(asks))
+	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.CreateResponse(asks))
 	try("the question of her invitation for my account", a.status == http.StatusForbidden, a)
 	asks, asked = question(t, b.get("/oauth/account"))
-	a = b.post("/oauth/invite/passkey", "token", token.Reveal(), "asked", asked, "credential", mine.Make(asks))
+	a = b.post("/oauth/invite/passkey", "token", token.Reveal(), "asked", asked, "credential",
+		mine.CreateResponse(asks))
 	try("the question of my account for her invitation", a.status >= 400, a)
 	asks, asked = question(t, b.get("/oauth/signin?again=true"))
-	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.Use(asks))
+	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.SignInResponse(asks))
 	try("a sign-in response as a new passkey", a.status >= 400, a)
 
 	nobody := w.browser()
@@ -300,17 +306,17 @@ func TestAttackOthersPasskeys(t *testing.T) {
 
 	mine.Flags = passkeytest.Present
 	asks, asked = question(t, b.get("/oauth/account"))
-	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.Make(asks))
+	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.CreateResponse(asks))
 	try("a passkey without user verification", a.status == http.StatusBadRequest, a)
 	mine.Flags |= passkeytest.Verified
 	mine.Origin = "https://evil.example"
 	asks, asked = question(t, b.get("/oauth/account"))
-	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.Make(asks))
+	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.CreateResponse(asks))
 	try("a passkey made elsewhere", a.status == http.StatusBadRequest, a)
-	if ways, err := w.People.WaysOf(t.Context(), eve); err != nil || len(ways.Passkeys) != 0 {
+	if ways, err := w.People.CredentialsOf(t.Context(), eve); err != nil || len(ways.Passkeys) != 0 {
 		t.Errorf("eve has %d passkeys, error %v, want none", len(ways.Passkeys), err)
 	}
-	if ways, err := w.People.WaysOf(t.Context(), ann); err != nil || len(ways.Passkeys) != 1 ||
+	if ways, err := w.People.CredentialsOf(t.Context(), ann); err != nil || len(ways.Passkeys) != 1 ||
 		ways.Passkeys[0].Name != "hers again" {
 		t.Errorf("ann has passkeys %v, error %v, want only hers", ways.Passkeys, err)
 	}
@@ -322,7 +328,7 @@ func encodeID(d *passkeytest.Device) string { return base64.RawURLEncoding.Encod
 // TestPasskeysOfAnOldSession: a session older than 15 minutes cannot change passkeys.
 func TestPasskeysOfAnOldSession(t *testing.T) {
 	t.Parallel()
-	w := namedWorld(t)
+	w := newNamedHarness(t)
 	w.user("ann")
 	b, d := w.browser(), w.device()
 	b.signIn("ann", signintest.Password)
@@ -342,7 +348,7 @@ func TestPasskeysOfAnOldSession(t *testing.T) {
 		t.Errorf("account page of an old session: got %s, want a link to sign in again and no passkey form", a.body)
 	}
 	if a := b.post("/oauth/account/passkeys", "asked", asked, "credential",
-		d.Make(asks)); a.status != http.StatusForbidden {
+		d.CreateResponse(asks)); a.status != http.StatusForbidden {
 		t.Errorf("adding a passkey in an old session: got %d, want 403", a.status)
 	}
 }

@@ -23,7 +23,7 @@ func (a *API) showSignIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if session != nil && query.Get("again") != "true" {
-		return a.goTo(w, r, next(query.Get("next")))
+		return a.redirect(w, r, nextPage(query.Get("next")))
 	}
 	organization := query.Get("organization")
 	if organization == "" || len(organization) > 63 {
@@ -32,49 +32,50 @@ func (a *API) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	return a.signInForm(w, r, http.StatusOK, page{Next: query.Get("next"), Organization: organization})
 }
 
-// tooFast rejects an attempt that exceeds a rate limit; wait is the Retry-After time.
-type tooFast struct{ wait time.Duration }
+// throttledError rejects an attempt that exceeds a rate limit; wait is the Retry-After time.
+type throttledError struct{ wait time.Duration }
 
-func (*tooFast) Error() string { return "too many attempts; wait a moment and try again" }
-func (*tooFast) Unwrap() error { return errTooFast }
+func (*throttledError) Error() string { return "too many attempts; wait a moment and try again" }
+func (*throttledError) Unwrap() error { return errThrottled }
 
-var errTooFast = errs.New(errs.Throttled, "too many attempts")
+var errThrottled = errs.New(errs.Throttled, "too many attempts")
 
 // signIn signs a user in with organization, name and password.
 func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) error {
-	organization, who, password := strings.TrimSpace(form.Get("organization")), strings.TrimSpace(form.Get("name")),
+	organization, userName, password := strings.TrimSpace(form.Get("organization")),
+		strings.TrimSpace(form.Get("name")),
 		form.Get("password")
-	if len(organization) > maxName || len(who) > maxName || len(password) > maxName {
+	if len(organization) > maxName || len(userName) > maxName || len(password) > maxName {
 		return errForm
 	}
-	again := page{Next: form.Get("next"), Organization: organization, Name: who}
-	account := organization + "\x00" + strings.ToLower(who)
+	formPage := page{Next: form.Get("next"), Organization: organization, Name: userName}
+	account := organization + "\x00" + strings.ToLower(userName)
 	address := throttle.AddressKey(a.opts.Source(r))
-	if err := a.mayTry(account, address); err != nil {
+	if err := a.admitPassword(account, address); err != nil {
 		a.opts.Observe(signin.MethodPassword, "throttled")
-		return a.refuseSignIn(w, r, err, again)
+		return a.showSignInError(w, r, err, formPage)
 	}
-	of, err := a.opts.People.Authenticate(r.Context(), organization, who, password)
+	subject, err := a.opts.SignIn.Authenticate(r.Context(), organization, userName, password)
 	if errors.Is(err, signin.ErrWrongPassword) {
-		a.record(r, of, "signin", signin.MethodPassword, http.StatusUnauthorized)
+		a.record(r, subject, "signin", signin.MethodPassword, http.StatusUnauthorized)
 		a.opts.Observe(signin.MethodPassword, "failure")
-		return a.refuseSignIn(w, r, err, again)
+		return a.showSignInError(w, r, err, formPage)
 	}
 	if err != nil {
 		return err
 	}
 	a.owners.Add(account+"\x00"+address, struct{}{}, 1)
-	if err := a.enter(w, r, of, signin.MethodPassword); err != nil {
+	if err := a.startSession(w, r, subject, signin.MethodPassword); err != nil {
 		return err
 	}
-	return a.goTo(w, r, next(form.Get("next")))
+	return a.redirect(w, r, nextPage(form.Get("next")))
 }
 
-// mayTry counts an attempt before it is made, whether or not the account exists. There
+// admitPassword counts an attempt before it is made, whether or not the account exists. There
 // are three limits: per address, per account and address, and per account over all
 // addresses. The last limit does not apply to an address with an earlier sign-in to the
 // account, so that an attacker at other addresses cannot lock the user out.
-func (a *API) mayTry(account, address string) error {
+func (a *API) admitPassword(account, address string) error {
 	wait := a.addresses.Take(address)
 	if wait == 0 {
 		wait = a.accounts.Take(account + "\x00" + address)
@@ -83,15 +84,15 @@ func (a *API) mayTry(account, address string) error {
 		wait = a.guesses.Take(account)
 	}
 	if wait > 0 {
-		return &tooFast{wait}
+		return &throttledError{wait}
 	}
 	return nil
 }
 
-// mayTryLink counts an attempt to use a secret in a link or form.
-func (a *API) mayTryLink(r *http.Request) error {
+// admitAttempt counts an attempt to use a secret in a link or form.
+func (a *API) admitAttempt(r *http.Request) error {
 	if wait := a.addresses.Take(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
-		return &tooFast{wait}
+		return &throttledError{wait}
 	}
 	return nil
 }

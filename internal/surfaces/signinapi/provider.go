@@ -14,8 +14,8 @@ import (
 // loginLifetime is how long a login at the provider may take.
 const loginLifetime = 10 * time.Minute
 
-// away is the state of a login at the provider. The browser has it in a sealed cookie.
-type away struct {
+// loginState is the state of a login at the provider. The browser has it in a sealed cookie.
+type loginState struct {
 	Login openid.Login `json:"login"`
 	Next  string       `json:"next"`
 	Ends  time.Time    `json:"ends"`
@@ -28,22 +28,22 @@ func (a *API) beginProvider(w http.ResponseWriter, r *http.Request) error {
 	if a.opts.Provider == nil {
 		return errNoProvider
 	}
-	if err := a.mayTryLink(r); err != nil {
+	if err := a.admitAttempt(r); err != nil {
 		return err
 	}
 	address, login, err := a.opts.Provider.Begin(r.Context())
 	if err != nil {
 		return err
 	}
-	sealed, err := a.seal(away{
-		Login: login, Next: next(r.URL.Query().Get("next")),
+	sealed, err := a.seal(loginState{
+		Login: login, Next: nextPage(r.URL.Query().Get("next")),
 		Ends: time.Now().Add(loginLifetime),
 	}, "login", "")
 	if err != nil {
 		return err
 	}
 	a.setCookie(w, r, cookieLogin, sealed, loginLifetime)
-	return a.goTo(w, r, address)
+	return a.redirect(w, r, address)
 }
 
 // callback handles the redirect back from the provider. Its state must match the login
@@ -52,16 +52,16 @@ func (a *API) callback(w http.ResponseWriter, r *http.Request) error {
 	if a.opts.Provider == nil {
 		return errNoProvider
 	}
-	if err := a.mayTryLink(r); err != nil {
+	if err := a.admitAttempt(r); err != nil {
 		return err
 	}
 	query := r.URL.Query()
-	var took away
-	if !a.open(a.cookie(r, cookieLogin), &took, "login", "") || !time.Now().Before(took.Ends) {
-		return openid.ErrNotProven
+	var state loginState
+	if !a.open(a.cookie(r, cookieLogin), &state, "login", "") || !time.Now().Before(state.Ends) {
+		return openid.ErrNotConfirmed
 	}
 	a.setCookie(w, r, cookieLogin, "", 0)
-	email, err := a.opts.Provider.Finish(r.Context(), took.Login, query.Get("state"), query.Get("code"))
+	email, err := a.opts.Provider.Finish(r.Context(), state.Login, query.Get("state"), query.Get("code"))
 	if err != nil {
 		if kind := errs.KindOf(err); kind == errs.Unauthenticated || kind == errs.Denied {
 			a.record(r, signin.Subject{}, "signin", signin.MethodProvider, http.StatusUnauthorized)
@@ -69,34 +69,34 @@ func (a *API) callback(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	}
-	return a.vouched(w, r, email, took.Next)
+	return a.signInByEmail(w, r, email, state.Next)
 }
 
-// choice is the state of a user of several organizations who chooses one. The form has
+// choiceState is the state of a user of several organizations who chooses one. The form has
 // it sealed.
-type choice struct {
+type choiceState struct {
 	Email string    `json:"email"`
 	Next  string    `json:"next"`
 	Ends  time.Time `json:"ends"`
 }
 
-// vouched signs in the user with an e-mail address. If users of several organizations
+// signInByEmail signs in the user with an e-mail address. If users of several organizations
 // have the address, it shows a page to choose one.
-func (a *API) vouched(w http.ResponseWriter, r *http.Request, email, next string) error {
-	found := a.opts.People.Vouched(email)
+func (a *API) signInByEmail(w http.ResponseWriter, r *http.Request, email, next string) error {
+	found := a.opts.SignIn.UsersByVerifiedEmail(email)
 	switch len(found) {
 	case 0:
 		a.record(r, signin.Subject{}, "signin", signin.MethodProvider, http.StatusUnauthorized)
 		a.opts.Observe(signin.MethodProvider, "failure")
 		return errNoUser
 	case 1:
-		if err := a.enter(w, r, found[0], signin.MethodProvider); err != nil {
+		if err := a.startSession(w, r, found[0], signin.MethodProvider); err != nil {
 			return err
 		}
-		return a.goTo(w, r, next)
+		return a.redirect(w, r, next)
 	}
-	browser := a.browser(w, r)
-	sealed, err := a.seal(choice{Email: email, Next: next, Ends: time.Now().Add(loginLifetime)}, "choice", browser)
+	browser := a.browserID(w, r)
+	sealed, err := a.seal(choiceState{Email: email, Next: next, Ends: time.Now().Add(loginLifetime)}, "choice", browser)
 	if err != nil {
 		return err
 	}
@@ -109,16 +109,16 @@ var errNoUser = errs.New(errs.Denied, "no user of this server has the e-mail add
 
 // choose signs in the chosen user.
 func (a *API) choose(w http.ResponseWriter, r *http.Request, form url.Values) error {
-	var chosen choice
+	var chosen choiceState
 	if !a.open(form.Get("token"), &chosen, "choice", a.cookie(r, cookieBrowser)) || !time.Now().Before(chosen.Ends) {
-		return errForeignForm
+		return errForgedForm
 	}
-	for _, of := range a.opts.People.Vouched(chosen.Email) {
-		if of.UID == form.Get("uid") {
-			if err := a.enter(w, r, of, signin.MethodProvider); err != nil {
+	for _, subject := range a.opts.SignIn.UsersByVerifiedEmail(chosen.Email) {
+		if subject.UID == form.Get("uid") {
+			if err := a.startSession(w, r, subject, signin.MethodProvider); err != nil {
 				return err
 			}
-			return a.goTo(w, r, next(chosen.Next))
+			return a.redirect(w, r, nextPage(chosen.Next))
 		}
 	}
 	return errNoUser

@@ -49,14 +49,14 @@ type Options struct {
 	Metrics Gatherer
 	// Configuration returns the effective configuration as YAML, without secrets.
 	Configuration func() ([]byte, error)
-	// Group is the ensemble of the server.
-	Group Group
+	// Ensemble is the ensemble of the server.
+	Ensemble Ensemble
 }
 
 // API serves the state of the server.
 type API struct {
 	opts    Options
-	metrics *cache
+	metrics *metricsCache
 	router  *web.Router[web.HandlerFunc]
 	serve   http.Handler
 }
@@ -64,7 +64,7 @@ type API struct {
 // New returns the surface. It panics if a required option is missing.
 func New(opts Options) *API {
 	opts.Complete("systemapi")
-	a := &API{opts: opts, metrics: &cache{from: opts.Metrics}}
+	a := &API{opts: opts, metrics: &metricsCache{gatherer: opts.Metrics}}
 	a.router = web.NewRouter([]web.Route[web.HandlerFunc]{
 		{Method: http.MethodGet, Pattern: metricsPath, Value: a.writeMetrics},
 		{Method: http.MethodGet, Pattern: configurationPath, Value: a.writeConfiguration},
@@ -83,10 +83,12 @@ func New(opts Options) *API {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
 
 var (
-	errNoPath = errs.New(errs.NotFound, "path does not exist")
-	errMethod = errs.New(errs.Invalid, "method is not allowed on this path; the Allow header lists allowed methods")
-	errQuery  = errs.New(errs.Invalid, "query is malformed; the only parameter is organization, at most once")
-	errSystem = errs.New(errs.Denied, "configuration is visible to system administrators only")
+	errNoRoute = errs.New(errs.NotFound, "path does not exist")
+	errMethod  = errs.New(errs.Invalid,
+		"method is not allowed on this path; the Allow header lists allowed methods")
+	errQuery = errs.New(errs.Invalid,
+		"query is malformed; the only parameter is organization, at most once")
+	errConfigurationDenied = errs.New(errs.Denied, "configuration is visible to system administrators only")
 )
 
 func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
@@ -104,7 +106,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("Allow", allowed)
 			return errMethod
 		}
-		return errNoPath
+		return errNoRoute
 	}
 	web.RecordOf(r.Context()).SetRoute(surfaceName, route.Pattern)
 	return route.Value(w, r)
@@ -133,7 +135,7 @@ func (a *API) writeMetrics(w http.ResponseWriter, r *http.Request) error {
 	}
 	scope := access.Scope{Organization: organization}
 	if _, err := a.opts.Authorizer.Authorize(r.Context(), caller, access.ReadMetrics, scope); err != nil {
-		return a.denied(r, caller, pipeline.Asked{Permission: access.ReadMetrics, Scope: scope}, err)
+		return a.auditDenial(r, caller, pipeline.Authorization{Permission: access.ReadMetrics, Scope: scope}, err)
 	}
 	var text bytes.Buffer
 	if err := a.metrics.write(&text, organization); err != nil {
@@ -150,7 +152,7 @@ func (a *API) writeConfiguration(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !caller.System {
-		return a.denied(r, caller, pipeline.Asked{}, errSystem)
+		return a.auditDenial(r, caller, pipeline.Authorization{}, errConfigurationDenied)
 	}
 	text, err := a.opts.Configuration()
 	if err != nil {
@@ -165,13 +167,13 @@ func (a *API) caller(r *http.Request) (*identity.Principal, error) {
 	token, _ := web.BearerToken(r)
 	caller, err := a.opts.Authenticate(r, token, a.opts.Audiences...)
 	if err != nil {
-		return nil, a.denied(r, nil, pipeline.Asked{}, err)
+		return nil, a.auditDenial(r, nil, pipeline.Authorization{}, err)
 	}
 	return caller, nil
 }
 
-// denied writes the audit record of a denied request. It returns err unchanged.
-func (a *API) denied(r *http.Request, caller *identity.Principal, asked pipeline.Asked, err error) error {
+// auditDenial writes the audit record of a denied request. It returns err unchanged.
+func (a *API) auditDenial(r *http.Request, caller *identity.Principal, asked pipeline.Authorization, err error) error {
 	if status := statusOf(err); pipeline.Denied(status) {
 		a.opts.Auditor.Record(pipeline.Record(r, surfaceName, caller, asked, status))
 	}

@@ -22,21 +22,21 @@ import (
 	"freshet/test/tally"
 )
 
-// trail stores audit records.
-type trail struct{ records []audit.Record }
+// recordingAuditor stores audit records.
+type recordingAuditor struct{ records []audit.Record }
 
-func (t *trail) Record(r audit.Record) { t.records = append(t.records, r) }
+func (t *recordingAuditor) Record(r audit.Record) { t.records = append(t.records, r) }
 
 type fixture struct {
 	replaced    []string
 	steppedDown int
-	accepted    []systemapi.ShardAt
+	accepted    []systemapi.ShardID
 	api         *systemapi.API
-	trail       *trail
+	trail       *recordingAuditor
 	tokens      map[string]string
 }
 
-// Members implements systemapi.Group.
+// Members implements systemapi.Ensemble.
 func (*fixture) Members(context.Context) (*systemapi.Members, error) {
 	return &systemapi.Members{
 		Self: "a", Controller: "b",
@@ -44,7 +44,7 @@ func (*fixture) Members(context.Context) (*systemapi.Members, error) {
 	}, nil
 }
 
-// Replace implements systemapi.Group.
+// Replace implements systemapi.Ensemble.
 func (f *fixture) Replace(_ context.Context, name string) error {
 	if name != "c" {
 		return errs.New(errs.Conflict, "member is live")
@@ -53,7 +53,7 @@ func (f *fixture) Replace(_ context.Context, name string) error {
 	return nil
 }
 
-// StepDown implements systemapi.Group.
+// StepDown implements systemapi.Ensemble.
 func (f *fixture) StepDown(_ context.Context, name string) (*systemapi.SteppedDown, error) {
 	if name == "half" {
 		return nil, errs.New(errs.Unavailable, "some streams have no other leader yet")
@@ -65,31 +65,33 @@ func (f *fixture) StepDown(_ context.Context, name string) (*systemapi.SteppedDo
 	return &systemapi.SteppedDown{Etcd: true, Streams: 4}, nil
 }
 
-// Loss implements systemapi.Group.
-func (*fixture) Loss(_ context.Context, at systemapi.ShardAt, from string) (*systemapi.Loss, error) {
-	if at.Number != 3 {
+// Loss implements systemapi.Ensemble.
+func (*fixture) Loss(_ context.Context, shard systemapi.ShardID, from string) (*systemapi.Loss, error) {
+	if shard.Number != 3 {
 		return nil, errs.New(errs.Precondition, "nothing is lost")
 	}
 	return &systemapi.Loss{
-		Organization: at.Organization, Cluster: at.Cluster, Shard: at.Number,
-		From: cmp.Or(from, "b"), Mark: "m1",
+		Organization: shard.Organization, Cluster: shard.Cluster, Shard: shard.Number,
+		From: cmp.Or(from, "b"), State: "m1",
 	}, nil
 }
 
-// AcceptLoss implements systemapi.Group.
-func (f *fixture) AcceptLoss(ctx context.Context, at systemapi.ShardAt, from, mark string) (*systemapi.Loss, error) {
-	if mark != "m1" {
+// AcceptLoss implements systemapi.Ensemble.
+func (f *fixture) AcceptLoss(ctx context.Context, shard systemapi.ShardID, from,
+	state string,
+) (*systemapi.Loss, error) {
+	if state != "m1" {
 		return nil, errs.New(errs.Conflict, "mark is outdated")
 	}
-	f.accepted = append(f.accepted, at)
-	return f.Loss(ctx, at, from)
+	f.accepted = append(f.accepted, shard)
+	return f.Loss(ctx, shard, from)
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	world := identitytest.New(t)
 	policy := access.NewPolicy()
-	f := &fixture{trail: &trail{}, tokens: map[string]string{"nobody": ""}}
+	f := &fixture{trail: &recordingAuditor{}, tokens: map[string]string{"nobody": ""}}
 	for name, edit := range map[string]func(*identity.Account){
 		"root":    func(a *identity.Account) { a.System = true },
 		"boss":    func(a *identity.Account) { a.Admin = true },
@@ -117,22 +119,22 @@ func newFixture(t *testing.T) *fixture {
 		Options:   pipeline.Options{Authenticator: world.Verifier, Authorizer: policy, Auditor: f.trail},
 		Audiences: []string{identitytest.IssuerURL}, Metrics: registry,
 		Configuration: func() ([]byte, error) { return []byte("domain: example\n"), nil },
-		Group:         f,
+		Ensemble:      f,
 	})
 	return f
 }
 
-func (f *fixture) get(ctx context.Context, who, method, path string) *httptest.ResponseRecorder {
+func (f *fixture) get(ctx context.Context, user, method, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(ctx, method, "http://h"+path, http.NoBody)
-	if token := f.tokens[who]; token != "" {
+	if token := f.tokens[user]; token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	f.api.ServeHTTP(w, r)
 	return w
 }
 
-func TestWhoMayReadWhat(t *testing.T) {
+func TestAuthorization(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, tc := range []struct {
@@ -224,7 +226,7 @@ func TestAcceptingALossIsRecorded(t *testing.T) {
 			t.Errorf("%.40s: got %d %s, want %d", body, w.Code, w.Body, want)
 		}
 	}
-	if len(f.accepted) != 1 || f.accepted[0] != (systemapi.ShardAt{Organization: "acme", Cluster: "prod", Number: 3}) {
+	if len(f.accepted) != 1 || f.accepted[0] != (systemapi.ShardID{Organization: "acme", Cluster: "prod", Number: 3}) {
 		t.Errorf("accepted losses: got %+v, want one of acme/prod, shard 3", f.accepted)
 	}
 	if got := f.trail.records; len(got) != 1 || got[0].Surface != "system" || got[0].Decision == "deny" {
@@ -237,7 +239,7 @@ func TestAttackMetricsOfOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	attempts, successes := 0, 0
-	for _, who := range []string{"boss", "viewer", "without", "nobody"} {
+	for _, user := range []string{"boss", "viewer", "without", "nobody"} {
 		for _, query := range []string{
 			"?organization=globex", "?organization=globex&organization=acme", "?organization=acme&organization=globex",
 			"?organization=*", "?organization=",
@@ -245,11 +247,11 @@ func TestAttackMetricsOfOthers(t *testing.T) {
 			"?Organization=globex", "",
 		} {
 			attempts++
-			if w := f.get(t.Context(), who, http.MethodGet, "/system/v1alpha1/metrics"+
+			if w := f.get(t.Context(), user, http.MethodGet, "/system/v1alpha1/metrics"+
 				query); strings.Contains(w.Body.String(), "secret-cluster") ||
 				strings.Contains(w.Body.String(), "of_the_server") {
 				successes++
-				t.Errorf("%s: query %q returned %s", who, query, w.Body)
+				t.Errorf("%s: query %q returned %s", user, query, w.Body)
 			}
 		}
 	}

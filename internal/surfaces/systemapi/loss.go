@@ -13,8 +13,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// ShardAt names a shard.
-type ShardAt struct {
+// ShardID names a shard.
+type ShardID struct {
 	Organization, Cluster string
 	Number                int
 }
@@ -30,10 +30,10 @@ type Loss struct {
 	Owner string `json:"owner,omitempty"`
 	// From is the source that the shard continues from: the copy of a member, or "log".
 	From string `json:"from"`
-	// Mark identifies the exact state of that source. The client sends it back to accept
+	// State identifies the exact state of that source. The client sends it back to accept
 	// the loss.
-	Mark string   `json:"mark"`
-	Log  *LossLog `json:"log,omitempty"` // nil if the log does not exist any more
+	State string   `json:"mark"`
+	Log   *LossLog `json:"log,omitempty"` // nil if the log does not exist any more
 	// LogMessagesLost counts the messages that only the log has and that are lost.
 	LogMessagesLost uint64     `json:"logMessagesLost"`
 	Copies          []LossCopy `json:"copies"`
@@ -62,31 +62,31 @@ type LossCopy struct {
 const maxAccept = 4 << 10 // maximum size of a body, in bytes
 
 var (
-	errShards   = errs.New(errs.Denied, "shards are visible to system administrators only")
-	errNoNumber = errs.New(errs.Invalid, "shard number in the path must be an integer from 0 to 65535")
-	errFrom     = errs.New(errs.Invalid, "query is malformed; the only parameter is from, at most once")
-	errAccept   = errs.New(errs.Invalid, `body must be {"from": …, "mark": …} with the values of the GET response`)
+	errShardsDenied = errs.New(errs.Denied, "shards are visible to system administrators only")
+	errShardNumber  = errs.New(errs.Invalid, "shard number in the path must be an integer from 0 to 65535")
+	errFrom         = errs.New(errs.Invalid, "query is malformed; the only parameter is from, at most once")
+	errAccept       = errs.New(errs.Invalid, `body must be {"from": …, "mark": …} with the values of the GET response`)
 )
 
-// shardAt parses the shard that the path names.
-func (a *API) shardAt(r *http.Request, method string) (ShardAt, error) {
+// shardID parses the shard that the path names.
+func (a *API) shardID(r *http.Request, method string) (ShardID, error) {
 	var path web.Path
 	path.Parse(r.URL)
 	route := a.router.Find(method, &path)
-	at := ShardAt{Organization: route.Param(&path, "organization"), Cluster: route.Param(&path, "cluster")}
+	shard := ShardID{Organization: route.Param(&path, "organization"), Cluster: route.Param(&path, "cluster")}
 	n, err := strconv.ParseUint(route.Param(&path, "number"), 10, 16)
 	if err != nil {
-		return at, errNoNumber
+		return shard, errShardNumber
 	}
-	at.Number = int(n)
-	return at, nil
+	shard.Number = int(n)
+	return shard, nil
 }
 
 func (a *API) writeLoss(w http.ResponseWriter, r *http.Request) error {
-	if _, err := a.system(r, errShards); err != nil {
+	if _, err := a.systemCaller(r, errShardsDenied); err != nil {
 		return err
 	}
-	at, err := a.shardAt(r, http.MethodGet)
+	shard, err := a.shardID(r, http.MethodGet)
 	if err != nil {
 		return err
 	}
@@ -94,16 +94,16 @@ func (a *API) writeLoss(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || len(query["from"]) > 1 || len(query) > len(query["from"]) {
 		return errFrom
 	}
-	return a.answerLoss(w, r,
-		func(ctx context.Context) (*Loss, error) { return a.opts.Group.Loss(ctx, at, query.Get("from")) })
+	return a.writeLossOf(w, r,
+		func(ctx context.Context) (*Loss, error) { return a.opts.Ensemble.Loss(ctx, shard, query.Get("from")) })
 }
 
 func (a *API) acceptLoss(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.system(r, errShards)
+	caller, err := a.systemCaller(r, errShardsDenied)
 	if err != nil {
 		return err
 	}
-	at, err := a.shardAt(r, http.MethodPost)
+	shard, err := a.shardID(r, http.MethodPost)
 	if err != nil {
 		return err
 	}
@@ -115,17 +115,18 @@ func (a *API) acceptLoss(w http.ResponseWriter, r *http.Request) error {
 	if err := json.Unmarshal(body, &asked); err != nil || asked.From == "" || asked.Mark == "" {
 		return errAccept
 	}
-	return a.answerLoss(w, r, func(ctx context.Context) (*Loss, error) {
-		loss, err := a.opts.Group.AcceptLoss(ctx, at, asked.From, asked.Mark)
+	return a.writeLossOf(w, r, func(ctx context.Context) (*Loss, error) {
+		loss, err := a.opts.Ensemble.AcceptLoss(ctx, shard, asked.From, asked.Mark)
 		if err == nil {
-			scope := access.Scope{Organization: at.Organization, Cluster: at.Cluster}
-			a.opts.Auditor.Record(pipeline.Record(r, surfaceName, caller, pipeline.Asked{Scope: scope}, http.StatusOK))
+			scope := access.Scope{Organization: shard.Organization, Cluster: shard.Cluster}
+			a.opts.Auditor.Record(pipeline.Record(r, surfaceName, caller, pipeline.Authorization{Scope: scope},
+				http.StatusOK))
 		}
 		return loss, err
 	})
 }
 
-func (a *API) answerLoss(w http.ResponseWriter, r *http.Request, of func(context.Context) (*Loss, error)) error {
+func (a *API) writeLossOf(w http.ResponseWriter, r *http.Request, of func(context.Context) (*Loss, error)) error {
 	loss, err := of(r.Context())
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"freshet/internal/surfaces/pipeline"
 )
 
-// Group describes and changes the ensemble of the server.
-type Group interface {
+// Ensemble describes and changes the ensemble of the server.
+type Ensemble interface {
 	// Members describes all members. A single server has none.
 	Members(ctx context.Context) (*Members, error)
 	// Replace removes a lost member and expects an empty server to join under its name.
@@ -23,10 +23,10 @@ type Group interface {
 	// Loss returns which data is lost if a shard whose copies and log do not match
 	// continues from a source: a member's copy, the log or, if from is "", the source with
 	// the most data.
-	Loss(ctx context.Context, at ShardAt, from string) (*Loss, error)
+	Loss(ctx context.Context, shard ShardID, from string) (*Loss, error)
 	// AcceptLoss makes the shard continue from that source, if its state is still the one
 	// that mark identifies.
-	AcceptLoss(ctx context.Context, at ShardAt, from, mark string) (*Loss, error)
+	AcceptLoss(ctx context.Context, shard ShardID, from, state string) (*Loss, error)
 }
 
 // Members is the state of an ensemble as the responding member sees it.
@@ -99,22 +99,22 @@ type SteppedDown struct {
 	Streams int  `json:"streams"` // number of streams of the log
 }
 
-var errMembers = errs.New(errs.Denied, "members of the ensemble are visible to system administrators only")
+var errMembersDenied = errs.New(errs.Denied, "members of the ensemble are visible to system administrators only")
 
-// system returns the caller if it is a system administrator, otherwise refusal.
-func (a *API) system(r *http.Request, refusal error) (*identity.Principal, error) {
+// systemCaller returns the caller if it is a system administrator, otherwise refusal.
+func (a *API) systemCaller(r *http.Request, refusal error) (*identity.Principal, error) {
 	caller, err := a.caller(r)
 	if err == nil && !caller.System {
-		return nil, a.denied(r, caller, pipeline.Asked{}, refusal)
+		return nil, a.auditDenial(r, caller, pipeline.Authorization{}, refusal)
 	}
 	return caller, err
 }
 
 func (a *API) writeMembers(w http.ResponseWriter, r *http.Request) error {
-	if _, err := a.system(r, errMembers); err != nil {
+	if _, err := a.systemCaller(r, errMembersDenied); err != nil {
 		return err
 	}
-	list, err := a.opts.Group.Members(r.Context())
+	list, err := a.opts.Ensemble.Members(r.Context())
 	if err != nil {
 		return err
 	}
@@ -129,13 +129,13 @@ func (a *API) writeMembers(w http.ResponseWriter, r *http.Request) error {
 
 func (a *API) replaceMember(w http.ResponseWriter, r *http.Request) error {
 	return a.changeMember(w, r, func(ctx context.Context, name string) (any, error) {
-		return struct{}{}, a.opts.Group.Replace(ctx, name)
+		return struct{}{}, a.opts.Ensemble.Replace(ctx, name)
 	})
 }
 
 func (a *API) stepDown(w http.ResponseWriter, r *http.Request) error {
 	return a.changeMember(w, r,
-		func(ctx context.Context, name string) (any, error) { return a.opts.Group.StepDown(ctx, name) })
+		func(ctx context.Context, name string) (any, error) { return a.opts.Ensemble.StepDown(ctx, name) })
 }
 
 // changeMember changes the member that the path names, for a system administrator, and
@@ -144,25 +144,25 @@ func (a *API) stepDown(w http.ResponseWriter, r *http.Request) error {
 func (a *API) changeMember(w http.ResponseWriter, r *http.Request,
 	change func(ctx context.Context, name string) (any, error),
 ) error {
-	caller, err := a.system(r, errMembers)
+	caller, err := a.systemCaller(r, errMembersDenied)
 	if err != nil {
 		return err
 	}
 	var path web.Path
 	path.Parse(r.URL)
 	name := a.router.Find(http.MethodPost, &path).Param(&path, "name")
-	answer, err := change(r.Context(), name)
+	response, err := change(r.Context(), name)
 	status := http.StatusOK
 	if err != nil {
 		status = statusOf(err)
 	}
 	if err == nil || status >= http.StatusInternalServerError {
-		rec := pipeline.Record(r, surfaceName, caller, pipeline.Asked{}, status)
+		rec := pipeline.Record(r, surfaceName, caller, pipeline.Authorization{}, status)
 		rec.Scope = "member/" + name
 		a.opts.Auditor.Record(rec)
 	}
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusOK, "application/json", answer)
+	return web.WriteJSON(w, http.StatusOK, "application/json", response)
 }

@@ -19,29 +19,29 @@ type Gatherer interface {
 // belong to the server.
 const organizationLabel = "organization"
 
-// fresh is how long gathered metrics are cached for all callers. The cost of gathering
+// cacheLifetime is how long gathered metrics are cached for all callers. The cost of gathering
 // grows with the number of topics in use.
-const fresh = time.Second
+const cacheLifetime = time.Second
 
 // contentType is the content type of the Prometheus text format.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// cache holds the last gathered metrics.
-type cache struct {
-	from Gatherer
+// metricsCache holds the last gathered metrics.
+type metricsCache struct {
+	gatherer Gatherer
 
 	mu       sync.Mutex // protects the fields below; held while gathering, so that callers share one result
 	families []*dto.MetricFamily
 	at       time.Time
 }
 
-func (c *cache) gather() ([]*dto.MetricFamily, error) {
+func (c *metricsCache) gather() ([]*dto.MetricFamily, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.at) < fresh {
+	if time.Since(c.at) < cacheLifetime {
 		return c.families, nil
 	}
-	families, err := c.from.Gather()
+	families, err := c.gatherer.Gather()
 	if err != nil && len(families) == 0 { // partial results are returned
 		return nil, fmt.Errorf("gathering metrics: %w", err)
 	}
@@ -50,14 +50,14 @@ func (c *cache) gather() ([]*dto.MetricFamily, error) {
 }
 
 // write writes the series of an organization, or all series if organization is "".
-func (c *cache) write(w io.Writer, organization string) error {
+func (c *metricsCache) write(w io.Writer, organization string) error {
 	families, err := c.gather()
 	if err != nil {
 		return err
 	}
 	for _, family := range families {
 		if organization != "" {
-			if family = only(family, organization); family == nil {
+			if family = ofOrganization(family, organization); family == nil {
 				continue
 			}
 		}
@@ -68,20 +68,20 @@ func (c *cache) write(w io.Writer, organization string) error {
 	return nil
 }
 
-// only returns the series of a family that have the organization's label, nil if none
+// ofOrganization returns the series of a family that have the organization's label, nil if none
 // has.
-func only(family *dto.MetricFamily, organization string) *dto.MetricFamily {
-	var mine []*dto.Metric
+func ofOrganization(family *dto.MetricFamily, organization string) *dto.MetricFamily {
+	var series []*dto.Metric
 	for _, metric := range family.GetMetric() {
 		for _, label := range metric.GetLabel() {
 			if label.GetName() == organizationLabel && label.GetValue() == organization {
-				mine = append(mine, metric)
+				series = append(series, metric)
 			}
 		}
 	}
-	if mine == nil {
+	if series == nil {
 		return nil
 	}
 	//nolint:protogetter // the pointers are copied, not the values
-	return &dto.MetricFamily{Name: family.Name, Help: family.Help, Type: family.Type, Unit: family.Unit, Metric: mine}
+	return &dto.MetricFamily{Name: family.Name, Help: family.Help, Type: family.Type, Unit: family.Unit, Metric: series}
 }

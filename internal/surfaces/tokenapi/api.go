@@ -23,8 +23,8 @@ const surfaceName = "token"
 // Authenticator are required. There is no Authorizer: the surface exchanges credentials
 // for tokens and needs no permissions.
 type Options struct {
-	// People exchanges the codes, device codes and refresh tokens of users.
-	People *signin.Service
+	// SignIn exchanges the codes, device codes and refresh tokens of users.
+	SignIn *signin.Service
 	// Authenticator verifies the tokens of userinfo and revocation requests.
 	Authenticator pipeline.Authenticator
 	// Accepted are the audiences of tokens that userinfo and revocation accept.
@@ -44,45 +44,45 @@ type Options struct {
 
 // API serves the token surface.
 type API struct {
-	opts      Options
-	router    *web.Router[web.HandlerFunc]
-	serve     http.Handler
-	discovery []byte
-	clients   *throttle.Limiter
-	addresses *throttle.Limiter
-	failures  *throttle.Limiter
-	guesses   *throttle.Limiter
-	device    *throttle.Limiter
-	devices   *throttle.Limiter
-	owners    *lru.Cache[string, struct{}] // pairs of client id and address that have got a token
+	opts             Options
+	router           *web.Router[web.HandlerFunc]
+	serve            http.Handler
+	discovery        []byte
+	clients          *throttle.Limiter
+	addresses        *throttle.Limiter
+	failures         *throttle.Limiter
+	guesses          *throttle.Limiter
+	devicePerAddress *throttle.Limiter
+	deviceTotal      *throttle.Limiter
+	owners           *lru.Cache[string, struct{}] // pairs of client id and address that have got a token
 }
 
 // New returns the surface.
 func New(opts Options) (*API, error) {
 	if opts.Issuer == nil || opts.Directory == nil || opts.Sealer == nil || len(opts.Audiences) == 0 ||
-		opts.People == nil || opts.Authenticator == nil {
+		opts.SignIn == nil || opts.Authenticator == nil {
 		return nil, errors.New(
 			"tokenapi: Issuer, Directory, Sealer, Audiences, People and Authenticator are required")
 	}
 	if opts.Source == nil {
 		opts.Source = func(r *http.Request) string { return r.RemoteAddr }
 	}
-	opts.Auditor = pipeline.Audit(opts.Auditor)
+	opts.Auditor = pipeline.AuditorOrDiscard(opts.Auditor)
 	opts.Limits.complete()
 	discovery, err := discoveryDocument(opts.Issuer.URL())
 	if err != nil {
 		return nil, err
 	}
 	a := &API{
-		opts:      opts,
-		discovery: discovery,
-		clients:   throttle.New(opts.Limits.Client, opts.Limits.Remembered),
-		addresses: throttle.New(opts.Limits.Address, opts.Limits.Remembered),
-		failures:  throttle.New(opts.Limits.Failures, opts.Limits.Remembered),
-		guesses:   throttle.New(opts.Limits.Guesses, opts.Limits.Remembered),
-		device:    throttle.New(opts.Limits.Device, opts.Limits.Remembered),
-		devices:   throttle.New(opts.Limits.Devices, 1),
-		owners:    lru.New[string, struct{}](int64(opts.Limits.Remembered)),
+		opts:             opts,
+		discovery:        discovery,
+		clients:          throttle.New(opts.Limits.Client, opts.Limits.MaxTracked),
+		addresses:        throttle.New(opts.Limits.Address, opts.Limits.MaxTracked),
+		failures:         throttle.New(opts.Limits.Failures, opts.Limits.MaxTracked),
+		guesses:          throttle.New(opts.Limits.Guesses, opts.Limits.MaxTracked),
+		devicePerAddress: throttle.New(opts.Limits.Device, opts.Limits.MaxTracked),
+		deviceTotal:      throttle.New(opts.Limits.Devices, 1),
+		owners:           lru.New[string, struct{}](int64(opts.Limits.MaxTracked)),
 	}
 	a.router = web.NewRouter(a.routes(), nil)
 	a.serve = web.Handle(a.handle, writeError)
@@ -144,7 +144,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeH
 
 func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
 	if refusal := web.Refused(r); refusal != nil {
-		return &problem{status: refusal.Status, code: "invalid_request", text: refusal.Text, cause: errRequest}
+		return &oauthError{status: refusal.Status, code: "invalid_request", text: refusal.Text, cause: errRequest}
 	}
 	var path web.Path
 	path.Parse(&url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/")})

@@ -58,7 +58,7 @@ func newFixture(t testing.TB, edit ...func(*tokenapi.Options)) *fixture {
 		Audiences: []string{base, "https://api.example.com"},
 		Instances: planes{"acme/prod": time.Hour, "acme/plain": 0, "other/prod": 0},
 		Auditor:   f,
-		People: signin.New(signin.Options{
+		SignIn: signin.New(signin.Options{
 			Directory: f.Directory, Issuer: f.Issuer,
 			Log: slog.New(slog.DiscardHandler),
 		}),
@@ -168,7 +168,7 @@ func basic(id, secret string) func(*http.Request) {
 	return func(r *http.Request) { r.SetBasicAuth(url.QueryEscape(id), url.QueryEscape(secret)) }
 }
 
-type reply struct {
+type tokenResponse struct {
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type"`
 	ExpiresIn   int    `json:"expires_in"`
@@ -176,9 +176,9 @@ type reply struct {
 	Description string `json:"error_description"`
 }
 
-func decode(t testing.TB, w *httptest.ResponseRecorder) reply {
+func decode(t testing.TB, w *httptest.ResponseRecorder) tokenResponse {
 	t.Helper()
-	var r reply
+	var r tokenResponse
 	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
 		t.Fatalf("body %q: %v", w.Body, err)
 	}
@@ -207,7 +207,7 @@ func (f *fixture) token(t testing.TB, w *httptest.ResponseRecorder, audience str
 	return p
 }
 
-func TestEveryWayToAskForAToken(t *testing.T) {
+func TestEveryFormOfTokenRequest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	id, secret := f.credentials.ClientID, f.credentials.ClientSecret.Reveal()
@@ -406,7 +406,7 @@ func (f *fixture) noSecrets(t *testing.T, _ *httptest.ResponseRecorder, secrets 
 	}
 }
 
-func TestASecretInTheWrongFieldIsNotWrittenDown(t *testing.T) {
+func TestSecretInTheWrongFieldIsNotLogged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	secret := f.credentials.ClientSecret.Reveal()

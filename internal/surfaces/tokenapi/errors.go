@@ -16,21 +16,21 @@ import (
 // jsonType has no charset, because clients compare it as a string.
 const jsonType = "application/json"
 
-// problem is an error response of RFC 6749 §5.2.
-type problem struct {
-	status int
-	code   string
-	text   string
-	cause  error
-	basic  bool          // the client used the Basic scheme, so the response challenges it
-	wait   time.Duration // how long to wait before a retry
-	allow  string        // the allowed method
+// oauthError is an error response of RFC 6749 §5.2.
+type oauthError struct {
+	status     int
+	code       string
+	text       string
+	cause      error
+	basic      bool          // the client used the Basic scheme, so the response challenges it
+	retryAfter time.Duration // how long to wait before a retry
+	allow      string        // the allowed method
 
 	challenge string // WWW-Authenticate header for a rejected token
 }
 
-func (p *problem) Error() string { return p.code + ": " + p.text }
-func (p *problem) Unwrap() error { return p.cause }
+func (p *oauthError) Error() string { return p.code + ": " + p.text }
+func (p *oauthError) Unwrap() error { return p.cause }
 
 var (
 	errRequest  = errs.New(errs.Invalid, "token request is not valid")
@@ -41,11 +41,11 @@ var (
 )
 
 func invalidRequest(text string) error {
-	return &problem{status: http.StatusBadRequest, code: "invalid_request", text: text, cause: errRequest}
+	return &oauthError{status: http.StatusBadRequest, code: "invalid_request", text: text, cause: errRequest}
 }
 
 func invalidClient(basic bool) error {
-	return &problem{
+	return &oauthError{
 		status: http.StatusUnauthorized, code: "invalid_client",
 		text:  "unknown client, or wrong or missing client secret",
 		cause: identity.ErrInvalidClient, basic: basic,
@@ -53,16 +53,16 @@ func invalidClient(basic bool) error {
 }
 
 func unsupportedGrant() error {
-	return &problem{
+	return &oauthError{
 		status: http.StatusBadRequest, code: "unsupported_grant_type",
 		text: "grant_type must be " + strings.Join(grantTypes, ", "), cause: errRequest,
 	}
 }
 
-// deniedAudience is the same error for an unknown instance and for an instance of another
+// audienceDenied is the same error for an unknown instance and for an instance of another
 // organization, so that a client cannot find out which instances exist.
-func deniedAudience() error {
-	return &problem{
+func audienceDenied() error {
+	return &oauthError{
 		status: http.StatusForbidden, code: "access_denied",
 		text: "client is not authorized for this audience; use the base URL of the resource API or " +
 			"urn:vendor:messaging:<organization>:<instance>",
@@ -70,15 +70,15 @@ func deniedAudience() error {
 	}
 }
 
-func tooMany(wait time.Duration) error {
-	return &problem{
+func throttled(wait time.Duration) error {
+	return &oauthError{
 		status: http.StatusTooManyRequests, code: "too_many_requests",
-		text: "too many token requests; reuse tokens until they expire", cause: errRate, wait: wait,
+		text: "too many token requests; reuse tokens until they expire", cause: errRate, retryAfter: wait,
 	}
 }
 
 // kinds has the responses for errors that are not a *problem.
-var kinds = map[errs.Kind]problem{
+var kinds = map[errs.Kind]oauthError{
 	errs.Internal:        {status: http.StatusInternalServerError, code: "server_error"},
 	errs.Invalid:         {status: http.StatusBadRequest, code: "invalid_request"},
 	errs.Unauthenticated: {status: http.StatusUnauthorized, code: "invalid_client"},
@@ -97,7 +97,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r
 
 // writeError responds with an error. All errors of the surface are written here.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
-	var p *problem
+	var p *oauthError
 	if !errors.As(err, &p) {
 		row := kinds[errs.KindOf(err)]
 		p = &row
@@ -106,7 +106,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 			p.status = http.StatusRequestTimeout
 		}
 		if p.status == http.StatusServiceUnavailable {
-			p.wait = time.Second
+			p.retryAfter = time.Second
 		}
 		if p.status >= http.StatusInternalServerError && !errors.Is(err, web.ErrStarting) &&
 			!errors.Is(err, web.ErrNoMajority) {
@@ -121,8 +121,8 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if p.challenge != "" {
 		h.Set("WWW-Authenticate", p.challenge)
 	}
-	if p.wait > 0 {
-		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(p.wait.Seconds())))))
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(p.retryAfter.Seconds())))))
 	}
 	if p.allow != "" {
 		h.Set("Allow", p.allow)
@@ -143,7 +143,7 @@ func noStore(h http.Header) {
 }
 
 func unknownPath(http.ResponseWriter, *http.Request) error {
-	return &problem{
+	return &oauthError{
 		status: http.StatusNotFound, code: "not_found", text: "path does not exist",
 		cause: errPath,
 	}
@@ -151,7 +151,7 @@ func unknownPath(http.ResponseWriter, *http.Request) error {
 
 func wrongMethod(allow string) web.HandlerFunc {
 	return func(http.ResponseWriter, *http.Request) error {
-		return &problem{
+		return &oauthError{
 			status: http.StatusMethodNotAllowed, code: "invalid_request",
 			text: "method is not allowed on this path; use " + allow, cause: errMethod, allow: allow,
 		}

@@ -13,7 +13,7 @@ type Limits struct {
 	Guesses    Rate // wrong secrets per client id, from addresses that never got a token for it
 	Device     Rate // device authorizations per address
 	Devices    Rate // device authorizations from all addresses together
-	Remembered int  // maximum number of clients and of addresses to track; the least recently used is evicted
+	MaxTracked int  // maximum number of clients and of addresses to track; the least recently used is evicted
 }
 
 // complete sets the defaults. A client needs one token per audience and day, so even a
@@ -27,7 +27,7 @@ func (l *Limits) complete() {
 	l.Guesses.Complete(Rate{PerSecond: 10, Burst: 1000})
 	l.Device.Complete(Rate{PerSecond: 0.2, Burst: 20})
 	l.Devices.Complete(Rate{PerSecond: 5, Burst: 200})
-	if l.Remembered <= 0 {
-		l.Remembered = 20_000
+	if l.MaxTracked <= 0 {
+		l.MaxTracked = 20_000
 	}
 }

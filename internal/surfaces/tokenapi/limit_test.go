@@ -95,7 +95,7 @@ func TestRequestsAreLimitedPerAddress(t *testing.T) {
 	})
 }
 
-func TestGuessingIsSlowAndLocksNobodyElseOut(t *testing.T) {
+func TestGuessingIsSlowAndDoesNotLockOutTheClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -159,10 +159,10 @@ func TestAttackLockingAClientOut(t *testing.T) {
 	})
 }
 
-func TestLimitersForgetTheLeastRecent(t *testing.T) {
+func TestLimitersEvictTheLeastRecentlyUsed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *tokenapi.Options) {
-		o.Limits = tokenapi.Limits{Guesses: tokenapi.Rate{PerSecond: 0.001, Burst: 1}, Remembered: 10}
+		o.Limits = tokenapi.Limits{Guesses: tokenapi.Rate{PerSecond: 0.001, Burst: 1}, MaxTracked: 10}
 	})
 	for i := range 200 {
 		fields := f.fields(base)

@@ -48,17 +48,17 @@ func (p parameters) audience() (string, error) {
 	if p["audience"] != "" {
 		return p["audience"], nil
 	}
-	found := ""
+	instance := ""
 	for word := range strings.FieldsSeq(p["scope"]) {
-		if _, _, ok := identity.ParseInstanceAudience(word); !ok || word == found {
+		if _, _, ok := identity.ParseInstanceAudience(word); !ok || word == instance {
 			continue
 		}
-		if found != "" {
+		if instance != "" {
 			return "", invalidRequest("parameter scope names several instances; request one token for each")
 		}
-		found = word
+		instance = word
 	}
-	return found, nil
+	return instance, nil
 }
 
 func parseRequest(r *http.Request) (*request, error) {
@@ -103,22 +103,22 @@ func parseBody(body []byte) (parameters, error) {
 // parseJSON parses an object with string values. A repeated parameter is an error, as in
 // a form.
 func parseJSON(body []byte) (parameters, error) {
-	bad := invalidRequest("body is not a JSON object with string values")
+	bodyErr := invalidRequest("body is not a JSON object with string values")
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if _, err := dec.Token(); err != nil { // the brace
-		return nil, bad
+		return nil, bodyErr
 	}
 	params, seen := parameters{}, make(map[string]bool)
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
-			return nil, bad
+			return nil, bodyErr
 		}
 		name, _ := key.(string) // keys of an object are strings
 		if !slices.Contains(parameterNames, name) {
 			var ignored json.RawMessage
 			if dec.Decode(&ignored) != nil {
-				return nil, bad
+				return nil, bodyErr
 			}
 			continue
 		}
@@ -135,10 +135,10 @@ func parseJSON(body []byte) (parameters, error) {
 		}
 	}
 	if _, err := dec.Token(); err != nil { // the closing brace
-		return nil, bad
+		return nil, bodyErr
 	}
 	if dec.More() || dec.InputOffset() != int64(len(bytes.TrimRight(body, " \t\r\n"))) {
-		return nil, bad
+		return nil, bodyErr
 	}
 	return params, nil
 }

@@ -28,7 +28,7 @@ type response struct {
 func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	address := throttle.AddressKey(a.opts.Source(r))
 	if wait := a.addresses.Take(address); wait > 0 {
-		return tooMany(wait)
+		return throttled(wait)
 	}
 	req, err := parseRequest(r)
 	if err != nil {
@@ -37,7 +37,7 @@ func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	switch req.grantType {
 	case grantClient:
 	case grantCode, grantRefresh, grantDevice:
-		return a.grant(w, r, req)
+		return a.userGrant(w, r, req)
 	case "":
 		return invalidRequest("parameter grant_type is missing")
 	default:
@@ -49,7 +49,7 @@ func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	}
 	audiences, lifetime, err := a.audience(r, account, req.audience)
 	if err != nil {
-		a.record(r, account, nameable(req.audience), http.StatusForbidden)
+		a.record(r, account, loggableAudience(req.audience), http.StatusForbidden)
 		return err
 	}
 	token, expires, err := a.opts.Issuer.AccessToken(account, lifetime, audiences...)
@@ -84,18 +84,18 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 	if req.clientID == "" || len(req.clientID) > maxClientID || req.clientSecret.IsZero() {
 		return nil, invalidClient(req.basic)
 	}
-	guesser := req.clientID + "\x00" + address
-	if wait := a.failures.Peek(guesser); wait > 0 {
-		return nil, tooMany(wait)
+	clientAtAddress := req.clientID + "\x00" + address
+	if wait := a.failures.Peek(clientAtAddress); wait > 0 {
+		return nil, throttled(wait)
 	}
-	if _, ok := a.owners.Get(guesser); !ok {
+	if _, ok := a.owners.Get(clientAtAddress); !ok {
 		if wait := a.guesses.Peek(req.clientID); wait > 0 {
-			return nil, tooMany(wait)
+			return nil, throttled(wait)
 		}
 	}
 	account, err := identity.Authenticate(a.opts.Directory, a.opts.Sealer, req.clientID, req.clientSecret)
 	if errors.Is(err, identity.ErrInvalidClient) {
-		a.failures.Take(guesser)
+		a.failures.Take(clientAtAddress)
 		a.guesses.Take(req.clientID)
 		known, _ := a.opts.Directory.AccountByClientID(req.clientID)
 		a.record(r, known, "", http.StatusUnauthorized)
@@ -104,9 +104,9 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 	if err != nil {
 		return nil, err
 	}
-	a.owners.Add(guesser, struct{}{}, 1)
+	a.owners.Add(clientAtAddress, struct{}{}, 1)
 	if wait := a.clients.Take(req.clientID); wait > 0 {
-		return nil, tooMany(wait)
+		return nil, throttled(wait)
 	}
 	return account, nil
 }
@@ -114,18 +114,18 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 // audience returns the audiences and the lifetime of the token
 // (docs/spec/resources.md#r10): the resource API by any of its addresses, which is also
 // the default, or one data plane.
-func (a *API) audience(r *http.Request, account *identity.Account, wanted string) ([]string, time.Duration, error) {
+func (a *API) audience(r *http.Request, account *identity.Account, requested string) ([]string, time.Duration, error) {
 	known := identity.Audiences{Addresses: a.opts.Audiences, Instances: a.opts.Instances, Lifetime: a.opts.Lifetime}
-	audiences, lifetime, ok := known.Resolve(account, wanted, r.Host)
+	audiences, lifetime, ok := known.Resolve(account, requested, r.Host)
 	if !ok {
-		return nil, 0, deniedAudience()
+		return nil, 0, audienceDenied()
 	}
 	return audiences, lifetime, nil
 }
 
-// nameable returns an audience if it may be logged, otherwise "". A value that does not
+// loggableAudience returns an audience if it may be logged, otherwise "". A value that does not
 // look like an audience may be a misplaced secret.
-func nameable(audience string) string {
+func loggableAudience(audience string) string {
 	if _, _, ok := identity.ParseInstanceAudience(audience); ok || identity.IsBaseURL(audience) {
 		return audience
 	}
@@ -135,7 +135,7 @@ func nameable(audience string) string {
 // record writes an audit record. It does not name an unknown client, because its id may
 // be a misplaced secret.
 func (a *API) record(r *http.Request, account *identity.Account, aud string, status int) {
-	rec := pipeline.Record(r, surfaceName, nil, pipeline.Asked{}, status)
+	rec := pipeline.Record(r, surfaceName, nil, pipeline.Authorization{}, status)
 	rec.Verb, rec.Resource, rec.Source = "create", "tokens", a.opts.Source(r)
 	if account != nil {
 		rec.Organization = account.Organization

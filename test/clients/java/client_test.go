@@ -18,7 +18,7 @@ func TestClients(t *testing.T) {
 			endpoint := s.URL + "/oauth/token"
 			settings := s.settings("client.properties", "test.version="+version,
 				"test.tls="+s.settings("tls.properties"), "test.oauth="+s.settings("oauth.properties"),
-				"test.token="+s.Token, "test.nobody="+s.nobody())
+				"test.token="+s.Token, "test.nobody="+s.unprivilegedToken())
 			flags := []string{
 				"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + endpoint,
 				"-Dorg.slf4j.simpleLogger.defaultLogLevel=off",

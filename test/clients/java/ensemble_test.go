@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"freshet/test/cluster/chaos"
+	"freshet/test/ensemble/chaos"
 )
 
 // startEnsemble starts three members and returns their addresses and credentials.
 func startEnsemble(t *testing.T) access {
 	t.Helper()
 	dir := t.TempDir()
-	g, err := chaos.NewGroup(t.Context(), chaos.GroupOptions{Binary: binary, Dir: dir}, 1)
+	g, err := chaos.NewEnsemble(t.Context(), chaos.EnsembleOptions{Binary: binary, Dir: dir}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,10 +30,10 @@ func startEnsemble(t *testing.T) access {
 	}
 	var bootstrap []string
 	for _, m := range g.Clients() {
-		bootstrap = append(bootstrap, m.Stream)
+		bootstrap = append(bootstrap, m.Kafka)
 	}
 	first := g.Members[0]
-	return access{Stream: strings.Join(bootstrap, ","), URL: first.URL, Token: first.Token(), Folder: dir}
+	return access{Kafka: strings.Join(bootstrap, ","), URL: first.URL, Token: first.Token(), Folder: dir}
 }
 
 // TestEnsemble reads many topics of three members with Java clients and with Kafka

@@ -25,7 +25,7 @@ func TestFaultKillUnderJava(t *testing.T) {
 	}
 	s := start(t)
 	settings := s.settings("client.properties")
-	again := testserver.Options{DataDir: s.DataDir, Args: []string{"--stream", s.Stream}, Stream: true}
+	again := testserver.Options{DataDir: s.DataDir, Args: []string{"--stream", s.Kafka}, Kafka: true}
 	classpath := compile(t, "platform", "programs")
 	machines <- struct{}{}
 	defer func() { <-machines }()

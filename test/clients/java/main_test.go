@@ -56,7 +56,7 @@ func start(t *testing.T) *server {
 	t.Helper()
 	s := &server{T: t, dir: t.TempDir()}
 	var err error
-	if s.Server, err = testserver.Start(t.Context(), binary, s.dir, testserver.Options{Stream: true}); err != nil {
+	if s.Server, err = testserver.Start(t.Context(), binary, s.dir, testserver.Options{Kafka: true}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -73,7 +73,7 @@ const page = "../../../docs/howto/java.md"
 // access holds the addresses and credentials of a server or an ensemble. Fields that the
 // test's settings do not use may be empty.
 type access struct {
-	Stream, StreamTLS             string // of an ensemble: addresses of all members, separated by commas
+	Kafka, KafkaTLS               string // of an ensemble: addresses of all members, separated by commas
 	URL                           string
 	Token, ClientID, ClientSecret string
 	DataDir                       string
@@ -83,7 +83,7 @@ type access struct {
 // access returns the addresses and credentials of the server.
 func (s *server) access() access {
 	return access{
-		Stream: s.Stream, StreamTLS: s.StreamTLS, URL: s.URL,
+		Kafka: s.Kafka, KafkaTLS: s.KafkaTLS, URL: s.URL,
 		Token: s.Token, ClientID: s.ClientID, ClientSecret: s.ClientSecret,
 		DataDir: s.DataDir, Folder: s.dir,
 	}
@@ -109,7 +109,7 @@ func (a access) settings(t *testing.T, name string, more ...string) string {
 		t.Fatalf("%s has no file %s", page, name)
 	}
 	block = strings.NewReplacer(
-		"127.0.0.1:9092", a.Stream, "127.0.0.1:9093", a.StreamTLS,
+		"127.0.0.1:9092", a.Kafka, "127.0.0.1:9093", a.KafkaTLS,
 		"http://127.0.0.1:8080", a.URL, "127.0.0.1:8083", "127.0.0.1:0",
 		"THE-API-KEY", a.Token, "CLIENT-ID", a.ClientID, "CLIENT-SECRET", a.ClientSecret,
 		"freshet-data", a.DataDir, "connect/", a.Folder+"/",
@@ -185,8 +185,8 @@ func run(t *testing.T, classpath string, flags []string, stdin io.Reader, class 
 	return stdout.String(), both.String(), err
 }
 
-// ask makes an HTTP request to the server.
-func (s *server) ask(method, path, body string) (status int, text string) {
+// request makes an HTTP request to the server.
+func (s *server) request(method, path, body string) (status int, text string) {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Context(), method, s.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -210,34 +210,35 @@ func (s *server) ask(method, path, body string) (status int, text string) {
 // call makes an HTTP request that must succeed.
 func (s *server) call(method, path, body string) string {
 	s.Helper()
-	status, text := s.ask(method, path, body)
+	status, text := s.request(method, path, body)
 	if status/100 != 2 {
 		s.Fatalf("%s %s: got %d %s, want success", method, path, status, text)
 	}
 	return text
 }
 
-// nobody returns a token of a service account without roles.
-func (s *server) nobody() string {
+// unprivilegedToken returns a token of a service account without roles.
+func (s *server) unprivilegedToken() string {
 	s.Helper()
 	const accounts = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts"
 	s.call(http.MethodPost, accounts,
 		`{"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}`)
-	wanted := fmt.Sprintf(
+	tokenRequest := fmt.Sprintf(
 		`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": [%q]}}`, audience)
-	status, text := s.ask(http.MethodPost, accounts+"/nobody/token", wanted)
+	status, text := s.request(http.MethodPost, accounts+"/nobody/token", tokenRequest)
 	for end := time.Now().Add(time.Minute); status == http.StatusNotFound && time.Now().Before(end); {
-		status, text = s.ask(http.MethodPost, accounts+"/nobody/token", wanted) // the account has no credentials yet
+		// the account has no credentials yet
+		status, text = s.request(http.MethodPost, accounts+"/nobody/token", tokenRequest)
 	}
-	var made struct {
+	var created struct {
 		Status struct {
 			Token string `json:"token"`
 		} `json:"status"`
 	}
-	if err := json.Unmarshal([]byte(text), &made); err != nil || made.Status.Token == "" {
+	if err := json.Unmarshal([]byte(text), &created); err != nil || created.Status.Token == "" {
 		s.Fatalf("got %d %s (error %v), want a token", status, text, err)
 	}
-	return made.Status.Token
+	return created.Status.Token
 }
 
 // audience is the token audience of the default instance.

@@ -100,22 +100,22 @@ offset.storage.replication.factor=1
 status.storage.replication.factor=1
 scheduled.rebalance.max.delay.ms=0
 `)
-		made := round == 1
-		if made {
+		created := round == 1
+		if created {
 			if err := os.WriteFile(in, []byte(want), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		connect(t, libs+"/*", "ConnectDistributed", []string{worker}, func() (bool, string) {
-			if !made {
-				made = putConnector(t, address, "lines-in",
+			if !created {
+				created = putConnector(t, address, "lines-in",
 					map[string]string{"connector.class": "FileStreamSource", "file": in, "topic": "lines"}) &&
 					putConnector(t, address, "lines-out",
 						map[string]string{"connector.class": "FileStreamSink", "file": out, "topics": "lines"})
 			}
 			text, err := os.ReadFile(out)
 			return err == nil && string(text) == want,
-				fmt.Sprintf("got %q (error %v, connectors created %v), want %q", text, err, made, want)
+				fmt.Sprintf("got %q (error %v, connectors created %v), want %q", text, err, created, want)
 		})
 	}
 	if text := s.call(http.MethodGet, "/rest-stream/admin/v1/groups/workers", ""); !strings.Contains(text,

@@ -136,7 +136,7 @@ func TestTools(t *testing.T) {
 			if !strings.HasPrefix(class, "kafka.") {
 				class = "org.apache.kafka.tools." + class
 			}
-			args := append(subcommand(c.args), "--bootstrap-server", s.Stream, "--command-config", config)
+			args := append(subcommand(c.args), "--bootstrap-server", s.Kafka, "--command-config", config)
 			args = append(args, strings.Fields(strings.ReplaceAll(strings.Join(rest(c.args), " "), "FOLDER", s.dir))...)
 			out, all, err := run(t, classpath+"/*", []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=error"},
 				strings.NewReader(c.stdin), class, args...)

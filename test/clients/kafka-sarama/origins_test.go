@@ -15,7 +15,7 @@ import (
 func TestOrigins(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("FRESHET_ORIGIN_TOPICS") == "" {
-		t.Skip("NOT TESTED: FRESHET_ORIGIN_TOPICS is not set; make test and make test-cluster set it")
+		t.Skip("NOT TESTED: FRESHET_ORIGIN_TOPICS is not set; make test and make test-ensemble set it")
 	}
 	topics := strings.Split(os.Getenv("FRESHET_ORIGIN_TOPICS"), ",")
 	records, err := strconv.Atoi(os.Getenv("FRESHET_ORIGIN_RECORDS"))

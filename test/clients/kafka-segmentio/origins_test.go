@@ -19,7 +19,7 @@ func TestOrigins(t *testing.T) {
 	t.Parallel()
 	topics, output := os.Getenv("FRESHET_ORIGIN_TOPICS"), os.Getenv("FRESHET_ORIGIN_OUTPUT")
 	if topics == "" {
-		t.Skip("NOT TESTED: FRESHET_ORIGIN_TOPICS is not set; make test and make test-cluster set it")
+		t.Skip("NOT TESTED: FRESHET_ORIGIN_TOPICS is not set; make test and make test-ensemble set it")
 	}
 	records, err := strconv.Atoi(os.Getenv("FRESHET_ORIGIN_RECORDS"))
 	do(t, err)

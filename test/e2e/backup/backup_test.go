@@ -54,22 +54,22 @@ func TestBackupUnderLoad(t *testing.T) {
 			freshet(t, "backup", "verify", c.from)
 			again := restored(t, c.from, func(dir string) {
 				// Simulates a cluster that was created during the backup: its store is not in the backup.
-				forgetStore(t, dir, uid)
+				removeStore(t, dir, uid)
 			})
 			check(t, again, c.before, ever)
 			keys.check(t, again)
 			must(t, again, http.MethodPut, "/clusters/acme/prod/admin/v2/persistent/public/default/new/subscription/s",
 				"")
 			if name == "first" {
-				missesStore(t, again, uid)
+				checkLostStore(t, again, uid)
 			}
 		})
 	}
 }
 
-// forgetStore changes a restored directory as if the store of a cluster were not in the
+// removeStore changes a restored directory as if the store of a cluster were not in the
 // backup.
-func forgetStore(t *testing.T, dir, uid string) {
+func removeStore(t *testing.T, dir, uid string) {
 	t.Helper()
 	list := filepath.Join(dir, "restored.json")
 	text, err := os.ReadFile(list)
@@ -95,9 +95,9 @@ func forgetStore(t *testing.T, dir, uid string) {
 	}
 }
 
-// missesStore checks that, after a restored server has started once, a lost store is
+// checkLostStore checks that, after a restored server has started once, a lost store is
 // reported as damage and not created again.
-func missesStore(t *testing.T, server *testserver.Server, uid string) {
+func checkLostStore(t *testing.T, server *testserver.Server, uid string) {
 	t.Helper()
 	if err := server.Stop(30 * time.Second); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func missesStore(t *testing.T, server *testserver.Server, uid string) {
 	if err := os.RemoveAll(filepath.Join(server.DataDir, "clusters", uid)); err != nil {
 		t.Fatal(err)
 	}
-	again := start(t, testserver.Options{DataDir: server.DataDir, Unready: true})
+	again := start(t, testserver.Options{DataDir: server.DataDir, AllowUnready: true})
 	status, _, text, err := call(t.Context(), again, again.Token, http.MethodGet,
 		"/clusters/acme/prod/admin/v2/persistent/public/default", "")
 	if err != nil || status != http.StatusServiceUnavailable {
@@ -153,17 +153,17 @@ func makeKeys(t *testing.T, server *testserver.Server) issued {
 	t.Helper()
 	must(t, server, http.MethodPost, objects+"/serviceaccounts", `{"metadata":{"name":"app"}}`)
 	token := func(name string) string {
-		var answer struct {
+		var response struct {
 			Status struct {
 				Token string `json:"token"`
 			} `json:"status"`
 		}
 		text := must(t, server, http.MethodPost, objects+"/apikeys",
 			fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"serviceAccountName":"app","instanceName":"default"}}`, name))
-		if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Status.Token == "" {
+		if err := json.Unmarshal([]byte(text), &response); err != nil || response.Status.Token == "" {
 			t.Fatalf("%v in %s", err, text)
 		}
-		return answer.Status.Token
+		return response.Status.Token
 	}
 	must(t, server, http.MethodPost, "/admin/v2/namespaces/public/default/permissions/app@default",
 		`["produce","consume"]`)
@@ -225,19 +225,19 @@ func makeCluster(t *testing.T, server *testserver.Server) (uid string) {
 	must(t, server, http.MethodPost, acme+"/messaginginstances", `{"metadata":{"name":"prod"}}`)
 	text := must(t, server, http.MethodPost, acme+"/messagingclusters",
 		`{"metadata":{"name":"prod"},"spec":{"instanceName":"prod","location":"local","broker":{"replicas":1}}}`)
-	var made struct {
+	var created struct {
 		Metadata struct {
 			UID string `json:"uid"`
 		} `json:"metadata"`
 	}
-	if err := json.Unmarshal([]byte(text), &made); err != nil || made.Metadata.UID == "" {
+	if err := json.Unmarshal([]byte(text), &created); err != nil || created.Metadata.UID == "" {
 		t.Fatalf("%v in %s", err, text)
 	}
 	for deadline := time.Now().Add(time.Minute); ; {
 		status, _, _, err := call(t.Context(), server, server.Token, http.MethodPut,
 			"/clusters/acme/prod/admin/v2/persistent/public/default/t/subscription/s", "")
 		if err == nil && status < http.StatusBadRequest {
-			return made.Metadata.UID
+			return created.Metadata.UID
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("cluster does not respond: %d, %v", status, err)

@@ -18,11 +18,11 @@ import (
 	"freshet/test/testserver"
 )
 
-// cut starts a backup, interrupts it, and returns the number of wrong results.
-type cut func(t *testing.T, w *cutting) (wrong int)
+// interruption starts a backup, interrupts it, and returns the number of wrong results.
+type interruption func(t *testing.T, w *backupRound) (wrong int)
 
-// cutting is the state of a round.
-type cutting struct {
+// backupRound is the state of a round.
+type backupRound struct {
 	server *testserver.Server
 	target string // folder of backups
 	fault  *tally.Fault
@@ -37,7 +37,7 @@ func TestFaultKilledDuringBackup(t *testing.T) {
 	if tally.Long() {
 		rounds = 8
 	}
-	w := &cutting{
+	w := &backupRound{
 		server: start(t, testserver.Options{}), target: filepath.Join(t.TempDir(), "backups"),
 		fault: &tally.Fault{Name: "kill -9 during a backup"},
 	}
@@ -49,7 +49,10 @@ func TestFaultKilledDuringBackup(t *testing.T) {
 	must(t, w.server, http.MethodPut, "/admin/v2/persistent/public/default/load/subscription/worker", "")
 	freshet(t, "backup", w.target, "--data-dir", w.server.DataDir)
 	for round := range rounds {
-		for i, c := range []cut{serverWhileStaging, serverWhileWriting, serverWhileStreaming, commandWhileWriting} {
+		for i, c := range []interruption{
+			serverWhileStaging, serverWhileWriting, serverWhileStreaming,
+			commandWhileWriting,
+		} {
 			work := startLoad(t, w.server, "round-"+string(rune('a'+round))+string(rune('a'+i)), 200)
 			awaitMore(t, work, 40)
 			w.fault.Injected++
@@ -63,7 +66,7 @@ func TestFaultKilledDuringBackup(t *testing.T) {
 
 // restart restarts the killed server, and checks that it has everything that it had
 // acknowledged.
-func (w *cutting) restart(t *testing.T, work *load) {
+func (w *backupRound) restart(t *testing.T, work *load) {
 	t.Helper()
 	w.server.Kill() // in case only the command was killed
 	known := work.end()
@@ -82,22 +85,22 @@ func (w *cutting) restart(t *testing.T, work *load) {
 }
 
 // begin starts freshet backup and returns its standard error.
-func (w *cutting) begin(t *testing.T, to string) (*exec.Cmd, *bufio.Scanner) {
+func (w *backupRound) begin(t *testing.T, to string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := command(t, "backup", to, "--data-dir", w.server.DataDir)
-	complaints, err := cmd.StderrPipe()
+	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return cmd, bufio.NewScanner(complaints)
+	return cmd, bufio.NewScanner(stderr)
 }
 
 // outcome checks that a successful command left a valid backup, and that a failed one left
 // nothing that is accepted as a backup.
-func (w *cutting) outcome(t *testing.T, cmd *exec.Cmd, rest io.Reader) (wrong int) {
+func (w *backupRound) outcome(t *testing.T, cmd *exec.Cmd, rest io.Reader) (wrong int) {
 	t.Helper()
 	_, _ = io.Copy(io.Discard, rest) // until the command exits
 	err := cmd.Wait()
@@ -134,26 +137,26 @@ func refused(t *testing.T, path string) (wrong int) {
 	return wrong
 }
 
-func serverWhileStaging(t *testing.T, w *cutting) int {
+func serverWhileStaging(t *testing.T, w *backupRound) int {
 	t.Helper()
-	cmd, says := w.begin(t, w.target)
-	says.Scan() // the copy has begun
+	cmd, progress := w.begin(t, w.target)
+	progress.Scan() // the copy has begun
 	w.server.Kill()
-	return w.outcome(t, cmd, drained(says))
+	return w.outcome(t, cmd, drained(progress))
 }
 
-func serverWhileWriting(t *testing.T, w *cutting) int {
+func serverWhileWriting(t *testing.T, w *backupRound) int {
 	t.Helper()
-	cmd, says := w.begin(t, w.target)
-	for says.Scan() && !strings.Contains(says.Text(), "resources") {
+	cmd, progress := w.begin(t, w.target)
+	for progress.Scan() && !strings.Contains(progress.Text(), "resources") {
 	}
 	w.awaitWriting()
 	w.server.Kill()
-	return w.outcome(t, cmd, drained(says))
+	return w.outcome(t, cmd, drained(progress))
 }
 
 // awaitWriting returns when a partial backup exists, or after a second.
-func (w *cutting) awaitWriting() {
+func (w *backupRound) awaitWriting() {
 	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); {
 		if left, err := filepath.Glob(filepath.Join(w.target, ".incomplete-*")); err != nil || len(left) > 0 {
 			return
@@ -161,10 +164,10 @@ func (w *cutting) awaitWriting() {
 	}
 }
 
-func commandWhileWriting(t *testing.T, w *cutting) int {
+func commandWhileWriting(t *testing.T, w *backupRound) int {
 	t.Helper()
-	cmd, says := w.begin(t, w.target)
-	for says.Scan() && !strings.Contains(says.Text(), "resources") {
+	cmd, progress := w.begin(t, w.target)
+	for progress.Scan() && !strings.Contains(progress.Text(), "resources") {
 	}
 	select { // at a random moment
 	case <-time.After(time.Duration(rand.IntN(30)) * time.Millisecond):
@@ -173,26 +176,26 @@ func commandWhileWriting(t *testing.T, w *cutting) int {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Log(err) // it has already exited
 	}
-	return w.outcome(t, cmd, drained(says))
+	return w.outcome(t, cmd, drained(progress))
 }
 
 // serverWhileStreaming kills the server while the stream is not read; the stream is longer
 // than the pipe's buffer.
-func serverWhileStreaming(t *testing.T, w *cutting) (wrong int) {
+func serverWhileStreaming(t *testing.T, w *backupRound) (wrong int) {
 	t.Helper()
 	cmd := command(t, "backup", "-", "--data-dir", w.server.DataDir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	first := make([]byte, 1<<10)
 	if _, err := io.ReadFull(out, first); err != nil {
-		t.Fatalf("%v\n%s", err, complaints.String())
+		t.Fatalf("%v\n%s", err, stderr.String())
 	}
 	w.server.Kill()
 	rest, err := io.ReadAll(out)
@@ -219,7 +222,7 @@ func serverWhileStreaming(t *testing.T, w *cutting) (wrong int) {
 }
 
 // checkNewest takes another backup and restores it.
-func checkNewest(t *testing.T, w *cutting) {
+func checkNewest(t *testing.T, w *backupRound) {
 	t.Helper()
 	freshet(t, "backup", w.target, "--data-dir", w.server.DataDir)
 	if left, err := filepath.Glob(filepath.Join(w.target, ".incomplete-*")); err != nil || len(left) > 0 {

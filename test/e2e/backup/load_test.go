@@ -43,7 +43,7 @@ type load struct {
 	t      *testing.T
 	server *testserver.Server
 	name   string // part of the names that it uses
-	room   chan struct{}
+	budget chan struct{}
 
 	mu    sync.Mutex
 	facts facts
@@ -59,7 +59,7 @@ func startLoad(t *testing.T, server *testserver.Server, name string, messages in
 	must(t, server, http.MethodPut, "/admin/v2/persistent/public/default/load/subscription/worker", "")
 	must(t, server, http.MethodPut, "/admin/v2/persistent/public/default/load/subscription/witness", "")
 	ctx, stop := context.WithCancel(t.Context())
-	l := &load{t: t, server: server, name: name, stop: stop, room: make(chan struct{}, messages), facts: facts{
+	l := &load{t: t, server: server, name: name, stop: stop, budget: make(chan struct{}, messages), facts: facts{
 		sent: map[string]bool{}, acked: map[string]bool{}, tried: map[string]bool{}, schemas: map[string]int{},
 		accounts: map[string]bool{},
 	}}
@@ -94,7 +94,7 @@ func (l *load) end() *facts {
 	return l.now()
 }
 
-func (l *load) note(do func(*facts)) {
+func (l *load) record(do func(*facts)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	do(&l.facts)
@@ -110,13 +110,13 @@ func (l *load) call(ctx context.Context, method, path, body string) (int, http.H
 
 func (l *load) produce(ctx context.Context, n string) bool {
 	select {
-	case l.room <- struct{}{}:
+	case l.budget <- struct{}{}:
 	default:
 		return false
 	}
-	payload := string(stamp.Make(topicName, n, len(l.room), 100))
+	payload := string(stamp.Make(topicName, n, len(l.budget), 100))
 	if status, _, _ := l.call(ctx, http.MethodPost, topic+"/message", payload); status == http.StatusCreated {
-		l.note(func(f *facts) { f.sent[payload] = true })
+		l.record(func(f *facts) { f.sent[payload] = true })
 	}
 	return true
 }
@@ -126,10 +126,10 @@ func (l *load) consume(ctx context.Context, _ string) bool {
 	if status != http.StatusOK {
 		return true
 	}
-	l.note(func(f *facts) { f.tried[payload] = true })
+	l.record(func(f *facts) { f.tried[payload] = true })
 	if status, _, _ := l.call(ctx, http.MethodPut, topic+"/worker/message",
 		header.Get("X-Msg-Message-Id")); status/100 == 2 {
-		l.note(func(f *facts) { f.acked[payload] = true })
+		l.record(func(f *facts) { f.acked[payload] = true })
 	}
 	return true
 }
@@ -137,11 +137,11 @@ func (l *load) consume(ctx context.Context, _ string) bool {
 func (l *load) register(ctx context.Context, n string) bool {
 	status, _, text := l.call(ctx, http.MethodPost, "/subjects/"+n+"/versions",
 		fmt.Sprintf(`{"schema": "{\"type\":\"fixed\",\"size\":4,\"name\":\"f%d\"}"}`, len(n)))
-	var answer struct {
+	var response struct {
 		ID int `json:"id"`
 	}
-	if status == http.StatusOK && json.Unmarshal([]byte(text), &answer) == nil {
-		l.note(func(f *facts) { f.schemas[n] = answer.ID })
+	if status == http.StatusOK && json.Unmarshal([]byte(text), &response) == nil {
+		l.record(func(f *facts) { f.schemas[n] = response.ID })
 	}
 	return true
 }
@@ -149,7 +149,7 @@ func (l *load) register(ctx context.Context, n string) bool {
 func (l *load) create(ctx context.Context, n string) bool {
 	status, _, _ := l.call(ctx, http.MethodPost, objects+"/serviceaccounts", fmt.Sprintf(`{"metadata":{"name":%q}}`, n))
 	if status == http.StatusCreated {
-		l.note(func(f *facts) { f.accounts[n] = true })
+		l.record(func(f *facts) { f.accounts[n] = true })
 	}
 	return true
 }
@@ -191,10 +191,11 @@ func check(t *testing.T, server *testserver.Server, before, ever *facts) (lost, 
 	for subject, id := range before.schemas {
 		status, _, text, err := call(t.Context(), server, server.Token, http.MethodGet,
 			"/subjects/"+subject+"/versions/1", "")
-		var answer struct {
+		var response struct {
 			ID int `json:"id"`
 		}
-		if err != nil || status != http.StatusOK || json.Unmarshal([]byte(text), &answer) != nil || answer.ID != id {
+		if err != nil || status != http.StatusOK || json.Unmarshal([]byte(text), &response) != nil ||
+			response.ID != id {
 			complain(&lost, "schema %s: got %d %v %s, want id %d", subject, status, err, text, id)
 		}
 	}
@@ -209,12 +210,12 @@ func check(t *testing.T, server *testserver.Server, before, ever *facts) (lost, 
 	if err := json.Unmarshal([]byte(accounts), &list); err != nil {
 		t.Fatal(err)
 	}
-	there := map[string]bool{}
+	existing := map[string]bool{}
 	for _, item := range list.Items {
-		there[item.Metadata.Name] = true
+		existing[item.Metadata.Name] = true
 	}
 	for name := range before.accounts {
-		if !there[name] {
+		if !existing[name] {
 			complain(&lost, "account %s was created and is missing", name)
 		}
 	}

@@ -70,14 +70,14 @@ func freshet(t *testing.T, args ...string) string {
 func try(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return out.String() + complaints.String(), cmd.ProcessState.ExitCode()
+	return out.String() + stderr.String(), cmd.ProcessState.ExitCode()
 }
 
 // restored restores a backup to a new data directory and starts a server on it, with new

@@ -52,15 +52,15 @@ func (w world) stop() {
 	}
 }
 
-// reply is a response.
-type reply struct {
+// response is a response.
+type response struct {
 	status int
 	header http.Header
 	body   string
 }
 
 // call makes a request with a token, and with headers in the form "Name: value".
-func (w world) call(method, url, token, body string, headers ...string) reply {
+func (w world) call(method, url, token, body string, headers ...string) response {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -85,7 +85,7 @@ func (w world) call(method, url, token, body string, headers ...string) reply {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return reply{res.StatusCode, res.Header, string(text)}
+	return response{res.StatusCode, res.Header, string(text)}
 }
 
 // create creates a resource.

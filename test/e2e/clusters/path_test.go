@@ -56,12 +56,12 @@ func TestByPath(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			made, err := client.CreateSchema(t.Context(), "persistent://public/default/orders",
+			created, err := client.CreateSchema(t.Context(), "persistent://public/default/orders",
 				sr.Schema{Schema: `"string"`})
-			if err != nil || made.Version != 1 {
-				t.Fatalf("%s: got %+v, %v, want version 1", url, made, err)
+			if err != nil || created.Version != 1 {
+				t.Fatalf("%s: got %+v, %v, want version 1", url, created, err)
 			}
-			if text, err := client.SchemaTextByID(t.Context(), made.ID); err != nil || text != `"string"` {
+			if text, err := client.SchemaTextByID(t.Context(), created.ID); err != nil || text != `"string"` {
 				t.Errorf("%s: got %q, %v, want the schema", url, text, err)
 			}
 		}
@@ -77,8 +77,9 @@ func TestByPath(t *testing.T) {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
-	t.Run("another organization", func(t *testing.T) { strangers(t, world{t, w.Server}, messages, stranger, acme) })
-	t.Run("as by host", func(t *testing.T) { asByHost(t, world{t, w.Server}, acme, owner) })
+	t.Run("another organization",
+		func(t *testing.T) { checkOtherOrganization(t, world{t, w.Server}, messages, stranger, acme) })
+	t.Run("as by host", func(t *testing.T) { checkSameAsByHost(t, world{t, w.Server}, acme, owner) })
 	t.Run("browsers", func(t *testing.T) {
 		got := world{t, w.Server}.call(http.MethodOptions, messages+"/message", "", "",
 			"Origin: https://console.example", "Access-Control-Request-Method: POST")
@@ -97,9 +98,9 @@ func TestByPath(t *testing.T) {
 	})
 }
 
-// strangers checks that an administrator of another organization has no access, however
+// checkOtherOrganization checks that an administrator of another organization has no access, however
 // the path is encoded.
-func strangers(t *testing.T, w world, messages, token string, cluster *v1alpha1.MessagingCluster) {
+func checkOtherOrganization(t *testing.T, w world, messages, token string, cluster *v1alpha1.MessagingCluster) {
 	t.Helper()
 	base := strings.TrimSuffix(endpoint(t, cluster, v1alpha1.EndpointService).PathURL, "/clusters/acme/prod")
 	for _, url := range []string{
@@ -133,8 +134,8 @@ func strangers(t *testing.T, w world, messages, token string, cluster *v1alpha1.
 	}
 }
 
-// asByHost checks that responses do not depend on whether the cluster is addressed by path or host.
-func asByHost(t *testing.T, w world, cluster *v1alpha1.MessagingCluster, token string) {
+// checkSameAsByHost checks that responses do not depend on whether the cluster is addressed by path or host.
+func checkSameAsByHost(t *testing.T, w world, cluster *v1alpha1.MessagingCluster, token string) {
 	t.Helper()
 	prefix, host := endpoint(t, cluster, v1alpha1.EndpointService).PathURL,
 		"Host: "+cluster.Spec.ServiceEndpoints[0].DNSName
@@ -152,7 +153,7 @@ func asByHost(t *testing.T, w world, cluster *v1alpha1.MessagingCluster, token s
 		} {
 			named := w.call(http.MethodGet, w.URL+path, "", "", host, auth)
 			got := w.call(http.MethodGet, prefix+path, "", "", auth)
-			for _, r := range []*reply{&named, &got} {
+			for _, r := range []*response{&named, &got} {
 				for _, header := range []string{"Date", "X-Request-Id"} {
 					r.header.Del(header)
 				}

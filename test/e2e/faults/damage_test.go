@@ -42,12 +42,12 @@ func TestFaultDamagedDataDirectory(t *testing.T) {
 			continue
 		}
 		seen[kind] = true
-		harm, what := harms[i%len(harms)].do, harms[i%len(harms)].name
+		damage, what := damages[i%len(damages)].do, damages[i%len(damages)].name
 		data := t.TempDir()
 		if out, err := exec.Command("cp", "-a", good+"/.", data).CombinedOutput(); err != nil { // preserves permissions
 			t.Fatalf("%v: %s", err, out)
 		}
-		change(t, filepath.Join(data, files[i]), harm)
+		change(t, filepath.Join(data, files[i]), damage)
 		fault.Injected++
 		fault.Checked += messages + 1
 		out, checkErr := exec.Command(binary, "check", data).CombinedOutput()
@@ -56,7 +56,7 @@ func TestFaultDamagedDataDirectory(t *testing.T) {
 		}
 		s, err := start(t, data)
 		if err == nil {
-			judge(t, s, what+" "+files[i], &fault)
+			checkAll(t, s, what+" "+files[i], &fault)
 			s.Kill()
 			continue
 		}
@@ -76,8 +76,8 @@ func TestFaultDamagedDataDirectory(t *testing.T) {
 	fault.Record(t)
 }
 
-// harms are the kinds of damage.
-var harms = []struct {
+// damages are the kinds of damage.
+var damages = []struct {
 	name string
 	do   func([]byte) []byte
 }{
@@ -86,8 +86,8 @@ var harms = []struct {
 	{"all of", func([]byte) []byte { return nil }},
 }
 
-// judge checks that everything acknowledged is returned or reported as damaged.
-func judge(t *testing.T, s *testserver.Server, what string, fault *tally.Fault) {
+// checkAll checks that everything acknowledged is returned or reported as damaged.
+func checkAll(t *testing.T, s *testserver.Server, what string, fault *tally.Fault) {
 	t.Helper()
 	note := func(path, want string) {
 		status, text := call(t, s, http.MethodGet, path, "")
@@ -133,13 +133,13 @@ func filesOf(t *testing.T, dir string) (names []string) {
 }
 
 // change rewrites a file; a nil result of harm removes it.
-func change(t *testing.T, path string, harm func([]byte) []byte) {
+func change(t *testing.T, path string, damage func([]byte) []byte) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data = harm(data); data == nil {
+	if data = damage(data); data == nil {
 		err = os.Remove(path)
 	} else {
 		err = os.WriteFile(path, data, 0o600)

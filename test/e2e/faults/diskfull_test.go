@@ -62,27 +62,27 @@ func (d disk) fault(t *testing.T) {
 	fill(t, s)
 	fault := tally.Fault{Name: "disk full, " + d.kind + " of " + strconv.Itoa(d.size>>20) + " MiB"}
 
-	fillFromInside(t, s, mount, d.size)
+	fillWithMessages(t, s, mount, d.size)
 	fault.Injected++
-	usable(t, s, &fault)
+	checkUsable(t, s, &fault)
 
 	filler := filepath.Join(mount, "filler")
 	fillDisk(t, mount, filler)
 	fault.Injected++
-	usable(t, s, &fault)
+	checkUsable(t, s, &fault)
 	stopInTime(t, s)
 
 	// Starts on a full disk: after a graceful shutdown, and after a kill.
 	for i := range starts() {
 		if i%2 == 1 {
-			hollow(t, data)
+			releasePreallocated(t, data)
 		}
 		fillDisk(t, mount, filler)
 		fault.Injected++
 		if s, err = start(t, data); err != nil {
 			t.Fatalf("start %d on a full disk: %v", i+1, err)
 		}
-		usable(t, s, &fault)
+		checkUsable(t, s, &fault)
 		if i%2 == 0 {
 			stopInTime(t, s)
 		} else {
@@ -94,8 +94,8 @@ func (d disk) fault(t *testing.T) {
 	if s, err = start(t, data); err != nil {
 		t.Fatalf("last start on a full disk: %v", err)
 	}
-	usable(t, s, &fault)
-	refused(t, s, mount)
+	checkUsable(t, s, &fault)
+	awaitRejected(t, s, mount)
 	for _, path := range []string{
 		"/admin/v2/persistent/public/default/big/subscription/reader",
 		"/admin/v2/persistent/public/default/big?force=true",
@@ -110,16 +110,16 @@ func (d disk) fault(t *testing.T) {
 		t.Errorf("log: got %d lines about the same failure, want at most 2", n)
 	}
 
-	fault.Recovery = recovers(t, s, filler)
+	fault.Recovery = awaitAccepted(t, s, filler)
 	if err := s.Stop(20 * time.Second); err != nil {
 		t.Error(err)
 	}
 	fault.Record(t)
 }
 
-// hollow releases the space that etcd's log has preallocated, as if the preallocation had
+// releasePreallocated releases the space that etcd's log has preallocated, as if the preallocation had
 // failed.
-func hollow(t *testing.T, data string) {
+func releasePreallocated(t *testing.T, data string) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(data, "etcd", "member", "wal", "*.wal"))
 	if err != nil || len(logs) == 0 {
@@ -186,8 +186,8 @@ const (
 // bigRest follows the stamp. It compresses well, unlike the filler of a stamp.
 var bigRest = strings.Repeat("y", 900<<10)
 
-// fillFromInside produces until messages are rejected, which happens before the disk is full.
-func fillFromInside(t *testing.T, s *testserver.Server, mount string, size int) {
+// fillWithMessages produces until messages are rejected, which happens before the disk is full.
+func fillWithMessages(t *testing.T, s *testserver.Server, mount string, size int) {
 	t.Helper()
 	must(t, s, http.MethodPut, "/admin/v2/persistent/public/default/big", "")
 	must(t, s, http.MethodPut, "/admin/v2/persistent/public/default/big/subscription/reader", "")
@@ -219,8 +219,8 @@ func stopInTime(t *testing.T, s *testserver.Server) {
 	}
 }
 
-// refused waits until the server, which checks the disk once a second, rejects messages.
-func refused(t *testing.T, s *testserver.Server, mount string) {
+// awaitRejected waits until the server, which checks the disk once a second, rejects messages.
+func awaitRejected(t *testing.T, s *testserver.Server, mount string) {
 	t.Helper()
 	for began := time.Now(); ; {
 		status, text := call(t, s, http.MethodPost, topic+"/message", payload(0))
@@ -233,8 +233,8 @@ func refused(t *testing.T, s *testserver.Server, mount string) {
 	}
 }
 
-// recovers removes the file that fills the disk and waits until messages are accepted again.
-func recovers(t *testing.T, s *testserver.Server, filler string) time.Duration {
+// awaitAccepted removes the file that fills the disk and waits until messages are accepted again.
+func awaitAccepted(t *testing.T, s *testserver.Server, filler string) time.Duration {
 	t.Helper()
 	freed := time.Now()
 	if err := os.Remove(filler); err != nil {
@@ -251,8 +251,8 @@ func recovers(t *testing.T, s *testserver.Server, filler string) time.Duration {
 	}
 }
 
-// usable checks that reading, consuming and acknowledging work.
-func usable(t *testing.T, s *testserver.Server, fault *tally.Fault) {
+// checkUsable checks that reading, consuming and acknowledging work.
+func checkUsable(t *testing.T, s *testserver.Server, fault *tally.Fault) {
 	t.Helper()
 	for i := range messages {
 		fault.Checked++

@@ -96,8 +96,8 @@ func split(script string) (steps []string) {
 			}
 		case text != "":
 			steps = append(steps, line)
-			if _, mark, ok := strings.Cut(text, "<<"); ok {
-				end = strings.Trim(mark, "'\" ")
+			if _, delimiter, ok := strings.Cut(text, "<<"); ok {
+				end = strings.Trim(delimiter, "'\" ")
 			}
 		}
 	}
@@ -127,15 +127,15 @@ func shellIn(t *testing.T, folder string) func(step string) (out, status string)
 		_ = in.Close() // ends the shell
 		_ = shell.Wait()
 	})
-	const mark = "---step---"
+	const delimiter = "---step---"
 	lines := bufio.NewScanner(pipe)
 	return func(step string) (string, string) {
-		if _, err := fmt.Fprintf(in, "%s\necho %s$?\n", strings.TrimRight(step, "\n"), mark); err != nil {
+		if _, err := fmt.Fprintf(in, "%s\necho %s$?\n", strings.TrimRight(step, "\n"), delimiter); err != nil {
 			t.Fatal(err)
 		}
 		var out strings.Builder
 		for lines.Scan() {
-			if status, ok := strings.CutPrefix(lines.Text(), mark); ok {
+			if status, ok := strings.CutPrefix(lines.Text(), delimiter); ok {
 				return out.String(), status
 			}
 			out.WriteString(lines.Text() + "\n")

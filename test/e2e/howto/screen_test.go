@@ -52,7 +52,7 @@ func TestScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := []string{"HOME=" + folder, "XDG_CONFIG_HOME=", "FRESHET_CONFIG="}
-	server, err := testserver.Start(t.Context(), binary, folder, testserver.Options{Stream: true, Env: home})
+	server, err := testserver.Start(t.Context(), binary, folder, testserver.Options{Kafka: true, Env: home})
 	if err != nil {
 		t.Fatal(err)
 	}

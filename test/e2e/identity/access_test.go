@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWithoutABindingThereIsNothing(t *testing.T) {
+func TestNoAccessWithoutBinding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nobody := w.user("nobody", false)
@@ -153,7 +153,7 @@ func TestListsHideWhatTheCallerMayNotRead(t *testing.T) {
 	}
 }
 
-func TestSingleObjectsAreLookedAtToo(t *testing.T) {
+func TestSingleObjectsAreRestricted(t *testing.T) {
 	t.Parallel()
 	w, users := shared(t)
 	change := `{"spec":{"displayName":"mine"}}`
@@ -215,7 +215,7 @@ func TestSingleObjectsAreLookedAtToo(t *testing.T) {
 	}
 }
 
-func TestDeletingACollectionKeepsToWhatIsOnes(t *testing.T) {
+func TestDeleteCollectionIsRestricted(t *testing.T) {
 	t.Parallel()
 	w, users := shared(t)
 	r := w.do(call{method: http.MethodDelete, path: "messagingclusters", as: users["owner"]}).want(200)
@@ -289,7 +289,7 @@ func TestWatchEndsWithItsCredential(t *testing.T) {
 	}
 }
 
-func TestNobodyGrantsWhatTheyDoNotHave(t *testing.T) {
+func TestGrantNeedsTheGrantedPermissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.account("robot", false)

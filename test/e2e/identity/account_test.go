@@ -9,11 +9,11 @@ import (
 func TestAccountLives(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.post("serviceaccounts", object("robot", nil)).want(201)
-	if got := made.text("metadata.finalizers.0"); got != "serviceaccount.finalizers.cloud.vendor.io" {
+	created := w.post("serviceaccounts", object("robot", nil)).want(201)
+	if got := created.text("metadata.finalizers.0"); got != "serviceaccount.finalizers.cloud.vendor.io" {
 		t.Errorf("created with finalizer %q, want serviceaccount.finalizers.cloud.vendor.io", got)
 	}
-	if made.at("status.privateKeyData") != nil {
+	if created.at("status.privateKeyData") != nil {
 		t.Error("created with credentials, want none yet")
 	}
 	c := w.credentialsOf("robot")
@@ -39,7 +39,7 @@ func TestAccountLives(t *testing.T) {
 	}
 }
 
-func TestSecretsAreForThoseWhoMayHoldThem(t *testing.T) {
+func TestSecretsNeedPermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	boss := w.user("boss", true)
@@ -105,7 +105,7 @@ func TestOnlyAdministratorsMakeAdministrators(t *testing.T) {
 	}
 }
 
-func TestNobodyTouchesTheSystemAdministrator(t *testing.T) {
+func TestSystemAdministratorIsProtected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	home := &world{T: t, server: w.server, org: "default"}

@@ -56,7 +56,7 @@ func open(t testing.TB, r reply) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep("an API key", string(token))
+	registerSecret("an API key", string(token))
 	return string(token)
 }
 
@@ -84,7 +84,7 @@ func (w *world) plainKey(name, account, instance string) string {
 		spec["instanceName"] = instance
 	}
 	r := w.do(call{method: http.MethodPost, path: "apikeys", body: object(name, spec), secret: true}).want(201)
-	keep("the plain API key "+name, r.text("status.token"))
+	registerSecret("the plain API key "+name, r.text("status.token"))
 	return r.text("status.token")
 }
 
@@ -238,7 +238,7 @@ func TestKeyOpensWithWebCrypto(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreNone(t *testing.T) {
+func TestInvalidEncryptionKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.account("robot", true)
@@ -254,7 +254,7 @@ func TestKeysThatAreNone(t *testing.T) {
 		Type:  "RSA PRIVATE KEY",
 		Bytes: x509.MarshalPKCS1PrivateKey(pair()),
 	}))
-	keep("the client's private key", strings.Split(private, "\n")[12])
+	registerSecret("the client's private key", strings.Split(private, "\n")[12])
 	for _, tc := range []struct {
 		name  string
 		key   map[string]any
@@ -395,7 +395,7 @@ func TestKeyExpiresOnTime(t *testing.T) {
 	}
 }
 
-func TestKeysMakeNobodyMoreThanTheyAre(t *testing.T) {
+func TestKeysGrantNoPermissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.account("boss", true)
@@ -423,7 +423,7 @@ func TestKeysMakeNobodyMoreThanTheyAre(t *testing.T) {
 	}
 }
 
-func TestRevocationReachesThoseWhoWait(t *testing.T) {
+func TestRevocationEndsWaitingCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.account("robot", true)

@@ -18,8 +18,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// own starts a server for a single test.
-func own(t *testing.T, dataDir string) *testserver.Server {
+// startOwn starts a server for a single test.
+func startOwn(t *testing.T, dataDir string) *testserver.Server {
 	t.Helper()
 	s, err := testserver.Start(t.Context(), binary, folder,
 		testserver.Options{DataDir: dataDir, Args: []string{"--log-level", "debug"}})
@@ -27,7 +27,7 @@ func own(t *testing.T, dataDir string) *testserver.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Stop(20 * time.Second) }) // usually stopped already
-	keep("the operator's token", s.Token)
+	registerSecret("the operator's token", s.Token)
 	return s
 }
 
@@ -88,7 +88,7 @@ func administrator(t *testing.T, dataDir string) identity.Credentials {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep("the administrator's secret", c.ClientSecret.Reveal())
+	registerSecret("the administrator's secret", c.ClientSecret.Reveal())
 	return c
 }
 
@@ -97,13 +97,13 @@ func administrator(t *testing.T, dataDir string) identity.Credentials {
 func TestTheAdministratorsFileNamesTodaysAddress(t *testing.T) {
 	t.Parallel()
 	dataDir := t.TempDir()
-	s := own(t, dataDir)
+	s := startOwn(t, dataDir)
 	before := administrator(t, dataDir)
 	if before.IssuerURL != s.URL {
 		t.Errorf("got issuer %s, want %s", before.IssuerURL, s.URL)
 	}
 	stop(t, s)
-	s = own(t, dataDir)
+	s = startOwn(t, dataDir)
 	after := administrator(t, dataDir)
 	if after.ClientID != before.ClientID || after.ClientSecret.Reveal() != before.ClientSecret.Reveal() {
 		t.Error("credentials changed")
@@ -119,7 +119,7 @@ func TestTheAdministratorsFileNamesTodaysAddress(t *testing.T) {
 func TestSecretsAtRest(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(folder, "at-rest")
-	s := own(t, dir)
+	s := startOwn(t, dir)
 	w := &world{T: t, server: s, org: "acme"}
 	robot := w.account("robot", true)
 	key := w.plainKey("plain", "robot", "")
@@ -139,9 +139,9 @@ func TestSecretsAtRest(t *testing.T) {
 	if err := searchEverything(s, []byte("none")); err != nil {
 		t.Error(err)
 	}
-	lookIntoEtcd(t, dir, second)
+	checkEtcd(t, dir, second)
 
-	s = own(t, dir)
+	s = startOwn(t, dir)
 	w.server = s
 	if a, b, c := w.onResources(w.token(robot, s.URL)), w.onResources(key), w.onResources(sealedKey); a != 200 ||
 		b != 200 || c != 200 {
@@ -150,9 +150,9 @@ func TestSecretsAtRest(t *testing.T) {
 	stop(t, s)
 }
 
-// lookIntoEtcd checks the stored values: secrets are sealed with the given key, everything
+// checkEtcd checks the stored values: secrets are sealed with the given key, everything
 // else is in plain text.
-func lookIntoEtcd(t *testing.T, dir, keyID string) {
+func checkEtcd(t *testing.T, dir, keyID string) {
 	t.Helper()
 	member, err := etcd.Start(t.Context(), filepath.Join(dir, "etcd"), etcd.Options{Unsafe: true})
 	if err != nil {
@@ -208,7 +208,7 @@ func lookIntoEtcd(t *testing.T, dir, keyID string) {
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(folder, "restarted")
-	s := own(t, dir)
+	s := startOwn(t, dir)
 	w := &world{T: t, server: s, org: "acme"}
 	home := &world{T: t, server: s, org: "default"}
 	w.account("robot", true)
@@ -229,7 +229,7 @@ func TestRestart(t *testing.T) {
 	}
 	stop(t, s)
 
-	s = own(t, dir)
+	s = startOwn(t, dir)
 	w.server, home.server = s, s
 	if r := w.get("messagingclusters/east"); r.conditions() != allReady {
 		t.Errorf("cluster: got %s, want %v", r.conditions(), allReady)
@@ -269,7 +269,7 @@ func resetCredentials(t *testing.T, home *world, dir string) {
 		if err := json.Unmarshal(text, &c); err != nil {
 			t.Fatal(err)
 		}
-		keep("the administrator's client secret", c.ClientSecret)
+		registerSecret("the administrator's client secret", c.ClientSecret)
 		return c
 	}
 	lost := read()

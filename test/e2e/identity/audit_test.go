@@ -29,7 +29,7 @@ func (w *world) trail(query url.Values) []trailRecord {
 	return page.Records
 }
 
-func TestEverythingThatMattersIsOnTheTrail(t *testing.T) {
+func TestAuditTrail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.account("robot", false)

@@ -11,21 +11,21 @@ import (
 	"freshet/test/tally"
 )
 
-// gift is a way to grant permissions by creating a resource: the body, and the permissions that it grants.
-type gift struct {
-	name    string
-	body    map[string]any
-	conveys []access.Permission
-	path    string // "" means the collection of the kind
+// grantCase is a way to grant permissions by creating a resource: the body, and the permissions that it grants.
+type grantCase struct {
+	name   string
+	body   map[string]any
+	grants []access.Permission
+	path   string // "" means the collection of the kind
 }
 
-// gifts returns all ways to grant permissions, by kind. A kind that grants nothing has an
+// grantCases returns all ways to grant permissions, by kind. A kind that grants nothing has an
 // empty list; a kind that is missing fails the test.
-func gifts() map[string][]gift {
+func grantCases() map[string][]grantCase {
 	all := access.Permissions()
-	bindings := []gift{}
+	bindings := []grantCase{}
 	for _, role := range access.Roles() {
-		bindings = append(bindings, gift{"role " + role.Name, object("gift", map[string]any{
+		bindings = append(bindings, grantCase{"role " + role.Name, object("gift", map[string]any{
 			"roleRef": map[string]any{"apiGroup": "cloud.vendor.io", "kind": "ClusterRole", "name": role.Name},
 			"subjects": []any{map[string]any{
 				"apiGroup": "cloud.vendor.io", "kind": "ServiceAccount",
@@ -34,7 +34,7 @@ func gifts() map[string][]gift {
 		}), role.Permissions(), ""})
 	}
 	roles, ownBindings := ownRoles()
-	return map[string][]gift{
+	return map[string][]grantCase{
 		"rolebindings": append(bindings, ownBindings...),
 		"roles":        roles,
 		"serviceaccounts": {{
@@ -70,7 +70,7 @@ func gifts() map[string][]gift {
 func TestAttackGrantingByResources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	known := gifts()
+	known := grantCases()
 	for _, kind := range creatable(w) {
 		if _, ok := known[kind]; !ok {
 			t.Errorf("kind %s is not in gifts; add the permissions that creating one grants", kind)
@@ -101,12 +101,12 @@ func TestAttackGrantingByResources(t *testing.T) {
 					method: http.MethodPost, path: cmp.Or(g.path, kind) + "?dryRun=All", as: token,
 					body: g.body, secret: true,
 				})
-				if r.status == http.StatusCreated && !holdsAll(held, g.conveys) {
+				if r.status == http.StatusCreated && !holdsAll(held, g.grants) {
 					successes++
 					t.Errorf("role %s could create %s: %.200s", role.Name, g.name, r.body)
 				}
 				if may := slices.Contains(held, access.Permission(fmt.Sprintf("cloud.%s.create", kind))); may &&
-					holdsAll(held, g.conveys) {
+					holdsAll(held, g.grants) {
 					r.want(http.StatusCreated, http.StatusUnprocessableEntity)
 				}
 			}

@@ -14,13 +14,13 @@ const (
 func TestInstanceLives(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := w.post("messaginginstances", object("prod", map[string]any{
+	created := w.post("messaginginstances", object("prod", map[string]any{
 		"availabilityMode": "zonal", "auth": map[string]any{"oauth2": map[string]any{"tokenLifetimeSeconds": 600}},
 	})).want(201)
-	if made.at("status.auth") != nil ||
-		made.text("metadata.finalizers.0") != "messaginginstance.finalizers.cloud.vendor.io" {
+	if created.at("status.auth") != nil ||
+		created.text("metadata.finalizers.0") != "messaginginstance.finalizers.cloud.vendor.io" {
 		t.Errorf("created: %s, want no status.auth and finalizer messaginginstance.finalizers.cloud.vendor.io",
-			made.body)
+			created.body)
 	}
 	// Tokens can be requested immediately, with the lifetime of the instance.
 	c := w.account("robot", true)
@@ -59,7 +59,7 @@ func TestInstanceLives(t *testing.T) {
 	w.eventuallyGone("messaginginstances/prod")
 }
 
-func TestInstanceInAPoolThatIsNone(t *testing.T) {
+func TestInstanceInAMissingPool(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.post("messaginginstances",

@@ -50,7 +50,7 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	keep("the operator's token", server.Token)
+	registerSecret("the operator's token", server.Token)
 	code = m.Run()
 	metrics, err := metricsOf(ctx, server)
 	err = errors.Join(err, server.Stop(30*time.Second))

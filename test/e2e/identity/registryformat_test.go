@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestRegistryFormatIsHonouredWhereTheClusterSays checks that the custom configuration of a
+// TestRegistryFormatSetting checks that the custom configuration of a
 // cluster decides whether its registry evaluates the query parameter format
 // (docs/spec/registry.md#d12).
-func TestRegistryFormatIsHonouredWhereTheClusterSays(t *testing.T) {
+func TestRegistryFormatSetting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.instance("formats")

@@ -15,7 +15,7 @@ const (
 	canI         = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 )
 
-func (w *world) ask(path, token string, spec map[string]any) reply {
+func (w *world) review(path, token string, spec map[string]any) reply {
 	w.Helper()
 	return w.do(call{method: "POST", path: path, as: token, body: map[string]any{"spec": spec}}).want(201)
 }
@@ -24,7 +24,7 @@ func TestWhoAmI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	boss := w.user("boss", true)
-	r := w.ask(userReviews, boss, nil)
+	r := w.review(userReviews, boss, nil)
 	if r.text("kind") != "SelfSubjectUserReview" || r.text("status.users.0.kind") != "ServiceAccount" ||
 		r.text("status.users.0.name") != "boss" ||
 		r.text("status.users.0.organization") != w.org || r.at("status.administrator") != true ||
@@ -32,11 +32,11 @@ func TestWhoAmI(t *testing.T) {
 		r.text("status.expirationTime") == "" || !strings.HasPrefix(r.text("status.principal"), "boss@"+w.org+".") {
 		t.Errorf("an access token: %s, want service account boss, administrator of its organization", r.body)
 	}
-	r = w.ask(userReviews, w.plainKey("k", "boss", ""), nil)
+	r = w.review(userReviews, w.plainKey("k", "boss", ""), nil)
 	if r.text("status.apiKey") != "k" || r.at("status.expirationTime") != nil {
 		t.Errorf("an API key: %s, want key k without expiry", r.body)
 	}
-	if r := w.ask(userReviews, "", nil); r.at("status.systemAdministrator") != true {
+	if r := w.review(userReviews, "", nil); r.at("status.systemAdministrator") != true {
 		t.Errorf("the operator: %s, want a system administrator", r.body)
 	}
 	w.do(call{method: "POST", path: userReviews, as: "-", body: map[string]any{}}).want(401)
@@ -49,7 +49,7 @@ func TestWhatMayIDo(t *testing.T) {
 	robot := w.user("robot", false)
 	w.bind("viewer", "org-readonly", "robot", nil)
 	w.bind("owner", "instance-owner", "robot", in("prod"))
-	r := w.ask(rulesReviews, robot, nil)
+	r := w.review(rulesReviews, robot, nil)
 	rules, _ := r.at("status.rules").([]any)
 	if len(rules) != 3 {
 		t.Fatalf("rules: %s, want 3", r.body)
@@ -75,10 +75,10 @@ func TestWhatMayIDo(t *testing.T) {
 	if r.at("status.incomplete") != true || r.text("status.evaluationError") == "" {
 		t.Errorf("review does not report that restrictions make it incomplete: %s", r.body)
 	}
-	if got := len(w.ask(rulesReviews, robot, map[string]any{"instance": "test"}).at("status.rules").([]any)); got != 2 {
+	if got := len(w.review(rulesReviews, robot, map[string]any{"instance": "test"}).at("status.rules").([]any)); got != 2 {
 		t.Errorf("got %d rules for instance test, want 2", got)
 	}
-	rules, _ = w.ask(rulesReviews, robot, map[string]any{"namespace": "elsewhere"}).at("status.rules").([]any)
+	rules, _ = w.review(rulesReviews, robot, map[string]any{"namespace": "elsewhere"}).at("status.rules").([]any)
 	if len(rules) != 0 {
 		t.Errorf("rules in another organization: %v, want none", rules)
 	}
@@ -107,14 +107,14 @@ func TestMayIDoThis(t *testing.T) {
 		{"everyone", "*", "*", "", false},
 		{"everyone", "impersonate", "users", "", false},
 	} {
-		r := w.ask(canI, users[c.user], map[string]any{"resourceAttributes": map[string]any{
+		r := w.review(canI, users[c.user], map[string]any{"resourceAttributes": map[string]any{
 			"namespace": w.org, "group": "cloud.vendor.io", "verb": c.verb, "resource": c.resource, "name": c.name,
 		}})
 		if r.at("status.allowed") != c.want {
 			t.Errorf("%s, %s %s %s: %s; want %v", c.user, c.verb, c.resource, c.name, r.body, c.want)
 		}
 	}
-	r := w.ask(canI, users["reader"],
+	r := w.review(canI, users["reader"],
 		map[string]any{"nonResourceAttributes": map[string]any{"path": "/apis", "verb": "get"}})
 	if r.at("status.allowed") != true {
 		t.Errorf("discovery: %s, want %v", r.body, true)
@@ -135,7 +135,7 @@ func kubectlPath(t *testing.T) string {
 	return path
 }
 
-func TestKubectlAsksAboutItself(t *testing.T) {
+func TestKubectlSelfReviews(t *testing.T) {
 	t.Parallel()
 	kubectl := kubectlPath(t)
 	w := newWorld(t)

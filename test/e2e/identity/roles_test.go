@@ -14,8 +14,8 @@ func role(name string, permissions ...string) map[string]any {
 	return object(name, map[string]any{"description": "made by a test", "permissions": permissions})
 }
 
-// gives returns the body of a binding to a custom role.
-func gives(name, role string, accounts ...string) map[string]any {
+// roleBinding returns the body of a binding to a custom role.
+func roleBinding(name, role string, accounts ...string) map[string]any {
 	subjects := []any{}
 	for _, account := range accounts {
 		subjects = append(subjects,
@@ -59,22 +59,22 @@ func TestCustomRoles(t *testing.T) {
 		if got := w.onMessages(data, host); got != wantProduce {
 			t.Errorf("%s: producing: got %d, want %d", when, got, wantProduce)
 		}
-		can := w.ask(canI, control, map[string]any{"resourceAttributes": map[string]any{
+		can := w.review(canI, control, map[string]any{"resourceAttributes": map[string]any{
 			"group": "cloud.vendor.io", "resource": "messaginginstances", "verb": "list", "namespace": w.org,
 		}})
 		if got, _ := can.at("status.allowed").(bool); got != lists {
 			t.Errorf("%s: access review: got %v, want %v", when, got, lists)
 		}
-		rules := string(w.ask(rulesReviews, control, nil).body)
+		rules := string(w.review(rulesReviews, control, nil).body)
 		if got := strings.Contains(rules, "messaging.topics.produce"); got != produces ||
 			strings.Contains(rules, `"role":"shop"`) != (lists || produces) {
 			t.Errorf("%s: wrong rules review %s", when, rules)
 		}
 	}
 	const list, produce = "cloud.messaginginstances.list", "messaging.topics.produce"
-	as("POST", "rolebindings", gives("robot", "shop", "robot")).want(422)
+	as("POST", "rolebindings", roleBinding("robot", "shop", "robot")).want(422)
 	as("POST", "roles", role("shop", list)).want(201)
-	as("POST", "rolebindings", gives("robot", "shop", "robot")).want(201)
+	as("POST", "rolebindings", roleBinding("robot", "shop", "robot")).want(201)
 	expect("a new role", true, false)
 	as("PATCH", "roles/shop", map[string]any{"spec": map[string]any{"permissions": []string{list, produce}}}).want(200)
 	expect("one permission more", true, true)
@@ -131,7 +131,7 @@ func TestCustomRoles(t *testing.T) {
 	}
 	// A role of another organization is not visible.
 	other := newWorld(t)
-	other.post("rolebindings", gives("b", "shop", "robot")).want(422)
+	other.post("rolebindings", roleBinding("b", "shop", "robot")).want(422)
 	w.do(call{path: api + "/namespaces/" + other.org + "/roles", as: boss}).want(403)
 	w.do(call{path: api + "/roles", as: boss}).want(403)
 	w.do(call{
@@ -151,9 +151,9 @@ func TestAttackRoles(t *testing.T) {
 	w.post("roles", role("harmless", list)).want(201)
 	w.post("roles", role("strong", list, "messaging.topics.produce")).want(201)
 	w.post("roles", role("passing", "messaging.topics.produce")).want(201)
-	w.post("rolebindings", gives("has", "harmless", "mallory")).want(201)
-	w.post("rolebindings", gives("boss", "strong", "chief")).want(201)
-	w.post("rolebindings", gives("dangling", "passing", "chief")).want(201)
+	w.post("rolebindings", roleBinding("has", "harmless", "mallory")).want(201)
+	w.post("rolebindings", roleBinding("boss", "strong", "chief")).want(201)
+	w.post("rolebindings", roleBinding("dangling", "passing", "chief")).want(201)
 	w.delete("roles/passing").want(200)
 	patch := func(path, kind, body string) call {
 		return call{method: "PATCH", path: path, kind: kind, body: body}
@@ -184,16 +184,16 @@ func TestAttackRoles(t *testing.T) {
 			body: typed("Role", role("fresh", "messaging.topics.produce")),
 		},
 		{method: "POST", path: "roles", body: role("org-admin", list)},
-		{method: "POST", path: "rolebindings", body: gives("mine", "strong", "mallory")},
-		{method: "POST", path: "rolebindings", body: gives("mine", "passing", "mallory")},
-		{method: "PUT", path: "rolebindings/boss", body: gives("boss", "strong", "chief", "mallory")},
-		{method: "PUT", path: "rolebindings/dangling", body: gives("dangling", "passing", "chief", "mallory")},
+		{method: "POST", path: "rolebindings", body: roleBinding("mine", "strong", "mallory")},
+		{method: "POST", path: "rolebindings", body: roleBinding("mine", "passing", "mallory")},
+		{method: "PUT", path: "rolebindings/boss", body: roleBinding("boss", "strong", "chief", "mallory")},
+		{method: "PUT", path: "rolebindings/dangling", body: roleBinding("dangling", "passing", "chief", "mallory")},
 		patch("rolebindings/dangling", jsonPatch,
 			`[{"op":"add","path":"/spec/subjects/-","value":{"kind":"ServiceAccount","name":"mallory"}}]`),
 		patch("rolebindings/has", merge, `{"spec":{"roleRef":{"name":"strong"}}}`),
 		{
 			method: "PATCH", path: "rolebindings/mine?fieldManager=m", kind: apply,
-			body: typed("RoleBinding", gives("mine", "strong", "mallory")),
+			body: typed("RoleBinding", roleBinding("mine", "strong", "mallory")),
 		},
 		patch("roles/harmless/status", merge, `{"status":{"conditions":[]}}`),
 		{method: "POST", path: api + "/clusterroles", body: role("mine", "messaging.topics.produce")},
@@ -211,7 +211,7 @@ func TestAttackRoles(t *testing.T) {
 			t.Errorf("%s %s: %d %.300s", c.method, c.path, r.status, r.body)
 		}
 	}
-	rules := string(w.ask(rulesReviews, mallory, nil).body)
+	rules := string(w.review(rulesReviews, mallory, nil).body)
 	if strings.Contains(rules, "messaging.topics.produce") {
 		successes++
 		t.Errorf("mallory has gained permissions: %s", rules)
@@ -220,7 +220,7 @@ func TestAttackRoles(t *testing.T) {
 	// Permissions that the caller has can be granted, and permissions can be removed from other roles.
 	for _, c := range []call{
 		{method: "POST", path: "roles", body: role("fair", list, "cloud.users.list")},
-		{method: "POST", path: "rolebindings", body: gives("fair", "harmless", "friend")},
+		{method: "POST", path: "rolebindings", body: roleBinding("fair", "harmless", "friend")},
 		{
 			method: "PUT", path: "roles/harmless",
 			body: object("harmless", map[string]any{"description": "words", "permissions": []string{list}}),
@@ -234,12 +234,15 @@ func TestAttackRoles(t *testing.T) {
 
 // ownRoles returns gifts with custom roles: defining a role, and binding an existing one
 // (ownName).
-func ownRoles() (defined, given []gift) {
+func ownRoles() (defined, given []grantCase) {
 	for _, predefined := range access.Roles() {
 		defined = append(defined,
-			gift{"a role like " + predefined.Name, role("gift", texts(predefined)...), predefined.Permissions(), ""})
-		given = append(given, gift{
-			"own role like " + predefined.Name, gives("gift-own", ownName(predefined), "victim"),
+			grantCase{
+				"a role like " + predefined.Name, role("gift", texts(predefined)...),
+				predefined.Permissions(), "",
+			})
+		given = append(given, grantCase{
+			"own role like " + predefined.Name, roleBinding("gift-own", ownName(predefined), "victim"),
 			predefined.Permissions(), "",
 		})
 	}

@@ -32,8 +32,8 @@ func (r reply) file() credentials {
 	if err := json.Unmarshal(text, &c); err != nil {
 		r.t.Fatalf("%s: %v", r.what, err)
 	}
-	keep("the credentials file of a rotation", r.text("status.privateKeyData"))
-	keep("the client secret of a rotation", c.ClientSecret)
+	registerSecret("the credentials file of a rotation", r.text("status.privateKeyData"))
+	registerSecret("the client secret of a rotation", c.ClientSecret)
 	return c
 }
 
@@ -158,7 +158,7 @@ func TestAttackOwnCredentials(t *testing.T) {
 		}).
 			want(201).text("status.token"),
 	}
-	keep("a leaked key", stolen["key"])
+	registerSecret("a leaked key", stolen["key"])
 	attempts, successes := 0, 0
 	try := func(what string, r reply, got bool) {
 		t.Helper()
@@ -210,9 +210,9 @@ func TestAttackOwnCredentials(t *testing.T) {
 	tally.Attack(t, "keep access to an account with a stolen key", attempts, successes)
 }
 
-// TestRevocationTellsWhatElse checks the warning at the revocation of a key that could read
+// TestRevocationWarnsOfOtherCredentials checks the warning at the revocation of a key that could read
 // credentials, because its holder may have obtained others.
-func TestRevocationTellsWhatElse(t *testing.T) {
+func TestRevocationWarnsOfOtherCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.account("boss", true)
@@ -220,7 +220,7 @@ func TestRevocationTellsWhatElse(t *testing.T) {
 		method: http.MethodPost, path: "apikeys", secret: true,
 		body: object("boss", map[string]any{"serviceAccountName": "boss"}),
 	}).want(201)
-	keep("a key of boss", r.text("status.token"))
+	registerSecret("a key of boss", r.text("status.token"))
 	r = w.patch("apikeys/boss", map[string]any{"spec": map[string]any{"revoke": true}}).want(200)
 	got := strings.Join(r.header.Values("Warning"), " ")
 	for _, want := range []string{"read the credentials", "/rotate", "role bindings", r.text("status.keyId")} {

@@ -66,8 +66,8 @@ func (f *finder) find(text []byte) []string {
 	return found
 }
 
-// keep registers a secret in every encoding in which it might be printed.
-func keep(what, secret string) {
+// registerSecret registers a secret in every encoding in which it might be printed.
+func registerSecret(what, secret string) {
 	if len(secret) < 16 {
 		panic("secret of " + what + " is too short for the search: " + secret)
 	}
@@ -124,10 +124,10 @@ func withoutGaps(text []byte) []byte {
 
 // searchEverything searches all files of a stopped server for secrets.
 func searchEverything(s *testserver.Server, metrics []byte) error {
-	places := map[string][]byte{"the metrics": metrics}
+	sources := map[string][]byte{"the metrics": metrics}
 	read := func(name, path string) error {
 		text, err := os.ReadFile(path)
-		places[name] = withoutGaps(text)
+		sources[name] = withoutGaps(text)
 		return err
 	}
 	err := errors.Join(
@@ -139,7 +139,7 @@ func searchEverything(s *testserver.Server, metrics []byte) error {
 			}
 			return read("etcd's "+entry.Name(), path)
 		}))
-	for name, text := range places {
+	for name, text := range sources {
 		if len(text) == 0 && !strings.HasPrefix(name, "etcd's") {
 			err = errors.Join(err, fmt.Errorf("%s is empty, so searching it proves nothing", name))
 		}

@@ -83,8 +83,8 @@ func (p *person) submit(page, action string, fields map[string]string) (status i
 // accept opens an invitation and sets a password.
 func (p *person) accept(link, password string) {
 	p.Helper()
-	keep("an invitation", tokenOf(link))
-	keep("a password", password)
+	registerSecret("an invitation", tokenOf(link))
+	registerSecret("a password", password)
 	status, _ := p.submit(link, "/oauth/invite",
 		map[string]string{"token": tokenOf(link), "password": password, "repeated": password})
 	if status != http.StatusSeeOther {
@@ -140,7 +140,7 @@ func (p *person) exchange(want int, form url.Values) (t tokens) {
 		"an id token": t.ID,
 	} {
 		if secret != "" {
-			keep(name, secret)
+			registerSecret(name, secret)
 		}
 	}
 	return t
@@ -267,7 +267,7 @@ func TestTheOwnerSignsInByALink(t *testing.T) {
 		t.Fatalf("freshet admin link: %v", err)
 	}
 	link := strings.TrimSpace(string(out))
-	keep("the owner's link", tokenOf(link))
+	registerSecret("the owner's link", tokenOf(link))
 	p := w.person()
 	if status, location := p.submit(link, "/oauth/link", map[string]string{"token": tokenOf(link)}); status != 303 ||
 		location != "/console/" {

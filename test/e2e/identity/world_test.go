@@ -264,7 +264,7 @@ func (w *world) credentialsOf(name string) credentials {
 	r := w.eventually("serviceaccounts/"+name, "provisioned", func(r reply) bool {
 		return r.status == http.StatusOK && r.text("status.privateKeyData") != ""
 	})
-	keep("the credentials file of "+name, r.text("status.privateKeyData"))
+	registerSecret("the credentials file of "+name, r.text("status.privateKeyData"))
 	file, err := base64.StdEncoding.DecodeString(r.text("status.privateKeyData"))
 	if err != nil {
 		w.Fatal(err)
@@ -273,7 +273,7 @@ func (w *world) credentialsOf(name string) credentials {
 	if err := json.Unmarshal(file, &c); err != nil {
 		w.Fatal(err)
 	}
-	keep("the client secret of "+name, c.ClientSecret)
+	registerSecret("the client secret of "+name, c.ClientSecret)
 	return c
 }
 
@@ -284,7 +284,7 @@ func (w *world) token(c credentials, audience string) string {
 		"grant_type": "client_credentials", "client_id": c.ClientID, "client_secret": c.ClientSecret,
 		"audience": audience,
 	}}).want(200)
-	keep("an access token of "+c.ClientEmail, r.text("access_token"))
+	registerSecret("an access token of "+c.ClientEmail, r.text("access_token"))
 	return r.text("access_token")
 }
 

@@ -33,20 +33,20 @@ func TestNamespaces(t *testing.T) {
 	c.contains(c.must("", "describe", "ns", c.organization), "Status:", "Active")
 	c.contains(c.must("", "explain", "namespace"), "an organization")
 
-	made := c.organization + "-made"
-	c.contains(c.must("", "create", "namespace", made), "namespace/"+made+" created")
-	c.contains(c.must("", "get", "ns", made, "-o", "name"), "namespace/"+made)
-	c.contains(c.must("", "delete", "ns", made), "deleted")
+	created := c.organization + "-made"
+	c.contains(c.must("", "create", "namespace", created), "namespace/"+created+" created")
+	c.contains(c.must("", "get", "ns", created, "-o", "name"), "namespace/"+created)
+	c.contains(c.must("", "delete", "ns", created), "deleted")
 	if r := c.try("", "delete", "ns", c.organization); r.code == 0 || !strings.Contains(r.err, "users/ann") {
 		t.Errorf("deleting an organization in use: %+v, want an error that names users/ann", r)
 	}
-	if r := c.try("", "get", "user", "ann", "-n", made); r.code == 0 || !strings.Contains(r.err, "not found") {
+	if r := c.try("", "get", "user", "ann", "-n", created); r.code == 0 || !strings.Contains(r.err, "not found") {
 		t.Errorf("in a missing organization: %+v, want not found", r)
 	}
 }
 
-// TestDescribeTellsTheStory checks that kubectl describe shows the events of an object's controller.
-func TestDescribeTellsTheStory(t *testing.T) {
+// TestDescribeShowsEvents checks that kubectl describe shows the events of an object's controller.
+func TestDescribeShowsEvents(t *testing.T) {
 	c := in(t)
 	c.must(account, "create", "-f", "-")
 	c.must("", "wait", "--for=condition=Ready", "serviceaccount/robot", "--timeout=30s")

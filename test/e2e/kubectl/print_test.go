@@ -96,8 +96,8 @@ func TestPrint(t *testing.T) {
 	c.contains(c.must("", "get", "users", "--chunk-size=1", "-o", "name"), "ann@example.org")
 }
 
-// TestExplainTeaches checks that kubectl explain shows the comments of the types.
-func TestExplainTeaches(t *testing.T) {
+// TestExplain checks that kubectl explain shows the comments of the types.
+func TestExplain(t *testing.T) {
 	c := in(t)
 	for path, want := range map[string][]string{
 		"sa":              {"KIND:       ServiceAccount", "ServiceAccount is a robot of an organization"},

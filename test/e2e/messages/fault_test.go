@@ -123,22 +123,22 @@ func (m *mixed) start(ctx context.Context, opts testserver.Options) {
 // attempt makes a call. It returns status 0 for connection errors and server errors, and
 // counts any status other than the expected ones as wrong.
 func (m *mixed) attempt(ctx context.Context, method, path, body, kind string, right ...int) (int, []byte, http.Header) {
-	status, answer, header, err := m.call(ctx, method, path, []byte(body), "Content-Type", kind)
+	status, response, header, err := m.call(ctx, method, path, []byte(body), "Content-Type", kind)
 	if err != nil || status >= 500 || status == http.StatusTooManyRequests {
 		return 0, nil, nil
 	}
 	for _, s := range right {
 		if s == status {
-			return status, answer, header
+			return status, response, header
 		}
 	}
 	m.wrong.Add(1)
-	m.t.Logf("%s %s: got %d %.300s, want %v or a server error", method, path, status, answer, right)
+	m.t.Logf("%s %s: got %d %.300s, want %v or a server error", method, path, status, response, right)
 	return 0, nil, nil
 }
 
-// note records an acknowledged operation.
-func note[V any](m *mixed, in map[string]V, key string, value V) bool {
+// record records an acknowledged operation.
+func record[V any](m *mixed, in map[string]V, key string, value V) bool {
 	m.mu.Lock()
 	in[key] = value
 	m.mu.Unlock()
@@ -157,7 +157,7 @@ func (m *mixed) produce(ctx context.Context, worker, i int) bool {
 	}
 	payload := string(stamp.Make(topic, fmt.Sprint("w", worker), i, size))
 	status, _, _ := m.attempt(ctx, http.MethodPost, mixedPath(topic)+"/message", payload, asBytes, http.StatusCreated)
-	return status != 0 && note(m, m.produced, payload, true)
+	return status != 0 && record(m, m.produced, payload, true)
 }
 
 // settle consumes a message and acknowledges it.
@@ -171,7 +171,7 @@ func (m *mixed) settle(ctx context.Context, worker, i int) bool {
 	m.inspect(payload, topic)
 	id := header.Get("X-Msg-Message-Id")
 	status, _, _ = m.attempt(ctx, http.MethodPut, mixedPath(topic)+"/worker/message", id, asJSON, http.StatusNoContent)
-	return status != 0 && note(m, m.acked, string(payload), true)
+	return status != 0 && record(m, m.acked, string(payload), true)
 }
 
 // inspect counts a message that is damaged or belongs to another topic.
@@ -195,12 +195,12 @@ func (m *mixed) register(ctx context.Context, worker, i int) bool {
 		m.t.Error(err)
 		return false
 	}
-	status, answer, _ := m.attempt(ctx, http.MethodPost, "/subjects/"+name+"/versions", string(body), asJSON,
+	status, response, _ := m.attempt(ctx, http.MethodPost, "/subjects/"+name+"/versions", string(body), asJSON,
 		http.StatusOK)
-	var made struct {
+	var created struct {
 		ID int32 `json:"id"`
 	}
-	return status != 0 && json.Unmarshal(answer, &made) == nil && note(m, m.schemas, text, made.ID)
+	return status != 0 && json.Unmarshal(response, &created) == nil && record(m, m.schemas, text, created.ID)
 }
 
 func (m *mixed) create(ctx context.Context, worker, i int) bool {
@@ -208,15 +208,15 @@ func (m *mixed) create(ctx context.Context, worker, i int) bool {
 	body := fmt.Sprintf(`{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"ServiceAccount","metadata":{"name":%q}}`,
 		name)
 	// 409 means that an earlier attempt without a response had succeeded.
-	status, answer, _ := m.attempt(ctx, http.MethodPost, accounts, body, asJSON, http.StatusCreated,
+	status, response, _ := m.attempt(ctx, http.MethodPost, accounts, body, asJSON, http.StatusCreated,
 		http.StatusConflict)
-	var made struct {
+	var created struct {
 		Metadata struct {
 			UID string `json:"uid"`
 		} `json:"metadata"`
 	}
-	return status == http.StatusCreated && json.Unmarshal(answer, &made) == nil &&
-		note(m, m.created, name, made.Metadata.UID)
+	return status == http.StatusCreated && json.Unmarshal(response, &created) == nil &&
+		record(m, m.created, name, created.Metadata.UID)
 }
 
 // lost checks everything that was acknowledged, and returns the number of missing and of
@@ -242,20 +242,20 @@ func (m *mixed) lost(ctx context.Context) (missing, checked int) {
 			m.t.Logf("id %d was assigned to %s and to %s", id, other, text)
 		}
 		ids[id] = text
-		_, answer, _ := m.attempt(ctx, http.MethodGet, fmt.Sprintf("/schemas/ids/%d", id), "", asJSON, http.StatusOK)
+		_, response, _ := m.attempt(ctx, http.MethodGet, fmt.Sprintf("/schemas/ids/%d", id), "", asJSON, http.StatusOK)
 		var got struct {
 			Schema string `json:"schema"`
 		}
-		if json.Unmarshal(answer, &got) != nil || got.Schema != text {
+		if json.Unmarshal(response, &got) != nil || got.Schema != text {
 			missing++
-			m.t.Logf("schema %d: got %[3]s, want %[2]s", id, text, answer)
+			m.t.Logf("schema %d: got %[3]s, want %[2]s", id, text, response)
 		}
 	}
 	return missing + m.lostObjects(ctx), len(m.produced) + len(m.acked) + len(m.schemas) + len(m.created)
 }
 
 func (m *mixed) lostObjects(ctx context.Context) (missing int) {
-	_, answer, _ := m.attempt(ctx, http.MethodGet, accounts, "", asJSON, http.StatusOK)
+	_, response, _ := m.attempt(ctx, http.MethodGet, accounts, "", asJSON, http.StatusOK)
 	var list struct {
 		Items []struct {
 			Metadata struct {
@@ -263,17 +263,17 @@ func (m *mixed) lostObjects(ctx context.Context) (missing int) {
 			} `json:"metadata"`
 		} `json:"items"`
 	}
-	if err := json.Unmarshal(answer, &list); err != nil {
+	if err := json.Unmarshal(response, &list); err != nil {
 		m.t.Fatalf("listing: %v", err)
 	}
-	there := map[string]string{}
+	existing := map[string]string{}
 	for _, item := range list.Items {
-		there[item.Metadata.Name] = item.Metadata.UID
+		existing[item.Metadata.Name] = item.Metadata.UID
 	}
 	for name, uid := range m.created {
-		if there[name] != uid {
+		if existing[name] != uid {
 			missing++
-			m.t.Logf("%s: got uid %[3]q, want %[2]s", name, uid, there[name])
+			m.t.Logf("%s: got uid %[3]q, want %[2]s", name, uid, existing[name])
 		}
 	}
 	return missing
@@ -284,10 +284,10 @@ func (m *mixed) lostObjects(ctx context.Context) (missing int) {
 func (m *mixed) remaining(ctx context.Context, subscription string) map[string]bool {
 	var mu sync.Mutex
 	found := map[string]bool{}
-	var group sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range 6 * mixedTopics {
 		topic := mixedTopic(i)
-		group.Go(func() {
+		wg.Go(func() {
 			for {
 				status, payload, _ := m.attempt(ctx, http.MethodPost, mixedPath(topic)+"/"+subscription+"/message",
 					`{"timeoutMillis":2500,"ackTimeoutMillis":600000}`, asJSON, http.StatusOK, http.StatusNoContent)
@@ -301,6 +301,6 @@ func (m *mixed) remaining(ctx context.Context, subscription string) map[string]b
 			}
 		})
 	}
-	group.Wait()
+	wg.Wait()
 	return found
 }

@@ -85,7 +85,7 @@ func (w *world) run() {
 	for range consumers {
 		others.Go(func() { w.consume(consuming) })
 	}
-	w.killNowAndThen(ctx, produced)
+	w.killRepeatedly(ctx, produced)
 	<-produced
 	w.drain(ctx)
 	stop()
@@ -93,8 +93,8 @@ func (w *world) run() {
 	w.check()
 }
 
-// killNowAndThen distributes the kills over the time of producing.
-func (w *world) killNowAndThen(ctx context.Context, produced <-chan struct{}) {
+// killRepeatedly distributes the kills over the time of producing.
+func (w *world) killRepeatedly(ctx context.Context, produced <-chan struct{}) {
 	for i := range w.kills {
 		at := int64(w.total * (i + 1) / (w.kills + 1))
 		for w.next.Load() < at {
@@ -258,14 +258,14 @@ func (w *world) call(ctx context.Context, method, path string, body []byte,
 		return 0, nil, nil, err
 	}
 	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	return res.StatusCode, answer, res.Header, err
+	response, err := io.ReadAll(res.Body)
+	return res.StatusCode, response, res.Header, err
 }
 
 func (w *world) must(ctx context.Context, method, path string, body []byte) {
 	w.t.Helper()
-	status, answer, _, err := w.call(ctx, method, path, body, "Content-Type", "application/json")
+	status, response, _, err := w.call(ctx, method, path, body, "Content-Type", "application/json")
 	if err != nil || status != http.StatusNoContent {
-		w.t.Fatalf("%s %s: %d %s %v, want %d", method, path, status, answer, err, http.StatusNoContent)
+		w.t.Fatalf("%s %s: %d %s %v, want %d", method, path, status, response, err, http.StatusNoContent)
 	}
 }

@@ -41,16 +41,16 @@ func TestFaultFullQuota(t *testing.T) {
 	if server, err = testserver.Start(t.Context(), program(t), dir, options); err != nil {
 		t.Fatalf("server does not start with a full store: %v", err)
 	}
-	told := ""
+	problem := ""
 	for range 50 { // compaction still frees space for some time
 		fault.Checked += fillUp(t, server)
-		if told = degraded(t, server, &fault); told == "" {
+		if problem = degraded(t, server, &fault); problem == "" {
 			break
 		}
 	}
-	if told != "" {
+	if problem != "" {
 		fault.Wrong++
-		t.Errorf("full store: %s", told)
+		t.Errorf("full store: %s", problem)
 	}
 	if n := countUsers(t, server); n != fault.Checked {
 		fault.Lost = fault.Checked - n

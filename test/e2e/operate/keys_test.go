@@ -28,7 +28,7 @@ func TestRetiringAKey(t *testing.T) {
 		return out
 	}
 	p := serve()
-	p.awaitSaid("every secret is sealed with the active encryption key")
+	p.awaitOutput("every secret is sealed with the active encryption key")
 	first := strings.TrimSuffix(key(0, "list"), " (active)")
 	p.stop()
 
@@ -46,7 +46,7 @@ func TestRetiringAKey(t *testing.T) {
 	}
 
 	p = serve()
-	p.awaitSaid("every secret is sealed with the active encryption key", second)
+	p.awaitOutput("every secret is sealed with the active encryption key", second)
 	if out := key(0, "retire", first); !strings.Contains(out, "encryption.key.before-retiring-"+first) {
 		t.Errorf("retire: got %q, want the path of the copy", out)
 	}
@@ -54,8 +54,8 @@ func TestRetiringAKey(t *testing.T) {
 	serve() // without the old key
 }
 
-// awaitSaid waits for a line in the output that contains all parts in order.
-func (p *process) awaitSaid(parts ...string) {
+// awaitOutput waits for a line in the output that contains all parts in order.
+func (p *process) awaitOutput(parts ...string) {
 	p.t.Helper()
 	for i := range parts {
 		parts[i] = regexp.QuoteMeta(parts[i])
@@ -64,11 +64,11 @@ func (p *process) awaitSaid(parts ...string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(time.Minute)
-	for !line.MatchString(p.said()) {
+	for !line.MatchString(p.output()) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			p.t.Fatalf("log has no line %s:\n%s", line, p.said())
+			p.t.Fatalf("log has no line %s:\n%s", line, p.output())
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestOrganizationsAreMadeOnPurpose checks that, with organizations.autoCreate off, a wrong
+// TestOrganizationAutoCreateOff checks that, with organizations.autoCreate off, a wrong
 // name of an organization creates nothing.
-func TestOrganizationsAreMadeOnPurpose(t *testing.T) {
+func TestOrganizationAutoCreateOff(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	binary, err := testserver.Binary(t.Context(), folder)
@@ -42,11 +42,11 @@ func TestOrganizationsAreMadeOnPurpose(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer response.Body.Close()
-		answer, err := io.ReadAll(response.Body)
+		content, err := io.ReadAll(response.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return response.StatusCode, string(answer), response.Header.Get("Warning")
+		return response.StatusCode, string(content), response.Header.Get("Warning")
 	}
 	const (
 		json  = "application/json"

@@ -74,7 +74,7 @@ func start(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
-func (p *process) said() string {
+func (p *process) output() string {
 	text, err := os.ReadFile(p.out)
 	if err != nil {
 		p.t.Fatal(err)
@@ -89,7 +89,7 @@ func (p *process) stop() {
 	select {
 	case <-p.exited:
 		if p.err != nil {
-			p.t.Errorf("freshet %v exited with %v, output:\n%s", p.cmd.Args[1:], p.err, p.said())
+			p.t.Errorf("freshet %v exited with %v, output:\n%s", p.cmd.Args[1:], p.err, p.output())
 		}
 	case <-time.After(30 * time.Second):
 		_ = p.cmd.Process.Kill()
@@ -111,9 +111,9 @@ func (p *process) await(url string) {
 		select {
 		case <-tick.C:
 		case <-p.exited:
-			p.t.Fatalf("freshet %v exited with %v, output:\n%s", p.cmd.Args[1:], p.err, p.said())
+			p.t.Fatalf("freshet %v exited with %v, output:\n%s", p.cmd.Args[1:], p.err, p.output())
 		case <-ctx.Done():
-			p.t.Fatalf("%s was not ready in time:\n%s", url, p.said())
+			p.t.Fatalf("%s was not ready in time:\n%s", url, p.output())
 		}
 	}
 }

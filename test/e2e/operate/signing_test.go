@@ -110,13 +110,13 @@ func signIn(t *testing.T, dir, base string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	var answer struct {
+	var content struct {
 		Token string `json:"access_token"`
 	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Token == "" {
+	if err := json.NewDecoder(response.Body).Decode(&content); err != nil || content.Token == "" {
 		t.Fatalf("requesting a token: %s, %v", response.Status, err)
 	}
-	return answer.Token
+	return content.Token
 }
 
 // callWith returns the status of a read of the resource API.

@@ -57,7 +57,7 @@ func TestNothingIsMissingWhileStarting(t *testing.T) {
 					case errors.Is(err, syscall.ECONNREFUSED) && !opened:
 						// The server does not listen yet.
 					case err != nil:
-						t.Fatalf("%s: %v\n%s", path, err, p.said())
+						t.Fatalf("%s: %v\n%s", path, err, p.output())
 					case status == http.StatusServiceUnavailable && !ready:
 						opened = true
 						early[path]++
@@ -71,7 +71,7 @@ func TestNothingIsMissingWhileStarting(t *testing.T) {
 				}
 				select {
 				case <-p.exited:
-					t.Fatalf("server exited: %s", p.said())
+					t.Fatalf("server exited: %s", p.output())
 				default:
 				}
 			}

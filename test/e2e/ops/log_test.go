@@ -16,9 +16,9 @@ import (
 
 const resources = "/apis/cloud.vendor.io/v1alpha1/"
 
-// rough makes calls that are wrong or abandoned by the client: selectors that do not parse,
+// makeBadCalls makes calls that are wrong or abandoned by the client: selectors that do not parse,
 // and requests without a reader of the response.
-func rough(t *testing.T, server *testserver.Server) {
+func makeBadCalls(t *testing.T, server *testserver.Server) {
 	t.Helper()
 	for _, query := range []string{
 		"labelSelector=a%20b%20c", "fieldSelector=%3D%3D%3D", "labelSelector=a%20in%20(",
@@ -91,7 +91,7 @@ func abandon(t *testing.T, server *testserver.Server, method, path string) {
 func TestLogIsQuiet(t *testing.T) {
 	t.Parallel()
 	server, _ := start(t, "{}\n")
-	rough(t, server)
+	makeBadCalls(t, server)
 	stop(t, server)
 	text := read(t, server.LogFile())
 	for line := range strings.Lines(text) {
@@ -131,7 +131,7 @@ func TestJSONLog(t *testing.T) {
 	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hangUp(t, server)
+	sendSIGHUP(t, server)
 	eventually(t, "the warning about a restart", func() bool {
 		text, err := os.ReadFile(file)
 		return err == nil && strings.Contains(string(text), `"settings":"limits.connections"`)
@@ -175,7 +175,7 @@ func TestBadConfigurationChangesNothing(t *testing.T) {
 	if err := os.WriteFile(config, []byte("log: {level: loud}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hangUp(t, server)
+	sendSIGHUP(t, server)
 	eventually(t, "the error", func() bool { return strings.Contains(read(t, server.LogFile()), "log.level") })
 	must(t, server, 200, "GET", "/subjects", "")
 	stop(t, server)

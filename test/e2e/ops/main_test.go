@@ -107,7 +107,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-func hangUp(t *testing.T, server *testserver.Server) {
+func sendSIGHUP(t *testing.T, server *testserver.Server) {
 	t.Helper()
 	if err := syscall.Kill(server.PID(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ func TestMetrics(t *testing.T) {
 	if err := os.WriteFile(file, []byte("metrics: {topics: true}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hangUp(t, server)
+	sendSIGHUP(t, server)
 	eventually(t, "series of topics", func() bool {
 		const name = `freshet_topic_produced_messages_total{cluster="default",namespace="public/default",` +
 			`organization="default",topic="orders"}`

@@ -32,10 +32,10 @@ quotas:
 
 // member is an administrator of an organization.
 type member struct {
-	t             *testing.T
-	server        *testserver.Server
-	organization  string
-	token, atHome string // for the resource API, and for the organization's clusters
+	t                   *testing.T
+	server              *testserver.Server
+	organization        string
+	token, clusterToken string // for the resource API, and for the organization's clusters
 }
 
 func newMember(t *testing.T, server *testserver.Server, organization string) *member {
@@ -48,18 +48,18 @@ func newMember(t *testing.T, server *testserver.Server, organization string) *me
 		eventually(t, "a token for "+organization, func() bool {
 			status, text := call(t, server, "POST", account+"/boss/token",
 				`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{`+audiences+`}}`)
-			var answer struct{ Status struct{ Token string } }
-			if status != 201 || json.Unmarshal([]byte(text), &answer) != nil {
+			var response struct{ Status struct{ Token string } }
+			if status != 201 || json.Unmarshal([]byte(text), &response) != nil {
 				return false
 			}
-			token = answer.Status.Token
+			token = response.Status.Token
 			return token != ""
 		})
 		return token
 	}
 	must(t, server, 201, "POST", m.path("messaginginstances"), `{"metadata":{"name":"i"},"spec":{}}`)
 	m.token = requestToken("")
-	m.atHome = requestToken(`"audiences":["` + identity.InstanceAudience(organization, "i") + `"]`)
+	m.clusterToken = requestToken(`"audiences":["` + identity.InstanceAudience(organization, "i") + `"]`)
 	return m
 }
 
@@ -71,7 +71,7 @@ func (m *member) path(rest string) string {
 func (m *member) do(method, path, body string) (*http.Response, string) {
 	token := m.token
 	if cluster, rest, ok := strings.Cut(path, ":"); ok {
-		token, path = m.atHome, "/clusters/"+m.organization+"/"+cluster+rest
+		token, path = m.clusterToken, "/clusters/"+m.organization+"/"+cluster+rest
 	}
 	r, err := http.NewRequestWithContext(context.WithoutCancel(m.t.Context()), method, m.server.URL+path,
 		strings.NewReader(body))
@@ -102,9 +102,9 @@ func all(n int, status int, attack func(i int) (*http.Response, string),
 	var count atomic.Int64
 	var last atomic.Value
 	last.Store("")
-	var group sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range n {
-		group.Go(func() {
+		wg.Go(func() {
 			if i%10 == 0 {
 				meanwhile(i)
 			}
@@ -116,7 +116,7 @@ func all(n int, status int, attack func(i int) (*http.Response, string),
 			}
 		})
 	}
-	group.Wait()
+	wg.Wait()
 	return int(count.Load()), last.Load().(string)
 }
 
@@ -222,7 +222,7 @@ func TestAttackOneOrganization(t *testing.T) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, quotaSettings, 4), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hangUp(t, server)
+	sendSIGHUP(t, server)
 	eventually(t, "one more cluster after SIGHUP", func() bool {
 		response, _ := acme.do("POST", acme.path("messagingclusters"), clusterNamed("one-more"))
 		return response.StatusCode == 201

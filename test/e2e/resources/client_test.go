@@ -54,9 +54,9 @@ func hostOf(t *testing.T, address string) string {
 	return parsed.Host
 }
 
-// TestInformersGoOnOverACrash checks that informers miss no event during a kill -9 and a
+// TestInformersSurviveACrash checks that informers miss no event during a kill -9 and a
 // restart, in JSON and in protobuf.
-func TestInformersGoOnOverACrash(t *testing.T) {
+func TestInformersSurviveACrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := start(t, dir, testserver.Options{})

@@ -16,9 +16,9 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestNothingThatWasCreatedIsLost kills the server during a thousand concurrent creates.
+// TestCreatedObjectsSurviveACrash kills the server during a thousand concurrent creates.
 // After a restart every object whose create got 201 exists, is complete, and becomes ready.
-func TestNothingThatWasCreatedIsLost(t *testing.T) {
+func TestCreatedObjectsSurviveACrash(t *testing.T) {
 	t.Parallel()
 	const creates, killAfter = 1000, 400
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func TestNothingThatWasCreatedIsLost(t *testing.T) {
 		wg.Go(func() {
 			name, path, body := anyObject(i)
 			for {
-				status, answer, err := call(t.Context(), server, http.MethodPost, path, body)
+				status, response, err := call(t.Context(), server, http.MethodPost, path, body)
 				switch {
 				case err != nil:
 					return // the server was killed
@@ -41,12 +41,12 @@ func TestNothingThatWasCreatedIsLost(t *testing.T) {
 					<-time.After(50 * time.Millisecond)
 					continue
 				case status == http.StatusCreated:
-					created.Store(name, answer)
+					created.Store(name, response)
 					if done.Add(1) == killAfter {
 						close(kill)
 					}
 				default:
-					t.Errorf("creating %s: got %d: %s", name, status, answer)
+					t.Errorf("creating %s: got %d: %s", name, status, response)
 				}
 				return
 			}
@@ -64,11 +64,11 @@ func TestNothingThatWasCreatedIsLost(t *testing.T) {
 		}
 	}
 	answered := 0
-	created.Range(func(name, answer any) bool {
+	created.Range(func(name, response any) bool {
 		answered++
 		var was object
-		if err := json.Unmarshal(answer.([]byte), &was); err != nil {
-			t.Errorf("create of %s got 201 with %s", name, answer)
+		if err := json.Unmarshal(response.([]byte), &was); err != nil {
+			t.Errorf("create of %s got 201 with %s", name, response)
 		}
 		now, ok := found[name.(string)]
 		if !ok {
@@ -173,8 +173,8 @@ func TestGracefulStop(t *testing.T) {
 func awaitWaiting(t *testing.T, server *testserver.Server) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
-		_, answer, err := call(t.Context(), server, http.MethodGet, "/admin/v2/persistent/public/default/t/stats", "")
-		if err == nil && bytes.Contains(answer, []byte(`"waitingConsumers":1`)) {
+		_, response, err := call(t.Context(), server, http.MethodGet, "/admin/v2/persistent/public/default/t/stats", "")
+		if err == nil && bytes.Contains(response, []byte(`"waitingConsumers":1`)) {
 			return
 		}
 		select {
@@ -183,6 +183,6 @@ func awaitWaiting(t *testing.T, server *testserver.Server) {
 			t.Fatal(t.Context().Err())
 		}
 	}
-	_, answer, _ := call(t.Context(), server, http.MethodGet, "/admin/v2/persistent/public/default/t/stats", "")
-	t.Logf("server reports no waiting consumer: %s", answer)
+	_, response, _ := call(t.Context(), server, http.MethodGet, "/admin/v2/persistent/public/default/t/stats", "")
+	t.Logf("server reports no waiting consumer: %s", response)
 }

@@ -51,23 +51,23 @@ func call(ctx context.Context, s *testserver.Server, method, path, body string) 
 		return 0, nil, err
 	}
 	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	return res.StatusCode, answer, err
+	response, err := io.ReadAll(res.Body)
+	return res.StatusCode, response, err
 }
 
 // must makes a call that must return one of the codes.
 func must(t *testing.T, s *testserver.Server, method, path, body string, codes ...int) []byte {
 	t.Helper()
-	code, answer, err := call(t.Context(), s, method, path, body)
+	code, response, err := call(t.Context(), s, method, path, body)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
 	for _, want := range codes {
 		if code == want {
-			return answer
+			return response
 		}
 	}
-	t.Fatalf("%s %s: got %d, want %v: %s", method, path, code, codes, answer)
+	t.Fatalf("%s %s: got %d, want %v: %s", method, path, code, codes, response)
 	return nil
 }
 
@@ -107,8 +107,8 @@ func list(t *testing.T, s *testserver.Server, path string) []object {
 			Metadata struct{ Continue string }
 			Items    []object
 		}
-		answer := must(t, s, http.MethodGet, path+"?limit=300&continue="+token, "", http.StatusOK)
-		if err := json.NewDecoder(bytes.NewReader(answer)).Decode(&page); err != nil {
+		response := must(t, s, http.MethodGet, path+"?limit=300&continue="+token, "", http.StatusOK)
+		if err := json.NewDecoder(bytes.NewReader(response)).Decode(&page); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, page.Items...)

@@ -14,8 +14,8 @@ import (
 	"freshet/test/testserver"
 )
 
-// world has one object of each kind that users write, in a valid order of creation.
-var world = []struct{ plural, name, body string }{
+// objects has one object of each kind that users write, in a valid order of creation.
+var objects = []struct{ plural, name, body string }{
 	{"serviceaccounts", "robot", `{"metadata":{"name":"robot","labels":{"team":"a"}}}`},
 	{"users", "ann@example.com", `{"metadata":{"name":"ann@example.com"},"spec":{"email":"ann@example.com"}}`},
 	{"messaginginstances", "main", `{"metadata":{"name":"main"}}`},
@@ -36,8 +36,8 @@ var world = []struct{ plural, name, body string }{
 	},
 }
 
-// TestRestartFindsEverything checks that all objects exist after a graceful shutdown and after a crash.
-func TestRestartFindsEverything(t *testing.T) {
+// TestRestart checks that all objects exist after a graceful shutdown and after a crash.
+func TestRestart(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *testserver.Server){
 		"stop": func(t *testing.T, s *testserver.Server) {
@@ -51,10 +51,10 @@ func TestRestartFindsEverything(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			server := start(t, dir, testserver.Options{})
-			for _, w := range world {
+			for _, w := range objects {
 				must(t, server, http.MethodPost, acme+w.plural, w.body, http.StatusCreated)
 			}
-			eventually(t, "everything is ready", func() bool { return settled(t, server) })
+			eventually(t, "everything is ready", func() bool { return allReady(t, server) })
 			before := snapshot(t, server)
 			end(t, server)
 
@@ -62,7 +62,7 @@ func TestRestartFindsEverything(t *testing.T) {
 			if again.Token != server.Token {
 				t.Error("administrator's token has changed")
 			}
-			eventually(t, "everything is ready again", func() bool { return settled(t, again) })
+			eventually(t, "everything is ready again", func() bool { return allReady(t, again) })
 			after := snapshot(t, again)
 			for path, was := range before {
 				if now := after[path]; !reflect.DeepEqual(was, now) {
@@ -73,18 +73,18 @@ func TestRestartFindsEverything(t *testing.T) {
 				t.Errorf("got %d objects, want %d", len(after), len(before))
 			}
 			// New objects can be created.
-			answer := string(must(t, again, http.MethodPost, users,
+			response := string(must(t, again, http.MethodPost, users,
 				`{"metadata":{"name":"new"},"spec":{"email":"new@example.com"}}`, http.StatusCreated))
-			if !strings.Contains(answer, `"uid":`) {
-				t.Errorf("new object: got %s, want %s", answer, `"uid":`)
+			if !strings.Contains(response, `"uid":`) {
+				t.Errorf("new object: got %s, want %s", response, `"uid":`)
 			}
 		})
 	}
 }
 
-func settled(t *testing.T, s *testserver.Server) bool {
+func allReady(t *testing.T, s *testserver.Server) bool {
 	t.Helper()
-	for _, w := range world {
+	for _, w := range objects {
 		for _, o := range list(t, s, acme+w.plural) {
 			if !o.ready() {
 				return false

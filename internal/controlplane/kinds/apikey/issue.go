@@ -22,26 +22,26 @@ import (
 // valid for all of its instances.
 const MaxKeys = 10_000
 
-// plainLife is how long a plaintext token is kept for the create response. A create call that
+// plainTokenLifetime is how long a plaintext token is kept for the create response. A create call that
 // failed after the token was issued, or was a dry run, never fetches it.
-const plainLife = time.Minute
+const plainTokenLifetime = time.Minute
 
 // Admit implements store.Admitter. It rejects a new key that would give its creator more
 // permissions, and keys beyond MaxKeys.
 func (k *Kind) Admit(ctx context.Context, key, old *object) error {
-	who := caller.Principal(ctx)
-	if old != nil || who == nil {
+	principal := caller.Principal(ctx)
+	if old != nil || principal == nil {
 		return nil
 	}
 	if n := k.directory.KeysOf(key.Namespace, key.Spec.InstanceName); n >= MaxKeys {
-		where := "organization " + key.Namespace
+		holder := "organization " + key.Namespace
 		if key.Spec.InstanceName != "" {
-			where = "instance " + key.Spec.InstanceName
+			holder = "instance " + key.Spec.InstanceName
 		}
 		return fmt.Errorf("exceeded quota: %s has %d API keys, limited to %d; delete expired or revoked keys",
-			where, n, MaxKeys)
+			holder, n, MaxKeys)
 	}
-	if who.System {
+	if principal.System {
 		return nil
 	}
 	account, ok := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
@@ -49,7 +49,7 @@ func (k *Kind) Admit(ctx context.Context, key, old *object) error {
 	case !ok:
 		// The account may later be created as an administrator, and the key would then have its
 		// permissions.
-		if err := k.authorizer.MayCreateAdmin(who, key.Namespace); err != nil {
+		if err := k.authorizer.MayCreateAdmin(principal, key.Namespace); err != nil {
 			return fmt.Errorf("service account %s does not exist, and only administrators may create keys before the "+
 				"account: %w", key.Spec.ServiceAccountName, err)
 		}
@@ -57,11 +57,11 @@ func (k *Kind) Admit(ctx context.Context, key, old *object) error {
 	case account.System:
 		return errors.New("only a system administrator may create keys of the system administrator")
 	}
-	return k.authorizer.MayActAs(who, account.Organization, account.Name, account.Admin)
+	return k.authorizer.MayActAs(principal, account.Organization, account.Name, account.Admin)
 }
 
-// adopt makes the account the key's owner if it exists.
-func (k *Kind) adopt(key *object) {
+// setOwner makes the account the key's owner if it exists.
+func (k *Kind) setOwner(key *object) {
 	account, ok := k.directory.Account(key.Namespace, key.Spec.ServiceAccountName)
 	if !ok {
 		return
@@ -81,7 +81,7 @@ func (k *Kind) obstacle(key *object) *obstacle {
 		return &obstacle{conditions.ReasonDeleting, "the key is being deleted"}
 	case !issued && key.Spec.Revoke:
 		return &obstacle{reasonRevoked, "the key was revoked before it was issued"}
-	case !issued && overdue(key):
+	case !issued && expired(key):
 		return &obstacle{reasonExpired, "the key expired before it was issued"}
 	case !issued && !hasAccount:
 		return &obstacle{reasonNoAccount, "service account " + key.Spec.ServiceAccountName + " does not exist yet"}
@@ -118,7 +118,7 @@ func (k *Kind) issue(key *object) bool {
 	if !ok {
 		return false // the account was deleted a moment ago
 	}
-	if err := k.fill(key, account); err != nil {
+	if err := k.issueToken(key, account); err != nil {
 		k.log.Error("issuing an API key failed; retrying", slog.String("key", key.Namespace+"/"+key.Name),
 			slog.Any("error", err))
 		return false
@@ -126,7 +126,7 @@ func (k *Kind) issue(key *object) bool {
 	return true
 }
 
-func (k *Kind) fill(key *object, account *identity.Account) error {
+func (k *Kind) issueToken(key *object, account *identity.Account) error {
 	request := identity.KeyRequest{
 		Account: account, Name: key.Name, Instance: key.Spec.InstanceName, Metadata: key.Spec.CustomizedMetadata,
 	}
@@ -149,8 +149,8 @@ func (k *Kind) fill(key *object, account *identity.Account) error {
 		key.Status.EncryptedToken = &v1alpha1.EncryptedToken{JWE: jwe}
 	} else {
 		uid := key.UID
-		k.plain.Store(uid, token)
-		time.AfterFunc(plainLife, func() { k.plain.Delete(uid) })
+		k.plainTokens.Store(uid, token)
+		time.AfterFunc(plainTokenLifetime, func() { k.plainTokens.Delete(uid) })
 	}
 	issuedAt := metav1.NewTime(issued.IssuedAt)
 	key.Status.KeyID = issued.ID
@@ -174,7 +174,7 @@ func revoke(key *object) {
 // Reveal implements store.Revealer. It adds a plaintext token to the response of the call that
 // created the key.
 func (k *Kind) Reveal(key *object) {
-	if token, ok := k.plain.LoadAndDelete(key.UID); ok {
+	if token, ok := k.plainTokens.LoadAndDelete(key.UID); ok {
 		if secret, ok := token.(identity.Secret); ok {
 			key.Status.Token = secret.Reveal()
 		}

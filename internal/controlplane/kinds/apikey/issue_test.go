@@ -136,7 +136,7 @@ func as(p *identity.Principal) context.Context {
 	return request.WithUser(context.Background(), caller.Caller{Principal: p})
 }
 
-func TestWhoMayHoldAKey(t *testing.T) {
+func TestAdmission(t *testing.T) {
 	t.Parallel()
 	kind, world := newKind(t)
 	world.Account("acme", "robot")

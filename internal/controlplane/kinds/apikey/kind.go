@@ -24,9 +24,9 @@ type object = v1alpha1.APIKey
 
 // Authorizer decides which callers may have keys of an account; access.Policy implements it.
 type Authorizer interface {
-	MayActAs(who *identity.Principal, organization, account string, admin bool) error
-	MayCreateAdmin(who *identity.Principal, organization string) error
-	Filter(who *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
+	MayActAs(principal *identity.Principal, organization, account string, admin bool) error
+	MayCreateAdmin(principal *identity.Principal, organization string) error
+	Filter(principal *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
 }
 
 // Kind is the kind APIKey.
@@ -36,9 +36,9 @@ type Kind struct {
 	authorizer Authorizer
 	log        *slog.Logger
 
-	// plain maps the UID of a key to its plaintext token, between the store's write and the
+	// plainTokens maps the UID of a key to its plaintext token, between the store's write and the
 	// response that contains it. The tokens are never stored.
-	plain sync.Map
+	plainTokens sync.Map
 }
 
 var (
@@ -68,13 +68,13 @@ func New(issuer *identity.Issuer, directory *identity.Directory, authorizer Auth
 func (*Kind) Info() store.Info {
 	return store.Info{
 		Kind: "APIKey", Plural: "apikeys", Singular: "apikey",
-		ShortNames: []string{"ak"},
-		Secret:     true,
-		Finalizer:  Finalizer,
-		GoesAtOnce: true,
-		Owner:      "ServiceAccount",
-		OwnerField: "spec.serviceAccountName",
-		Columns:    columns(),
+		ShortNames:         []string{"ak"},
+		Secret:             true,
+		Finalizer:          Finalizer,
+		DeletesImmediately: true,
+		Owner:              "ServiceAccount",
+		OwnerField:         "spec.serviceAccountName",
+		Columns:            columns(),
 	}
 }
 
@@ -107,7 +107,7 @@ func (*Kind) Fields(o *object) fields.Set {
 }
 
 // PrepareCreate implements store.Preparer. It makes the account the key's owner.
-func (k *Kind) PrepareCreate(_ context.Context, key *object) { k.adopt(key) }
+func (k *Kind) PrepareCreate(_ context.Context, key *object) { k.setOwner(key) }
 
 // PrepareUpdate implements store.Preparer. There is nothing to carry over.
 func (*Kind) PrepareUpdate(context.Context, *object, *object) {}
@@ -137,11 +137,11 @@ func (*Kind) Revokes(key, old *object) bool { return key.Spec.Revoke && !old.Spe
 
 // MarkDeleting implements store.DeletionMarker. A key is rejected when the delete call returns.
 func (k *Kind) MarkDeleting(key *object) {
-	told := key.DeepCopy()
+	updated := key.DeepCopy()
 	now := conditions.Now()
-	told.DeletionTimestamp, told.Generation = &now, key.Generation+1
-	k.describe(told, false)
-	key.Status.Conditions = told.Status.Conditions
+	updated.DeletionTimestamp, updated.Generation = &now, key.Generation+1
+	k.describe(updated, false)
+	key.Status.Conditions = updated.Status.Conditions
 }
 
 // Warnings implements store.Warner.

@@ -17,10 +17,10 @@ import (
 // when they expire and when their instances change.
 type Controller struct {
 	*reconcile.Reconciler[*object]
-	client     versioned.Interface
-	kind       *Kind
-	keys       reconcile.Lookup[*object] // by account
-	ofInstance reconcile.Lookup[*object]
+	client         versioned.Interface
+	kind           *Kind
+	keysOfAccount  reconcile.Lookup[*object] // by account
+	keysOfInstance reconcile.Lookup[*object]
 }
 
 // Controller creates the kind's reconciler.
@@ -32,12 +32,12 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		return nil, err
 	}
 	var err error
-	c.keys, err = reconcile.Index(informer, "apikey by account",
+	c.keysOfAccount, err = reconcile.Index(informer, "apikey by account",
 		func(key *object) string { return key.Spec.ServiceAccountName })
 	if err != nil {
 		return nil, err
 	}
-	c.ofInstance, err = reconcile.Index(informer, "apikey by instance",
+	c.keysOfInstance, err = reconcile.Index(informer, "apikey by instance",
 		func(key *object) string { return key.Spec.InstanceName })
 	if err != nil {
 		return nil, err
@@ -48,28 +48,28 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	k.issuer.OnWithdrawal(func() { // only the names are used, so the informer's shared objects are not copied
 		for _, key := range informer.GetStore().ListKeys() {
 			namespace, name, _ := strings.Cut(key, "/")
-			c.WakeName(namespace, name)
+			c.EnqueueName(namespace, name)
 		}
 	})
-	if err := reconcile.Watch(cloud.MessagingInstances().Informer(), c.wakeKeysFor); err != nil {
+	if err := reconcile.Watch(cloud.MessagingInstances().Informer(), c.enqueueKeysOfInstance); err != nil {
 		return nil, err
 	}
-	return c, reconcile.Watch(cloud.ServiceAccounts().Informer(), c.wakeKeysOf)
+	return c, reconcile.Watch(cloud.ServiceAccounts().Informer(), c.enqueueKeysOfAccount)
 }
 
-// wakeKeysFor queues the keys of an instance that was created, deleted or changed its
+// enqueueKeysOfInstance queues the keys of an instance that was created, deleted or changed its
 // authentication.
-func (c *Controller) wakeKeysFor(instance metav1.Object) {
-	for _, key := range c.ofInstance(instance.GetNamespace(), instance.GetName()) {
-		c.Wake(key)
+func (c *Controller) enqueueKeysOfInstance(instance metav1.Object) {
+	for _, key := range c.keysOfInstance(instance.GetNamespace(), instance.GetName()) {
+		c.Enqueue(key)
 	}
 }
 
-// wakeKeysOf queues the keys that may have waited for an account.
-func (c *Controller) wakeKeysOf(account metav1.Object) {
-	for _, key := range c.keys(account.GetNamespace(), account.GetName()) {
+// enqueueKeysOfAccount queues the keys that may have waited for an account.
+func (c *Controller) enqueueKeysOfAccount(account metav1.Object) {
+	for _, key := range c.keysOfAccount(account.GetNamespace(), account.GetName()) {
 		if key.Status.IssuedAt == nil {
-			c.Wake(key)
+			c.Enqueue(key)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (c *Controller) reconcile(ctx context.Context, key *object) (time.Duration,
 	}
 	if key.Status.IssuedAt == nil && c.kind.obstacle(key) == nil {
 		// The update with the owner makes the store issue the key in the same write.
-		c.kind.adopt(key)
+		c.kind.setOwner(key)
 		out, err := api.Update(ctx, key, metav1.UpdateOptions{})
 		if err == nil && out.Status.IssuedAt == nil {
 			return issuingRetry, nil
@@ -103,13 +103,13 @@ func (c *Controller) reconcile(ctx context.Context, key *object) (time.Duration,
 		_, err := api.UpdateStatus(ctx, key, metav1.UpdateOptions{})
 		return 0, err
 	}
-	return c.untilEnd(key), nil
+	return c.untilExpiry(key), nil
 }
 
-// untilEnd returns the time until a key expires, or 0 if the key has no end or is expired.
-func (*Controller) untilEnd(key *object) time.Duration {
+// untilExpiry returns the time until a key expires, or 0 if the key has no end or is expired.
+func (*Controller) untilExpiry(key *object) time.Duration {
 	end := key.Spec.ExpirationTime
-	if end == nil || holds(key, v1alpha1.ConditionExpired) {
+	if end == nil || isTrue(key, v1alpha1.ConditionExpired) {
 		return 0
 	}
 	return max(time.Millisecond, time.Until(end.Time))

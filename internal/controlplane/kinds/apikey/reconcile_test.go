@@ -75,7 +75,7 @@ cKWTjpBP2dPwVZ4WWC+9aGVd+Gyn1o0CLelf4rEjGoXbAAEgAqeGUxrcIlbjXfbc
 mwIDAQAB
 -----END PUBLIC KEY-----`
 
-func TestKeyIsIssuedWhenItsAccountTurnsUp(t *testing.T) {
+func TestKeyIsIssuedWhenItsAccountIsCreated(t *testing.T) {
 	t.Parallel()
 	cloud, world := start(t)
 	keys := cloud.APIKeys("acme")
@@ -105,7 +105,7 @@ func TestKeyIsIssuedWhenItsAccountTurnsUp(t *testing.T) {
 	}
 }
 
-func TestKeyExpiresByItself(t *testing.T) {
+func TestKeyExpires(t *testing.T) {
 	t.Parallel()
 	cloud, world := start(t)
 	world.Account("acme", "robot")

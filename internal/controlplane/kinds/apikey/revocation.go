@@ -7,12 +7,12 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// lasting lists the permissions of a key whose effects outlive the key: what its holder could do
+// lastingPermissions lists the permissions of a key whose effects outlive the key: what its holder could do
 // with each, and how to undo that.
-var lasting = []struct {
+var lastingPermissions = []struct {
 	permission access.Permission
-	could      string
-	then       string
+	effect     string
+	remedy     string
 }{
 	{
 		access.ReadCredentials, "read the credentials of service accounts",
@@ -29,20 +29,21 @@ func (k *Kind) revocationWarnings(key *object) []string {
 	if !ok || key.Spec.InstanceName != "" {
 		return nil
 	}
-	who := &identity.Principal{
+	principal := &identity.Principal{
 		Organization: account.Organization, ServiceAccount: account.Name, UID: account.UID, Admin: account.Admin ||
 			account.System, KeyName: key.Name,
 	}
-	var could, then []string
-	for _, l := range lasting {
-		if reach := k.authorizer.Filter(who, l.permission, access.Scope{Organization: key.Namespace}); !reach.None() {
-			could, then = append(could, l.could), append(then, l.then)
+	var effects, remedies []string
+	for _, l := range lastingPermissions {
+		if filter := k.authorizer.Filter(principal, l.permission,
+			access.Scope{Organization: key.Namespace}); !filter.None() {
+			effects, remedies = append(effects, l.effect), append(remedies, l.remedy)
 		}
 	}
-	if len(could) == 0 {
+	if len(effects) == 0 {
 		return nil
 	}
-	return []string{"the key is revoked, but it could " + strings.Join(could, ", ") + "; if it has leaked, " +
-		strings.Join(then, ", ") +
+	return []string{"the key is revoked, but it could " + strings.Join(effects, ", ") + "; if it has leaked, " +
+		strings.Join(remedies, ", ") +
 		"; the audit log contains its actions under keyId " + key.Status.KeyID}
 }

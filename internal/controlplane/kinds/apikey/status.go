@@ -27,10 +27,10 @@ const (
 	reasonWithdrawn       = "SigningKeyWithdrawn"
 )
 
-// own lists our conditions, in the order on which clients rely (docs/spec/resources.md#r5).
-var own = []string{v1alpha1.ConditionIssued, v1alpha1.ConditionExpired, v1alpha1.ConditionRevoked}
+// ownConditionTypes lists our conditions, in the order on which clients rely (docs/spec/resources.md#r5).
+var ownConditionTypes = []string{v1alpha1.ConditionIssued, v1alpha1.ConditionExpired, v1alpha1.ConditionRevoked}
 
-func isOwn(c metav1.Condition) bool { return slices.Contains(own, c.Type) }
+func isOwn(c metav1.Condition) bool { return slices.Contains(ownConditionTypes, c.Type) }
 
 func ownConditions(list []metav1.Condition) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(list), func(c metav1.Condition) bool { return !isOwn(c) })
@@ -42,34 +42,34 @@ func foreignConditions(list []metav1.Condition) []metav1.Condition {
 
 // describe writes all three conditions; failed is set if issuing the token has just failed.
 func (k *Kind) describe(key *object, failed bool) {
-	wanted := []metav1.Condition{
+	desired := []metav1.Condition{
 		condition(v1alpha1.ConditionIssued, metav1.ConditionTrue, reasonIssued, "the key has been issued"),
 		condition(v1alpha1.ConditionExpired, metav1.ConditionFalse, reasonNotExpired, "the key has not expired"),
 		condition(v1alpha1.ConditionRevoked, metav1.ConditionFalse, reasonNotRevoked, "the key has not been revoked"),
 	}
 	if failed {
-		wanted[0] = condition(v1alpha1.ConditionIssued, metav1.ConditionFalse, reasonFailed,
+		desired[0] = condition(v1alpha1.ConditionIssued, metav1.ConditionFalse, reasonFailed,
 			"the token could not be issued; the server retries")
 	} else if o := k.obstacle(key); o != nil {
-		wanted[0] = condition(v1alpha1.ConditionIssued, metav1.ConditionFalse, o.reason, o.message)
+		desired[0] = condition(v1alpha1.ConditionIssued, metav1.ConditionFalse, o.reason, o.message)
 	}
-	if overdue(key) {
-		wanted[1] = condition(v1alpha1.ConditionExpired, metav1.ConditionTrue, reasonExpired, "the key has expired")
+	if expired(key) {
+		desired[1] = condition(v1alpha1.ConditionExpired, metav1.ConditionTrue, reasonExpired, "the key has expired")
 	}
 	if key.Status.RevokedAt != nil {
-		wanted[2] = condition(v1alpha1.ConditionRevoked, metav1.ConditionTrue, reasonRevoked,
+		desired[2] = condition(v1alpha1.ConditionRevoked, metav1.ConditionTrue, reasonRevoked,
 			"the key has been revoked")
 	}
-	for i := range wanted {
-		wanted[i].ObservedGeneration = key.Generation
-		wanted[i].LastTransitionTime = conditions.Now()
+	for i := range desired {
+		desired[i].ObservedGeneration = key.Generation
+		desired[i].LastTransitionTime = conditions.Now()
 		for _, old := range key.Status.Conditions {
-			if old.Type == wanted[i].Type && old.Status == wanted[i].Status && !old.LastTransitionTime.IsZero() {
-				wanted[i].LastTransitionTime = old.LastTransitionTime
+			if old.Type == desired[i].Type && old.Status == desired[i].Status && !old.LastTransitionTime.IsZero() {
+				desired[i].LastTransitionTime = old.LastTransitionTime
 			}
 		}
 	}
-	key.Status.Conditions = append(wanted, foreignConditions(key.Status.Conditions)...)
+	key.Status.Conditions = append(desired, foreignConditions(key.Status.Conditions)...)
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
@@ -78,21 +78,21 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 
 // stale reports whether the status does not match the key.
 func (k *Kind) stale(key *object) bool {
-	told := key.DeepCopy()
-	if told.Spec.Revoke {
-		revoke(told)
+	updated := key.DeepCopy()
+	if updated.Spec.Revoke {
+		revoke(updated)
 	}
-	k.describe(told, k.obstacle(key) == nil && key.Status.IssuedAt == nil)
-	return !apiequality.Semantic.DeepEqual(told.Status, key.Status)
+	k.describe(updated, k.obstacle(key) == nil && key.Status.IssuedAt == nil)
+	return !apiequality.Semantic.DeepEqual(updated.Status, key.Status)
 }
 
-// overdue reports whether a key has expired.
-func overdue(key *object) bool {
+// expired reports whether a key has expired.
+func expired(key *object) bool {
 	end := key.Spec.ExpirationTime
 	return end != nil && !end.After(time.Now())
 }
 
-func holds(key *v1alpha1.APIKey, kind string) bool {
+func isTrue(key *v1alpha1.APIKey, kind string) bool {
 	for _, c := range key.Status.Conditions {
 		if c.Type == kind {
 			return c.Status == metav1.ConditionTrue

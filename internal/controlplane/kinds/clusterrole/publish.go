@@ -16,7 +16,7 @@ import (
 	"freshet/internal/identity/access"
 )
 
-const writesAtOnce = 8
+const maxConcurrentWrites = 8
 
 // Publish writes the roles of package access, and deletes stored roles that no longer exist there.
 // It compares with the stored roles, so that only the first start and upgrades write.
@@ -26,19 +26,19 @@ func (*Kind) Publish(ctx context.Context, client versioned.Interface) error {
 	if err != nil {
 		return fmt.Errorf("reading the predefined roles: %w", err)
 	}
-	have := map[string]*object{}
+	existing := map[string]*object{}
 	for i := range stored.Items {
-		have[stored.Items[i].Name] = &stored.Items[i]
+		existing[stored.Items[i].Name] = &stored.Items[i]
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writesAtOnce)
+	writes, ctx := errgroup.WithContext(ctx)
+	writes.SetLimit(maxConcurrentWrites)
 	for _, role := range access.Roles() {
-		old := have[role.Name]
-		delete(have, role.Name)
-		group.Go(func() error { return publish(ctx, api, role, old) })
+		old := existing[role.Name]
+		delete(existing, role.Name)
+		writes.Go(func() error { return publish(ctx, api, role, old) })
 	}
-	for name := range have {
-		group.Go(func() error {
+	for name := range existing {
+		writes.Go(func() error {
 			err := api.Delete(ctx, name, metav1.DeleteOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil
@@ -46,13 +46,13 @@ func (*Kind) Publish(ctx context.Context, client versioned.Interface) error {
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
+	if err := writes.Wait(); err != nil {
 		return fmt.Errorf("writing the predefined roles: %w", err)
 	}
 	return nil
 }
 
-func publish(ctx context.Context, api typed.ClusterRoleInterface, role *access.Role, have *object) error {
+func publish(ctx context.Context, api typed.ClusterRoleInterface, role *access.Role, existing *object) error {
 	want := &object{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		Spec:       v1alpha1.ClusterRoleSpec{Description: role.Description},
@@ -60,13 +60,13 @@ func publish(ctx context.Context, api typed.ClusterRoleInterface, role *access.R
 	for _, permission := range role.Permissions() {
 		want.Spec.Permissions = append(want.Spec.Permissions, string(permission))
 	}
-	return reconcile.PublishOver(ctx, api, reconcile.Published[*object]{
+	return reconcile.PublishExisting(ctx, api, reconcile.Published[*object]{
 		Want: want,
-		Take: func(have *object) bool {
-			old := have.Spec
-			have.Spec = want.Spec
+		Sync: func(existing *object) bool {
+			old := existing.Spec
+			existing.Spec = want.Spec
 			return !apiequality.Semantic.DeepEqual(old, want.Spec)
 		},
 		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
-	}, have, have != nil)
+	}, existing, existing != nil)
 }

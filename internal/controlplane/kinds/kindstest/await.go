@@ -26,7 +26,7 @@ func AwaitReady[T metav1.Object](
 		t.Fatal(err)
 	}
 	defer watcher.Stop()
-	var found T
+	var result T
 	last := "nothing"
 	for event := range watcher.ResultChan() {
 		object, ok := event.Object.(T)
@@ -35,12 +35,12 @@ func AwaitReady[T metav1.Object](
 		}
 		ready, _ := conditions.Find(of(object), v1alpha1.ConditionReady)
 		if last = string(ready.Status) + " " + ready.Reason; last == want {
-			found = object
+			result = object
 			break
 		}
 	}
 	if last != want {
 		t.Fatalf("%s: got Ready %s, want %s", name, last, want)
 	}
-	return found
+	return result
 }

@@ -56,7 +56,7 @@ type Options struct {
 	Budget             budget.Limits      // see apiserver.Config
 	MaxReads           int                // see apiserver.Config
 	MaxWrites          int                // see apiserver.Config
-	Cold               bool               // do not wait until lists are served
+	SkipWarmup         bool               // do not wait until lists are served
 	// RefuseNewOrganizations: see apiserver.Config.
 	RefuseNewOrganizations bool
 }
@@ -103,7 +103,7 @@ func (s *Server) open() {
 	}
 	api.Start()
 	s.Server, s.etc = api, member
-	if !s.opt.Cold {
+	if !s.opt.SkipWarmup {
 		ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
 		defer cancel()
 		if err := api.Warm(ctx); err != nil {
@@ -114,8 +114,8 @@ func (s *Server) open() {
 	s.URL = s.web.URL
 }
 
-// Forget deletes a key from etcd without the API.
-func (s *Server) Forget(t testing.TB, key string) {
+// DeleteKey deletes a key from etcd without the API.
+func (s *Server) DeleteKey(t testing.TB, key string) {
 	t.Helper()
 	client, err := s.etc.Endpoints().Client(nil)
 	if err != nil {
@@ -217,13 +217,13 @@ func NewSet(t testing.TB) *kinds.Set {
 	world.Directory.PutInstance(identity.Instance{Organization: "acme", Name: "i", APIKeys: true})
 	return kinds.New(kinds.Options{
 		Plan: Plan(), Issuer: world.Issuer, Directory: world.Directory, Sealer: world.Sealer,
-		Policy: access.NewPolicy(), SignIns: nobodySignsIn(world.Directory, world.Issuer),
+		Policy: access.NewPolicy(), SignIns: emptySignIns(world.Directory, world.Issuer),
 		Log: slog.New(slog.DiscardHandler),
 	})
 }
 
-// nobodySignsIn returns the sign-in service without invited users.
-func nobodySignsIn(directory *identity.Directory, issuer *identity.Issuer) *signin.Service {
+// emptySignIns returns the sign-in service without invited users.
+func emptySignIns(directory *identity.Directory, issuer *identity.Issuer) *signin.Service {
 	return signin.New(signin.Options{Directory: directory, Issuer: issuer, Log: slog.New(slog.DiscardHandler)})
 }
 

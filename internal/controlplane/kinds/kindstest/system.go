@@ -28,11 +28,11 @@ type System struct {
 	Set         *kinds.Set
 	Controllers *kinds.Controllers
 
-	stored atomic.Pointer[func(kinds.Change)]
-	t      testing.TB
-	world  *identitytest.World
-	plane  *dataplane.Plane
-	stop   func()
+	onStored atomic.Pointer[func(kinds.Change)]
+	t        testing.TB
+	world    *identitytest.World
+	plane    *dataplane.Plane
+	stop     func()
 }
 
 // StartSystem runs a whole system until the test ends.
@@ -63,8 +63,8 @@ func (s *System) run(dir string) {
 	s.Directory = identity.NewDirectory()
 	s.Verifier = identity.NewVerifier(s.world.Issuer, s.Directory, identity.VerifierOptions{})
 	set := s.kinds(s.Directory, func(c kinds.Change) {
-		if told := s.stored.Load(); told != nil {
-			(*told)(c)
+		if onStored := s.onStored.Load(); onStored != nil {
+			(*onStored)(c)
 		}
 	})
 	s.Server = &Server{dir: dir, t: s.t, opt: Options{Dir: dir, Kinds: set.Definitions()}}
@@ -93,15 +93,15 @@ func (s *System) run(dir string) {
 func (s *System) kinds(directory *identity.Directory, stored func(kinds.Change)) *kinds.Set {
 	return kinds.New(kinds.Options{
 		Plan: Plan(), Plane: s.plane, Issuer: s.world.Issuer, Directory: directory, Sealer: s.world.Sealer,
-		Stored: stored,
-		Policy: access.NewPolicy(), SystemOrganization: "default", SystemAccount: "admin",
-		SignIns: nobodySignsIn(directory, s.world.Issuer), Log: slog.New(slog.DiscardHandler),
+		OnStored: stored,
+		Policy:   access.NewPolicy(), SystemOrganization: "default", SystemAccount: "admin",
+		SignIns: emptySignIns(directory, s.world.Issuer), Log: slog.New(slog.DiscardHandler),
 	})
 }
 
 // OnStored sets a function that is called with every change that affects authentication or
 // authorization, before the call returns.
-func (s *System) OnStored(f func(kinds.Change)) { s.stored.Store(&f) }
+func (s *System) OnStored(f func(kinds.Change)) { s.onStored.Store(&f) }
 
 // Replica returns the kinds of another server, which receive changes through Apply only, and its
 // verifier.

@@ -24,8 +24,10 @@ const (
 // asRequested compares the spec with what the pool member provides. The available engines run a
 // cluster in the single process of the server, or in the process of every member of an ensemble.
 // Each process is broker and storage, with the resources that it has.
-func (c *Controller) asRequested(cluster *object, instance *v1alpha1.MessagingInstance, run int32) v1alpha1.Condition {
-	missing := withoutEffect(&cluster.Spec, run, instance.Spec.Type == v1alpha1.InstanceServerless)
+func (c *Controller) asRequested(cluster *object, instance *v1alpha1.MessagingInstance,
+	processes int32,
+) v1alpha1.Condition {
+	missing := withoutEffect(&cluster.Spec, processes, instance.Spec.Type == v1alpha1.InstanceServerless)
 	if len(missing) == 0 {
 		return conditions.True(conditionAsRequested, reasonAsRequested,
 			"everything that the spec requests is in effect", cluster.Generation)
@@ -36,61 +38,61 @@ func (c *Controller) asRequested(cluster *object, instance *v1alpha1.MessagingIn
 	}
 	return conditions.False(conditionAsRequested, reasonMemberLimits, fmt.Sprintf(
 		"pool member %s (engine %s) runs %s, with the resources of the process; these fields have no effect: %s",
-		name, engine, whatRuns(run), strings.Join(missing, ", ")), cluster.Generation)
+		name, engine, describeProcesses(processes), strings.Join(missing, ", ")), cluster.Generation)
 }
 
 // withoutEffect returns the fields that have no effect. The sizes of a serverless cluster are
 // prescribed and therefore not requested.
-func withoutEffect(spec *v1alpha1.MessagingClusterSpec, run int32, serverless bool) []string {
+func withoutEffect(spec *v1alpha1.MessagingClusterSpec, processes int32, serverless bool) []string {
 	var missing []string
-	note := func(field string, asked bool) {
-		if asked {
+	addIf := func(field string, requested bool) {
+		if requested {
 			missing = append(missing, field)
 		}
 	}
 	if b := &spec.Broker; !serverless {
-		note(replicasField("spec.broker", b.Replicas, run), b.Replicas != nil && *b.Replicas > run)
-		note("spec.broker.resources", b.Resources != nil)
-		note("spec.broker.resourceSpec.nodeType", b.Resources == nil && b.ResourceSpec != nil &&
+		addIf(replicasField("spec.broker", b.Replicas, processes), b.Replicas != nil && *b.Replicas > processes)
+		addIf("spec.broker.resources", b.Resources != nil)
+		addIf("spec.broker.resourceSpec.nodeType", b.Resources == nil && b.ResourceSpec != nil &&
 			b.ResourceSpec.NodeType != NodeTypeShared)
 	}
-	note("spec.broker.autoScalingPolicy", spec.Broker.AutoScalingPolicy != nil)
+	addIf("spec.broker.autoScalingPolicy", spec.Broker.AutoScalingPolicy != nil)
 	if s := spec.Storage; s != nil && !serverless {
-		note(replicasField("spec.storage", s.Replicas, run), s.Replicas != nil && *s.Replicas > run)
-		note("spec.storage.resources", s.Resources != nil)
-		note("spec.storage.resourceSpec.nodeType", s.Resources == nil && s.ResourceSpec != nil &&
+		addIf(replicasField("spec.storage", s.Replicas, processes), s.Replicas != nil && *s.Replicas > processes)
+		addIf("spec.storage.resources", s.Resources != nil)
+		addIf("spec.storage.resourceSpec.nodeType", s.Resources == nil && s.ResourceSpec != nil &&
 			s.ResourceSpec.NodeType != NodeTypeShared)
-		note("spec.storage.resourceSpec.storageSize", s.ResourceSpec != nil && s.ResourceSpec.StorageSize != "")
-		note("spec.storage.autoScalingPolicy", s.AutoScalingPolicy != nil)
+		addIf("spec.storage.resourceSpec.storageSize", s.ResourceSpec != nil && s.ResourceSpec.StorageSize != "")
+		addIf("spec.storage.autoScalingPolicy", s.AutoScalingPolicy != nil)
 	}
-	note("spec.maintenanceWindow", spec.MaintenanceWindow != nil)
-	note("spec.tolerations", len(spec.Tolerations) > 0)
-	note("spec.endpointAccess", len(spec.EndpointAccess) > 0)
-	note("spec.volume", spec.Volume != "")
-	note("spec.catalogs", len(spec.Catalogs) > 0)
-	note("spec.tableFormat", spec.TableFormat != "")
+	addIf("spec.maintenanceWindow", spec.MaintenanceWindow != nil)
+	addIf("spec.tolerations", len(spec.Tolerations) > 0)
+	addIf("spec.endpointAccess", len(spec.EndpointAccess) > 0)
+	addIf("spec.volume", spec.Volume != "")
+	addIf("spec.catalogs", len(spec.Catalogs) > 0)
+	addIf("spec.tableFormat", spec.TableFormat != "")
 	if spec.Config != nil {
 		missing = append(missing, configWithoutEffect(spec.Config)...)
 	}
 	return missing
 }
 
-// whatRuns describes the processes of a cluster.
-func whatRuns(run int32) string {
-	if run == 1 {
+// describeProcesses describes the processes of a cluster.
+func describeProcesses(processes int32) string {
+	if processes == 1 {
 		return "1 broker with storage, in the server's process"
 	}
-	return fmt.Sprintf("%d brokers with storage, one in the process of each member of the ensemble", run)
+	return fmt.Sprintf("%d brokers with storage, one in the process of each member of the ensemble", processes)
 }
 
-func replicasField(part string, replicas *int32, run int32) string {
+func replicasField(part string, replicas *int32, processes int32) string {
 	if replicas == nil {
 		return part + ".replicas"
 	}
-	if run == 1 {
+	if processes == 1 {
 		return fmt.Sprintf("%s.replicas (%d requested, 1 running)", part, *replicas)
 	}
-	return fmt.Sprintf("%s.replicas (%d requested, %d running)", part, *replicas, run)
+	return fmt.Sprintf("%s.replicas (%d requested, %d running)", part, *replicas, processes)
 }
 
 // configWithoutEffect returns the settings that have no effect. Disabling an unsupported feature is

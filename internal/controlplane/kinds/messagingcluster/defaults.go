@@ -80,7 +80,7 @@ func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
 		// instance immediately afterwards finds the cluster.
 		owners.Add(o, instance, "MessagingInstance")
 	}
-	k.place(o, pool)
+	k.resolvePoolMember(o, pool)
 	o.Spec.ServiceEndpoints = []v1alpha1.ServiceEndpoint{k.plan.Endpoint(o.Name, o.Namespace)}
 	if o.Spec.Storage == nil && (!found || instance.Spec.Type != v1alpha1.InstanceServerless) {
 		o.Spec.Storage = &v1alpha1.Storage{}
@@ -93,9 +93,9 @@ func (k *Kind) PrepareCreate(ctx context.Context, o *object) {
 	}
 }
 
-// place resolves location and pool member from each other; ValidateCreate rejects a cluster for
+// resolvePoolMember resolves location and pool member from each other; ValidateCreate rejects a cluster for
 // which that fails.
-func (k *Kind) place(o *object, pool *v1alpha1.ObjectReference) {
+func (k *Kind) resolvePoolMember(o *object, pool *v1alpha1.ObjectReference) {
 	if o.Spec.PoolMemberRef == nil {
 		if ref, ok := k.plan.AtLocation(pool, o.Spec.Location); ok {
 			o.Spec.PoolMemberRef = ref
@@ -115,7 +115,7 @@ func (k *Kind) place(o *object, pool *v1alpha1.ObjectReference) {
 // PrepareUpdate implements store.Preparer. It restores the fields that the service has set,
 // whatever a replace contains.
 func (*Kind) PrepareUpdate(_ context.Context, o, old *object) {
-	disownOffProtocols(o)
+	disownDisabledProtocols(o)
 	if o.Spec.PoolMemberRef == nil {
 		o.Spec.PoolMemberRef = old.Spec.PoolMemberRef
 	}

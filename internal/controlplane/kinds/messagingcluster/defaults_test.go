@@ -11,7 +11,7 @@ import (
 func create(t *testing.T, instance string, spec v1alpha1.MessagingClusterSpec) *object {
 	t.Helper()
 	o := &object{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "c"}, Spec: spec}
-	kind := world(instance)
+	kind := newKind(instance)
 	kind.Default(o)
 	kind.PrepareCreate(t.Context(), o)
 	return o
@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestDefaultsLeaveAloneWhatIsGiven(t *testing.T) {
+func TestDefaultsKeepExplicitValues(t *testing.T) {
 	t.Parallel()
 	o := create(t, "standard", v1alpha1.MessagingClusterSpec{
 		InstanceName: "i", PoolMemberRef: &v1alpha1.ObjectReference{Name: "west"}, ReleaseChannel: "lts",
@@ -70,7 +70,7 @@ func TestServerlessHasNoStorage(t *testing.T) {
 	}
 }
 
-func TestReplaceKeepsWhatTheServiceSet(t *testing.T) {
+func TestReplacePreservesServiceFields(t *testing.T) {
 	t.Parallel()
 	old := create(t, "standard", v1alpha1.MessagingClusterSpec{InstanceName: "i", Location: "us-east"})
 	o := &object{Spec: v1alpha1.MessagingClusterSpec{
@@ -78,7 +78,7 @@ func TestReplaceKeepsWhatTheServiceSet(t *testing.T) {
 		ServiceEndpoints: []v1alpha1.ServiceEndpoint{{DNSName: "mine.example.com"}},
 		Broker:           v1alpha1.Broker{Image: "mine"},
 	}}
-	kind := world("standard")
+	kind := newKind("standard")
 	kind.Default(o)
 	kind.PrepareUpdate(t.Context(), o, old)
 	if o.Spec.Location != "us-east" || o.Spec.PoolMemberRef == nil || o.Spec.Storage == nil {

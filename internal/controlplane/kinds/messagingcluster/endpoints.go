@@ -52,8 +52,8 @@ func endpointsOf(plan *pools.Plan, cluster *object, instance *v1alpha1.Messaging
 	for _, s := range services {
 		list = append(list, v1alpha1.ClusterEndpoint{Type: s.kind, URL: byName + s.path, PathURL: byPath + s.path})
 	}
-	if stream, ok := streamEndpoint(plan, cluster); ok {
-		list = append(list, stream)
+	if kafka, ok := kafkaEndpoint(plan, cluster); ok {
+		list = append(list, kafka)
 	}
 	return list
 }
@@ -61,8 +61,8 @@ func endpointsOf(plan *pools.Plan, cluster *object, instance *v1alpha1.Messaging
 // ProtocolStream is the key of the Kafka protocol in the spec.
 const ProtocolStream = "stream"
 
-// servesStream reports whether a cluster serves the Kafka protocol.
-func servesStream(cluster *object) bool {
+// servesKafka reports whether a cluster serves the Kafka protocol.
+func servesKafka(cluster *object) bool {
 	if cluster.Spec.Config == nil {
 		return false
 	}
@@ -70,18 +70,18 @@ func servesStream(cluster *object) bool {
 	return on
 }
 
-// streamEndpoint returns the bootstrap addresses of the Kafka protocol: with TLS at the cluster's
+// kafkaEndpoint returns the bootstrap addresses of the Kafka protocol: with TLS at the cluster's
 // own host name, without TLS at the server's address.
-func streamEndpoint(plan *pools.Plan, cluster *object) (v1alpha1.ClusterEndpoint, bool) {
-	if !servesStream(cluster) || plan.StreamPlain == "" && plan.StreamTLSPort == "" {
+func kafkaEndpoint(plan *pools.Plan, cluster *object) (v1alpha1.ClusterEndpoint, bool) {
+	if !servesKafka(cluster) || plan.KafkaPlain == "" && plan.KafkaTLSPort == "" {
 		return v1alpha1.ClusterEndpoint{}, false
 	}
 	endpoint := v1alpha1.ClusterEndpoint{Type: v1alpha1.EndpointStream}
-	if plan.StreamTLSPort != "" {
-		endpoint.URL = "SASL_SSL://" + hostOf(cluster) + ":" + plan.StreamTLSPort
+	if plan.KafkaTLSPort != "" {
+		endpoint.URL = "SASL_SSL://" + hostOf(cluster) + ":" + plan.KafkaTLSPort
 	}
-	if plan.StreamPlain != "" {
-		endpoint.PathURL = "SASL_PLAINTEXT://" + plan.StreamPlain
+	if plan.KafkaPlain != "" {
+		endpoint.PathURL = "SASL_PLAINTEXT://" + plan.KafkaPlain
 	}
 	return endpoint, true
 }

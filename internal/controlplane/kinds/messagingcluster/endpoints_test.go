@@ -29,7 +29,7 @@ func TestEndpoints(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := fresh()
+			cluster := newCluster()
 			instance := &v1alpha1.MessagingInstance{Spec: v1alpha1.MessagingInstanceSpec{Type: tc.instanceType}}
 			cluster.Status.Endpoints = endpointsOf(&pools.Plan{BaseURL: tc.base}, cluster, instance)
 			want := map[string]string{

@@ -48,7 +48,7 @@ type Kind struct {
 
 	plan   *pools.Plan
 	plane  Plane
-	quotas *quota.Book
+	quotas *quota.Organizations
 }
 
 // Counter returns the number of objects in an organization. The store of MessagingClusters
@@ -74,7 +74,7 @@ var (
 
 // New creates the kind. plan determines where clusters can run, plane runs them, quotas limits
 // their number.
-func New(plan *pools.Plan, plane Plane, quotas *quota.Book) *Kind {
+func New(plan *pools.Plan, plane Plane, quotas *quota.Organizations) *Kind {
 	return &Kind{plan: plan, plane: plane, quotas: quotas}
 }
 
@@ -136,8 +136,8 @@ func columns() []printers.Column {
 			Name: "As Requested", Description: "Whether everything that the spec requests is in effect; the " +
 				"condition AsRequested lists the fields that are not.",
 			Value: func(o runtime.Object) any {
-				asked, _ := conditions.Find(o.(*object).Status.Conditions, conditionAsRequested)
-				return string(asked.Status)
+				requested, _ := conditions.Find(o.(*object).Status.Conditions, conditionAsRequested)
+				return string(requested.Status)
 			},
 		},
 		printers.Column{

@@ -48,10 +48,10 @@ func validateProtocols(p *field.Path, protocols map[string]v1alpha1.ProtocolSett
 	return errs
 }
 
-// disownOffProtocols removes disabled protocols from the managed fields of an apply. A field that
+// disownDisabledProtocols removes disabled protocols from the managed fields of an apply. A field that
 // does not exist must have no manager, otherwise the next manager that disables the protocol would
 // get a conflict.
-func disownOffProtocols(o *object) {
+func disownDisabledProtocols(o *object) {
 	for i := range o.ManagedFields {
 		entry := &o.ManagedFields[i]
 		if entry.FieldsV1 == nil || entry.Operation != metav1.ManagedFieldsOperationApply {
@@ -63,7 +63,7 @@ func disownOffProtocols(o *object) {
 		}
 		off := fieldpath.NewSet()
 		owned.Iterate(func(path fieldpath.Path) {
-			if name, ok := protocolOf(path); ok && !isOn(o, name) {
+			if name, ok := protocolOf(path); ok && !isEnabled(o, name) {
 				off.Insert(slices.Clone(path))
 			}
 		})
@@ -95,7 +95,7 @@ func protocolOf(path fieldpath.Path) (name string, ok bool) {
 	return *last, true
 }
 
-func isOn(o *object, protocol string) bool {
+func isEnabled(o *object, protocol string) bool {
 	if o.Spec.Config == nil {
 		return false
 	}

@@ -42,8 +42,8 @@ type Controller struct {
 	backoff   reconcile.Backoff
 	log       *slog.Logger
 
-	mu   sync.Mutex                        // protects the map below
-	gone map[types.NamespacedName][]string // UIDs of deleted clusters whose data may still exist
+	mu      sync.Mutex                        // protects the map below
+	deleted map[types.NamespacedName][]string // UIDs of deleted clusters whose data may still exist
 }
 
 // Controller creates the kind's reconciler.
@@ -53,7 +53,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		client: env.Client, plan: k.plan, plane: k.plane,
 		instances: cloud.MessagingInstances().Lister(),
 		log:       env.Log.With(slog.String("controller", "messagingcluster")),
-		gone:      map[types.NamespacedName][]string{},
+		deleted:   map[types.NamespacedName][]string{},
 	}
 	informer := cloud.MessagingClusters().Informer()
 	var err error
@@ -65,24 +65,25 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if c.Reconciler, err = reconcile.New("messagingcluster", informer, env.Log, c.reconcile); err != nil {
 		return nil, err
 	}
-	c.Gone = c.destroyGone
-	if err := reconcile.Follow(informer, func(*object) {}, c.noteGone); err != nil {
+	c.OnDeleted = c.destroyDeleted
+	if err := reconcile.Follow(informer, func(*object) {}, c.recordDeleted); err != nil {
 		return nil, err
 	}
-	return c, reconcile.Watch(cloud.MessagingInstances().Informer(), c.wakeClustersOf)
+	return c, reconcile.Watch(cloud.MessagingInstances().Informer(), c.enqueueClustersOf)
 }
 
-func (c *Controller) wakeClustersOf(instance metav1.Object) {
+func (c *Controller) enqueueClustersOf(instance metav1.Object) {
 	for _, cluster := range c.clusters(instance.GetNamespace(), instance.GetName()) {
-		c.Wake(cluster)
+		c.Enqueue(cluster)
 	}
 }
 
 func (c *Controller) reconcile(ctx context.Context, cluster *object) (time.Duration, error) {
-	if err := c.destroyGone(ctx, cluster.Namespace, cluster.Name); err != nil { // an earlier cluster of the same name
+	// an earlier cluster of the same name
+	if err := c.destroyDeleted(ctx, cluster.Namespace, cluster.Name); err != nil {
 		return 0, err
 	}
-	if wait := c.backoff.Wait(cluster.UID, attemptOf(cluster)); wait > 0 {
+	if wait := c.backoff.Remaining(cluster.UID, attemptOf(cluster)); wait > 0 {
 		return wait, nil
 	}
 	if reconcile.Deleting(cluster) {
@@ -121,14 +122,14 @@ func (c *Controller) provision(ctx context.Context, cluster *object,
 	}
 	spec, err := c.spec(cluster, instance)
 	if err == nil {
-		var unwritten error
+		var writeErr error
 		err = c.plane.Provision(ctx, spec, func(part provision.Part) {
-			if unwritten == nil && !conditions.IsReady(cluster.Status.Conditions, cluster.Generation) {
-				unwritten = c.progress(ctx, cluster, part)
+			if writeErr == nil && !conditions.IsReady(cluster.Status.Conditions, cluster.Generation) {
+				writeErr = c.progress(ctx, cluster, part)
 			}
 		})
-		if err == nil && unwritten != nil {
-			return 0, unwritten
+		if err == nil && writeErr != nil {
+			return 0, writeErr
 		}
 	}
 	if lost := c.logLost(cluster); lost != "" {
@@ -138,7 +139,7 @@ func (c *Controller) provision(ctx context.Context, cluster *object,
 		return c.failed(ctx, cluster, reasonFailed, err)
 	}
 	c.backoff.Forget(cluster.UID)
-	return c.lookAgain(), c.write(ctx, cluster, c.describe(cluster, instance))
+	return c.refreshInterval(), c.write(ctx, cluster, c.describe(cluster, instance))
 }
 
 // failed writes the error and the time of the next attempt to the status.
@@ -167,7 +168,7 @@ func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance)
 		UID: string(cluster.UID), Organization: cluster.Namespace, Instance: instance.Name,
 		Name: cluster.Name, Host: hostOf(cluster), Engine: member.Engine, Location: member.Location,
 		RegistryAtRoot: registryAtRoot(instance),
-		Existing:       cluster.Status.Storage != nil, Stream: servesStream(cluster), Copies: copiesOf(cluster),
+		Existing:       cluster.Status.Storage != nil, Stream: servesKafka(cluster), Copies: copiesOf(cluster),
 		Custom: knownCustom(cluster),
 	}, nil
 }
@@ -193,28 +194,28 @@ func (c *Controller) finish(ctx context.Context, cluster *object) (time.Duration
 		c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Patch)
 }
 
-// noteGone records a deleted cluster. Usually its data plane is torn down, but not if the finalizer
+// recordDeleted records a deleted cluster. Usually its data plane is torn down, but not if the finalizer
 // was removed by hand.
-func (c *Controller) noteGone(cluster *object) {
+func (c *Controller) recordDeleted(cluster *object) {
 	at := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	c.mu.Lock()
-	c.gone[at] = append(c.gone[at], string(cluster.UID))
+	c.deleted[at] = append(c.deleted[at], string(cluster.UID))
 	c.mu.Unlock()
 	c.backoff.Forget(cluster.UID)
-	c.WakeName(cluster.Namespace, cluster.Name)
+	c.EnqueueName(cluster.Namespace, cluster.Name)
 }
 
-// destroyGone destroys the data planes of deleted clusters.
-func (c *Controller) destroyGone(ctx context.Context, namespace, name string) error {
+// destroyDeleted destroys the data planes of deleted clusters.
+func (c *Controller) destroyDeleted(ctx context.Context, namespace, name string) error {
 	at := types.NamespacedName{Namespace: namespace, Name: name}
 	c.mu.Lock()
-	uids := c.gone[at]
-	delete(c.gone, at)
+	uids := c.deleted[at]
+	delete(c.deleted, at)
 	c.mu.Unlock()
 	for i, uid := range uids {
 		if err := c.plane.Destroy(ctx, uid); err != nil {
 			c.mu.Lock()
-			c.gone[at] = append(c.gone[at], uids[i:]...)
+			c.deleted[at] = append(c.deleted[at], uids[i:]...)
 			c.mu.Unlock()
 			return fmt.Errorf("destroying the data of deleted cluster %s: %w", at, err)
 		}

@@ -19,19 +19,19 @@ import (
 	"freshet/internal/dataplane/provision"
 )
 
-// plane is a data plane that fails on demand.
-type plane struct {
+// fakePlane is a data plane that fails on demand.
+type fakePlane struct {
 	mu        sync.Mutex
 	fail      error
-	tries     int
+	attempts  int
 	running   map[string]provision.Spec
 	destroyed []string
 }
 
-func (p *plane) Provision(_ context.Context, spec provision.Spec, report func(provision.Part)) error {
+func (p *fakePlane) Provision(_ context.Context, spec provision.Spec, report func(provision.Part)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tries++
+	p.attempts++
 	if p.fail != nil {
 		return p.fail
 	}
@@ -47,10 +47,10 @@ func (p *plane) Provision(_ context.Context, spec provision.Spec, report func(pr
 	return nil
 }
 
-func (p *plane) Destroy(_ context.Context, uid string) error {
+func (p *fakePlane) Destroy(_ context.Context, uid string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tries++
+	p.attempts++
 	if p.fail != nil {
 		return p.fail
 	}
@@ -59,34 +59,34 @@ func (p *plane) Destroy(_ context.Context, uid string) error {
 	return nil
 }
 
-func (p *plane) set(fail error) {
+func (p *fakePlane) set(fail error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fail, p.tries = fail, 0
+	p.fail, p.attempts = fail, 0
 }
 
-// world is a resource API with the controller running on a plane.
-type world struct {
+// harness is a resource API with the controller running on a plane.
+type harness struct {
 	*testing.T
-	plane    *plane
+	plane    *fakePlane
 	clusters typed.MessagingClusterInterface
 }
 
-func start(t *testing.T, fail error) world {
+func start(t *testing.T, fail error) harness {
 	t.Helper()
 	s := kindstest.Start(t, kindstest.Options{})
 	client, err := versioned.NewForConfig(s.Loopback())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plane{fail: fail, running: map[string]provision.Spec{}}
+	p := &fakePlane{fail: fail, running: map[string]provision.Spec{}}
 	t.Cleanup(kindstest.Run(t, client, messagingcluster.New(kindstest.Plan(), p, nil)))
 	_, err = client.CloudV1alpha1().MessagingInstances("acme").Create(t.Context(),
 		&v1alpha1.MessagingInstance{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := world{t, p, client.CloudV1alpha1().MessagingClusters("acme")}
+	w := harness{t, p, client.CloudV1alpha1().MessagingClusters("acme")}
 	_, err = w.clusters.Create(t.Context(), &v1alpha1.MessagingCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "east"},
 		Spec:       v1alpha1.MessagingClusterSpec{InstanceName: "prod", Location: "local"},
@@ -98,7 +98,7 @@ func start(t *testing.T, fail error) world {
 }
 
 // until watches the cluster until good returns true.
-func (w world) until(what string, good func(*v1alpha1.MessagingCluster) bool) *v1alpha1.MessagingCluster {
+func (w harness) until(what string, good func(*v1alpha1.MessagingCluster) bool) *v1alpha1.MessagingCluster {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
 	defer cancel()
@@ -126,7 +126,7 @@ func ready(c *v1alpha1.MessagingCluster) v1alpha1.Condition {
 	return v1alpha1.Condition{}
 }
 
-func TestFailuresAreShownAndTriedAgain(t *testing.T) {
+func TestFailuresAreReportedAndRetried(t *testing.T) {
 	t.Parallel()
 	w := start(t, errors.New("the disk is full"))
 	c := w.until("failed twice",
@@ -141,7 +141,7 @@ func TestFailuresAreShownAndTriedAgain(t *testing.T) {
 		t.Errorf("status: got %+v, want five conditions and no observed generation", c.Status)
 	}
 	w.plane.mu.Lock()
-	tries := w.plane.tries
+	tries := w.plane.attempts
 	w.plane.mu.Unlock()
 	// Writing the failure queues the cluster again, which must not cause an immediate attempt.
 	if tries > 3 {
@@ -158,7 +158,7 @@ func TestFailuresAreShownAndTriedAgain(t *testing.T) {
 	}
 }
 
-func TestANewSpecIsTriedAtOnce(t *testing.T) {
+func TestNewSpecIsAppliedImmediately(t *testing.T) {
 	t.Parallel()
 	w := start(t, errors.New("no"))
 	c := w.until("failed often",
@@ -191,13 +191,13 @@ func TestTeardownThatFails(t *testing.T) {
 		t.Errorf("cluster whose teardown fails: got %+v, want a deletion timestamp and the finalizer", c)
 	}
 	w.plane.set(nil)
-	w.untilGone()
+	w.untilDeleted()
 	if len(w.plane.destroyed) == 0 || w.plane.destroyed[0] != string(c.UID) || len(w.plane.running) != 0 {
 		t.Errorf("plane: got %+v, want the cluster destroyed", w.plane)
 	}
 }
 
-func (w world) untilGone() {
+func (w harness) untilDeleted() {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
 	defer cancel()
@@ -228,7 +228,7 @@ func TestDataOfClustersDeletedByForceIsRemovedToo(t *testing.T) {
 		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.untilGone()
+	w.untilDeleted()
 	w.plane.set(nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

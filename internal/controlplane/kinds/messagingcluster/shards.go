@@ -24,10 +24,10 @@ const (
 	shardsInterval = 10 * time.Second // owners and copies change without an event
 )
 
-// sharded is a plane in an ensemble.
-type sharded interface {
+// ensemblePlane is a plane in an ensemble.
+type ensemblePlane interface {
 	Shards(uid string) []provision.Shard
-	Grouped() bool
+	InEnsemble() bool
 	Membership() (all, live int)
 	// Synced reports whether an external log syncs every write.
 	Synced() (external, synced, known bool, reason, message string)
@@ -39,8 +39,8 @@ const conditionSynced = "WritesSynced"
 
 // syncedCondition returns the condition WritesSynced; false if it does not apply.
 func (c *Controller) syncedCondition(cluster *object) (v1alpha1.Condition, bool) {
-	plane, ok := c.plane.(sharded)
-	if !ok || !plane.Grouped() {
+	plane, ok := c.plane.(ensemblePlane)
+	if !ok || !plane.InEnsemble() {
 		return v1alpha1.Condition{}, false
 	}
 	external, synced, known, reason, message := plane.Synced()
@@ -59,16 +59,16 @@ func (c *Controller) syncedCondition(cluster *object) (v1alpha1.Condition, bool)
 
 // shardsOf returns the shards of a cluster; nil without shards.
 func (c *Controller) shardsOf(cluster *object) []provision.Shard {
-	if plane, ok := c.plane.(sharded); ok {
+	if plane, ok := c.plane.(ensemblePlane); ok {
 		return plane.Shards(string(cluster.UID))
 	}
 	return nil
 }
 
-// lookAgain returns the interval at which a cluster's status is refreshed without a change; 0 for
+// refreshInterval returns the interval at which a cluster's status is refreshed without a change; 0 for
 // never.
-func (c *Controller) lookAgain() time.Duration {
-	if plane, ok := c.plane.(sharded); ok && plane.Grouped() {
+func (c *Controller) refreshInterval() time.Duration {
+	if plane, ok := c.plane.(ensemblePlane); ok && plane.InEnsemble() {
 		return shardsInterval
 	}
 	return 0
@@ -77,7 +77,7 @@ func (c *Controller) lookAgain() time.Duration {
 // membership returns the number of members of the ensemble, and of those that are live; one and one
 // for a single server.
 func (c *Controller) membership() (all, live int) {
-	if plane, ok := c.plane.(sharded); ok && plane.Grouped() {
+	if plane, ok := c.plane.(ensemblePlane); ok && plane.InEnsemble() {
 		return plane.Membership()
 	}
 	return 1, 1
@@ -91,9 +91,9 @@ func copiesOf(cluster *object) int {
 	return defaultStorageNodes
 }
 
-// runs returns the number of members that serve, which is all of them, and the copies of the shard
+// componentCounts returns the number of members that serve, which is all of them, and the copies of the shard
 // that has the fewest; one of each without shards.
-func runs(shards []provision.Shard, members, live int) (broker, storage *v1alpha1.ComponentStatus) {
+func componentCounts(shards []provision.Shard, members, live int) (broker, storage *v1alpha1.ComponentStatus) {
 	if len(shards) == 0 {
 		return componentStatus(1, 1), componentStatus(1, 1)
 	}
@@ -132,15 +132,15 @@ func shardStatus(shards []provision.Shard) []v1alpha1.ShardStatus {
 	return all
 }
 
-// lagWorthTelling is the lag from which it is reported; a smaller lag is normal under load.
-const lagWorthTelling = 1000
+// minReportedLag is the lag from which it is reported; a smaller lag is normal under load.
+const minReportedLag = 1000
 
 // roundLag rounds the lag down, so that small changes do not cause status writes.
 func roundLag(lag uint64) int64 {
-	if lag < lagWorthTelling {
+	if lag < minReportedLag {
 		return 0
 	}
-	return lagWorthTelling << (bits.Len64(lag/lagWorthTelling) - 1)
+	return minReportedLag << (bits.Len64(lag/minReportedLag) - 1)
 }
 
 // reasonLogLost: the copies do not match the log (engine.ErrLogLost).
@@ -179,7 +179,7 @@ func (c *Controller) withShards(cluster *object) *object {
 	members, live := c.membership()
 	known.Status.Shards = shardStatus(shards)
 	if known.Status.Storage != nil { // the cluster has run before
-		known.Status.Broker, known.Status.Storage = runs(shards, members, live)
+		known.Status.Broker, known.Status.Storage = componentCounts(shards, members, live)
 	}
 	is := shardsCondition(cluster, shards, min(copiesOf(cluster), members))
 	if lost := c.logLost(cluster); lost != "" {
@@ -245,7 +245,7 @@ func shardsMessage(shards []provision.Shard, owned map[string][]string) string {
 	for i := range shards {
 		copies = max(copies, len(shards[i].Copies))
 		for _, c := range shards[i].Copies {
-			if c.Lag >= lagWorthTelling {
+			if c.Lag >= minReportedLag {
 				behind = append(behind,
 					fmt.Sprintf("%s in shard %d by %d or more", c.Member, shards[i].Number, roundLag(c.Lag)))
 			}

@@ -15,29 +15,29 @@ import (
 	"freshet/internal/dataplane/provision"
 )
 
-// groupPlane is a plane in an ensemble of five members.
-type groupPlane struct {
-	plane
+// fakeEnsemblePlane is a plane in an ensemble of five members.
+type fakeEnsemblePlane struct {
+	fakePlane
 	shards atomic.Pointer[[]provision.Shard]
 	known  atomic.Bool // whether Synced reports a known state
 }
 
-func (p *groupPlane) Shards(string) []provision.Shard { return *p.shards.Load() }
-func (*groupPlane) Grouped() bool                     { return true }
-func (*groupPlane) Membership() (all, live int)       { return 5, 4 }
+func (p *fakeEnsemblePlane) Shards(string) []provision.Shard { return *p.shards.Load() }
+func (*fakeEnsemblePlane) InEnsemble() bool                  { return true }
+func (*fakeEnsemblePlane) Membership() (all, live int)       { return 5, 4 }
 
-func (p *groupPlane) Synced() (external, synced, known bool, reason, message string) {
+func (p *fakeEnsemblePlane) Synced() (external, synced, known bool, reason, message string) {
 	return true, false, p.known.Load(), "SyncNotAlways", "set sync_interval: always"
 }
 
-func startGroup(t *testing.T, fail error, shards []provision.Shard) (world, *groupPlane) {
+func startEnsemble(t *testing.T, fail error, shards []provision.Shard) (harness, *fakeEnsemblePlane) {
 	t.Helper()
 	s := kindstest.Start(t, kindstest.Options{})
 	client, err := versioned.NewForConfig(s.Loopback())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &groupPlane{plane: plane{fail: fail, running: map[string]provision.Spec{}}}
+	p := &fakeEnsemblePlane{fakePlane: fakePlane{fail: fail, running: map[string]provision.Spec{}}}
 	p.shards.Store(&shards)
 	t.Cleanup(kindstest.Run(t, client, messagingcluster.New(kindstest.Plan(), p, nil)))
 	instances := client.CloudV1alpha1().MessagingInstances("acme")
@@ -45,7 +45,7 @@ func startGroup(t *testing.T, fail error, shards []provision.Shard) (world, *gro
 		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w := world{t, &p.plane, client.CloudV1alpha1().MessagingClusters("acme")}
+	w := harness{t, &p.fakePlane, client.CloudV1alpha1().MessagingClusters("acme")}
 	four := int32(4)
 	_, err = w.clusters.Create(t.Context(), &v1alpha1.MessagingCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "east"},
@@ -60,8 +60,8 @@ func startGroup(t *testing.T, fail error, shards []provision.Shard) (world, *gro
 	return w, p
 }
 
-// wake makes the controller reconcile the cluster again.
-func (w world) wake() {
+// enqueue makes the controller reconcile the cluster again.
+func (w harness) enqueue() {
 	w.Helper()
 	if _, err := w.clusters.Patch(w.Context(), "east", "application/merge-patch+json",
 		[]byte(`{"metadata":{"annotations":{"look":"again"}}}`), metav1.PatchOptions{}); err != nil {
@@ -81,7 +81,7 @@ func find(c *v1alpha1.MessagingCluster, condition string) v1alpha1.Condition {
 func TestStatusOfShards(t *testing.T) {
 	t.Parallel()
 	copies := []provision.Copy{{Member: "a", Live: true}, {Member: "b", Live: true, Lag: 999}, {Member: "c", Lag: 5100}}
-	w, p := startGroup(t, nil, []provision.Shard{
+	w, p := startEnsemble(t, nil, []provision.Shard{
 		{Number: 0, Owner: "a", Epoch: 7, Copies: append(copies, provision.Copy{Member: "d", Live: true})},
 		{Number: 1, Owner: "b", Epoch: 9, Copies: copies},
 	})
@@ -124,7 +124,7 @@ func TestStatusOfShards(t *testing.T) {
 		{Number: 0, Owner: "a", Epoch: 7, Copies: all},
 		{Number: 1, Owner: "b", Epoch: 9, Copies: all},
 	})
-	w.wake()
+	w.enqueue()
 	c = w.until("complete", func(c *v1alpha1.MessagingCluster) bool {
 		return find(c, "ShardsReady").Status == v1alpha1.ConditionTrue
 	})
@@ -137,9 +137,9 @@ func TestStatusOfShards(t *testing.T) {
 	}
 }
 
-func TestALostLogIsSaid(t *testing.T) {
+func TestLostLogIsReported(t *testing.T) {
 	t.Parallel()
-	w, p := startGroup(t, errors.New("no owner"), []provision.Shard{
+	w, p := startEnsemble(t, errors.New("no owner"), []provision.Shard{
 		{Number: 3, Copies: []provision.Copy{{
 			Member: "a", Live: true, Lost: true,
 			Problem: "store has the log up to message 9, but the log ends at 5",
@@ -162,6 +162,6 @@ func TestALostLogIsSaid(t *testing.T) {
 		Copies: []provision.Copy{{Member: "a", Live: true}},
 	}})
 	p.set(nil)
-	w.wake()
+	w.enqueue()
 	w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
 }

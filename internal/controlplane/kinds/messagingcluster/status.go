@@ -32,31 +32,31 @@ const (
 )
 
 const (
-	messageUp   = "All components are ready"
-	messageDown = "being set up"
+	messageReady    = "All components are ready"
+	messageStarting = "being set up"
 )
 
 // conditionsOf returns one condition per component, the conditions of shards and AsRequested if
 // they exist, and Ready last. The condition of a component that is not in up stays unchanged.
 func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Condition) []v1alpha1.Condition {
 	old := cluster.Status.Conditions
-	wanted := make([]v1alpha1.Condition, 0, len(components)+1)
+	desired := make([]v1alpha1.Condition, 0, len(components)+1)
 	for _, component := range components {
 		c, known := conditions.Find(old, component.condition)
-		switch running, told := up[component.part]; {
-		case told && running:
-			c = conditions.True(component.condition, reasonDeployed, messageUp, cluster.Generation)
-		case told || !known:
-			c = conditions.False(component.condition, reasonDeployed, messageDown, cluster.Generation)
+		switch running, reported := up[component.part]; {
+		case reported && running:
+			c = conditions.True(component.condition, reasonDeployed, messageReady, cluster.Generation)
+		case reported || !known:
+			c = conditions.False(component.condition, reasonDeployed, messageStarting, cluster.Generation)
 		}
-		wanted = append(wanted, c)
+		desired = append(desired, c)
 	}
 	for _, kept := range []string{conditionShards, conditionSynced, conditionAsRequested} {
 		if c, ok := conditions.Find(old, kept); ok {
-			wanted = append(wanted, c)
+			desired = append(desired, c)
 		}
 	}
-	return conditions.Replace(old, append(wanted, ready)...)
+	return conditions.Replace(old, append(desired, ready)...)
 }
 
 // announce writes the reason Provisioning or Updating to the status.
@@ -95,7 +95,7 @@ func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInsta
 	status := *known.Status.DeepCopy()
 	status.ObservedGeneration = cluster.Generation
 	members, live := c.membership()
-	status.Broker, status.Storage = runs(c.shardsOf(cluster), members, live)
+	status.Broker, status.Storage = componentCounts(c.shardsOf(cluster), members, live)
 	status.InstanceType = instance.Spec.Type
 	status.Endpoints = endpointsOf(c.plan, cluster, instance)
 	if pool, _, ok := c.plan.Member(cluster.Spec.PoolMemberRef); ok {
@@ -103,12 +103,12 @@ func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInsta
 	}
 	known.Status.Conditions = conditions.Set(known.Status.Conditions,
 		c.asRequested(cluster, instance, status.Broker.Replicas))
-	status.Conditions = conditionsOf(known, allUp,
+	status.Conditions = conditionsOf(known, allRunning,
 		conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", cluster.Generation))
 	return status
 }
 
-var allUp = map[provision.Part]bool{
+var allRunning = map[provision.Part]bool{
 	provision.Metadata: true, provision.Storage: true, provision.Broker: true, provision.Proxy: true,
 }
 

@@ -16,13 +16,13 @@ import (
 	"freshet/internal/controlplane/validation/validationtest"
 )
 
-// fresh returns a new cluster with all defaults.
-func fresh() *object {
+// newCluster returns a new cluster with all defaults.
+func newCluster() *object {
 	o := &object{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "c"},
 		Spec:       v1alpha1.MessagingClusterSpec{InstanceName: "i", Location: "us-east", Storage: &v1alpha1.Storage{}},
 	}
-	kind := world("")
+	kind := newKind("")
 	kind.Default(o)
 	kind.PrepareCreate(context.Background(), o)
 	return o
@@ -41,9 +41,9 @@ func (i instances) Lookup(_ context.Context, namespace, name string) (*v1alpha1.
 	}}, true
 }
 
-// world returns the kind with two pools and one instance of this type in the first; no instance if
+// newKind returns the kind with two pools and one instance of this type in the first; no instance if
 // the type is empty.
-func world(instanceType string) *Kind {
+func newKind(instanceType string) *Kind {
 	kind := New(&pools.Plan{
 		Domain: "streams.test",
 		Pools: []pools.Pool{
@@ -263,23 +263,23 @@ func TestValidate(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := fresh()
+			o := newCluster()
 			tc.change(&o.Spec)
-			validationtest.Expect(t, world("").Validate(t.Context(), o), tc.want...)
+			validationtest.Expect(t, newKind("").Validate(t.Context(), o), tc.want...)
 		})
 	}
 }
 
-// TestNamesThatMakeAHost checks that a cluster cannot be created if its name makes no valid host
+// TestHostNames checks that a cluster cannot be created if its name makes no valid host
 // name, and that existing clusters can still be changed.
-func TestNamesThatMakeAHost(t *testing.T) {
+func TestHostNames(t *testing.T) {
 	t.Parallel()
 	const invalid = "metadata.name: Invalid value"
 	label := strings.Repeat("n", 63)
 	tests := map[string]struct {
 		name, namespace, domain string
 		want                    []string
-		says                    string
+		message                 string
 	}{
 		"a label":             {"prod", "acme", "streams.test", nil, ""},
 		"the longest label":   {label, label, "streams.test", nil, ""},
@@ -295,9 +295,9 @@ func TestNamesThatMakeAHost(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kind := world("standard")
+			kind := newKind("standard")
 			kind.plan.Domain = tc.domain
-			o := fresh()
+			o := newCluster()
 			o.Name, o.Namespace = tc.name, tc.namespace
 			kind.PrepareCreate(t.Context(), o)
 			errs := kind.ValidateCreate(t.Context(), o)
@@ -305,8 +305,8 @@ func TestNamesThatMakeAHost(t *testing.T) {
 				errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), o.Name, problem))
 			}
 			validationtest.Expect(t, errs, tc.want...)
-			if tc.says != "" && !strings.Contains(errs.ToAggregate().Error(), tc.says) {
-				t.Errorf("message: got %q, want one with %q", errs.ToAggregate(), tc.says)
+			if tc.message != "" && !strings.Contains(errs.ToAggregate().Error(), tc.message) {
+				t.Errorf("message: got %q, want one with %q", errs.ToAggregate(), tc.message)
 			}
 			changed := o.DeepCopy()
 			changed.Spec.DisplayName = "another"
@@ -365,34 +365,34 @@ func TestValidateUpdate(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old := fresh()
+			old := newCluster()
 			if tc.before != nil {
 				tc.before(&old.Spec)
 			}
 			o := old.DeepCopy()
 			tc.change(&o.Spec)
-			validationtest.Expect(t, world("standard").ValidateUpdate(t.Context(), o, old), tc.want...)
+			validationtest.Expect(t, newKind("standard").ValidateUpdate(t.Context(), o, old), tc.want...)
 		})
 	}
 }
 
 func TestServerlessStaysServerless(t *testing.T) {
 	t.Parallel()
-	old := fresh()
+	old := newCluster()
 	old.Spec.Storage = nil
 	o := old.DeepCopy()
 	o.Spec.Broker.Replicas = count(5)
 	o.Spec.Broker.Resources.Memory = *quantity("8Gi")
 	o.Spec.Storage = &v1alpha1.Storage{}
-	validationtest.Expect(t, world("serverless").ValidateUpdate(t.Context(), o, old),
+	validationtest.Expect(t, newKind("serverless").ValidateUpdate(t.Context(), o, old),
 		"spec.broker.replicas: Invalid value", "spec.broker.resources.memory: Invalid value", "spec.storage: Forbidden")
 
 	// A cluster that was created before its instance can keep its spec.
-	early := fresh()
-	validationtest.Expect(t, world("serverless").ValidateUpdate(t.Context(), early.DeepCopy(), early))
+	early := newCluster()
+	validationtest.Expect(t, newKind("serverless").ValidateUpdate(t.Context(), early.DeepCopy(), early))
 }
 
-func TestValidatePlace(t *testing.T) {
+func TestValidateLocation(t *testing.T) {
 	t.Parallel()
 	member := func(name string) *v1alpha1.ObjectReference {
 		return &v1alpha1.ObjectReference{Namespace: "cloud", Name: name}
@@ -420,7 +420,7 @@ func TestValidatePlace(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := world(tc.instance)
+			c := newKind(tc.instance)
 			o := &object{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "c"},
 				Spec: v1alpha1.MessagingClusterSpec{
@@ -445,9 +445,9 @@ func TestShardsAreChecked(t *testing.T) {
 	} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()
-			o := fresh()
+			o := newCluster()
 			o.Spec.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{"shards": value}}
-			validationtest.Expect(t, world("standard").ValidateCreate(t.Context(), o), want...)
+			validationtest.Expect(t, newKind("standard").ValidateCreate(t.Context(), o), want...)
 		})
 	}
 }

@@ -23,7 +23,7 @@ func (k *Kind) Put(o *object) {
 	}
 	k.lifetimes.mu.Lock()
 	defer k.lifetimes.mu.Unlock()
-	if k.lifetimes.known.Put(place{o.Namespace, o.Name}, reconcile.Revision(o), lifetime) {
+	if k.lifetimes.byInstance.Put(instanceKey{o.Namespace, o.Name}, reconcile.Revision(o), lifetime) {
 		k.directory.PutInstance(identity.Instance{
 			Organization: o.Namespace, Name: o.Name, APIKeys: o.Spec.Auth == nil || o.Spec.Auth.APIKey != nil,
 		})
@@ -35,7 +35,7 @@ func (k *Kind) Put(o *object) {
 func (k *Kind) Remove(o *object) {
 	k.lifetimes.mu.Lock()
 	defer k.lifetimes.mu.Unlock()
-	if k.lifetimes.known.Delete(place{o.Namespace, o.Name}, reconcile.Revision(o)) {
+	if k.lifetimes.byInstance.Delete(instanceKey{o.Namespace, o.Name}, reconcile.Revision(o)) {
 		k.directory.DeleteInstance(o.Namespace, o.Name)
 	}
 }
@@ -45,16 +45,16 @@ func (k *Kind) Remove(o *object) {
 func (k *Kind) TokenLifetime(organization, instance string) (time.Duration, bool) {
 	k.lifetimes.mu.RLock()
 	defer k.lifetimes.mu.RUnlock()
-	return k.lifetimes.known.Get(place{organization, instance})
+	return k.lifetimes.byInstance.Get(instanceKey{organization, instance})
 }
 
-type place struct{ organization, name string }
+type instanceKey struct{ organization, name string }
 
-// lifetimes contains the token lifetime of each instance. mu protects the map; the directory's own
+// tokenLifetimes contains the token lifetime of each instance. mu protects the map; the directory's own
 // lock is taken while mu is held.
-type lifetimes struct {
-	mu    sync.RWMutex
-	known *revision.Map[place, time.Duration]
+type tokenLifetimes struct {
+	mu         sync.RWMutex
+	byInstance *revision.Map[instanceKey, time.Duration]
 }
 
 // tombstones is the number of deleted instances that are remembered, to ignore late events.

@@ -27,7 +27,7 @@ func deleting(o *v1alpha1.MessagingInstance) *v1alpha1.MessagingInstance {
 	return o
 }
 
-func TestFeedTakesWhatIsNewer(t *testing.T) {
+func TestFeedIgnoresOlderEvents(t *testing.T) {
 	t.Parallel()
 	directory := identity.NewDirectory()
 	feed := messaginginstance.New(nil, "", directory, nil)

@@ -56,8 +56,8 @@ type Kind struct {
 	plan      *pools.Plan
 	issuerURL string // URL of the token issuer
 	directory *identity.Directory
-	quotas    *quota.Book
-	lifetimes lifetimes
+	quotas    *quota.Organizations
+	lifetimes tokenLifetimes
 }
 
 var (
@@ -75,10 +75,10 @@ var (
 
 // New creates the kind. plan contains the pools, issuerURL is where clients get tokens, directory
 // rejects the keys of a deleted instance, quotas limits the number of instances.
-func New(plan *pools.Plan, issuerURL string, directory *identity.Directory, quotas *quota.Book) *Kind {
+func New(plan *pools.Plan, issuerURL string, directory *identity.Directory, quotas *quota.Organizations) *Kind {
 	return &Kind{
 		plan: plan, issuerURL: issuerURL, directory: directory, quotas: quotas,
-		lifetimes: lifetimes{known: revision.NewMap[place, time.Duration](tombstones)},
+		lifetimes: tokenLifetimes{byInstance: revision.NewMap[instanceKey, time.Duration](tombstones)},
 	}
 }
 

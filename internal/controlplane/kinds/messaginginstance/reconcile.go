@@ -50,20 +50,20 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		return nil, err
 	}
 	// The deletion of an instance waits for the deletion of its clusters and keys.
-	wake := func(obj metav1.Object) {
+	enqueue := func(obj metav1.Object) {
 		switch o := obj.(type) {
 		case *v1alpha1.MessagingCluster:
-			c.WakeName(o.Namespace, o.Spec.InstanceName)
+			c.EnqueueName(o.Namespace, o.Spec.InstanceName)
 		case *v1alpha1.APIKey:
 			if o.Spec.InstanceName != "" {
-				c.WakeName(o.Namespace, o.Spec.InstanceName)
+				c.EnqueueName(o.Namespace, o.Spec.InstanceName)
 			}
 		}
 	}
-	if err := reconcile.Watch(cloud.MessagingClusters().Informer(), wake); err != nil {
+	if err := reconcile.Watch(cloud.MessagingClusters().Informer(), enqueue); err != nil {
 		return nil, err
 	}
-	return c, reconcile.Watch(cloud.APIKeys().Informer(), wake)
+	return c, reconcile.Watch(cloud.APIKeys().Informer(), enqueue)
 }
 
 func (c *Controller) reconcile(ctx context.Context, instance *object) (time.Duration, error) {
@@ -75,8 +75,8 @@ func (c *Controller) reconcile(ctx context.Context, instance *object) (time.Dura
 	return 0, c.write(ctx, instance, status)
 }
 
-// parts are the components of an instance, each with its own condition.
-var parts = []string{"SubscriptionReady", "ResourceServerReady", "ServiceAccountReady"}
+// componentConditions are the components of an instance, each with its own condition.
+var componentConditions = []string{"SubscriptionReady", "ResourceServerReady", "ServiceAccountReady"}
 
 // describe writes the authentication and the conditions of an instance to status.
 func (c *Controller) describe(instance *object, status *v1alpha1.MessagingInstanceStatus) {
@@ -109,13 +109,13 @@ func (c *Controller) describe(instance *object, status *v1alpha1.MessagingInstan
 
 // conditionsOf returns the conditions of the parts with the status of ready, and ready last.
 func conditionsOf(old []v1alpha1.Condition, reason, message string, ready v1alpha1.Condition) []v1alpha1.Condition {
-	wanted := make([]v1alpha1.Condition, 0, len(parts)+1)
-	for _, part := range parts {
+	desired := make([]v1alpha1.Condition, 0, len(componentConditions)+1)
+	for _, part := range componentConditions {
 		c := ready
 		c.Type, c.Reason, c.Message = part, reason, message
-		wanted = append(wanted, c)
+		desired = append(desired, c)
 	}
-	return conditions.Replace(old, append(wanted, ready)...)
+	return conditions.Replace(old, append(desired, ready)...)
 }
 
 // finish removes the finalizer when the last cluster and the last key of the instance are deleted.

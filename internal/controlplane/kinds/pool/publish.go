@@ -33,9 +33,9 @@ func publish(ctx context.Context, client versioned.Interface, pool pools.Pool) e
 	}
 	return reconcile.Publish(ctx, client.CloudV1alpha1().Pools(pool.Namespace), reconcile.Published[*object]{
 		Want: want,
-		Take: func(have *object) bool {
-			old := have.Spec
-			have.Spec = want.Spec
+		Sync: func(existing *object) bool {
+			old := existing.Spec
+			existing.Spec = want.Spec
 			return !apiequality.Semantic.DeepEqual(old, want.Spec)
 		},
 		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },

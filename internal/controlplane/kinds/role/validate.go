@@ -52,13 +52,13 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 // Admit implements store.Admitter. It rejects a role with permissions that the caller does not
 // have, and roles beyond MaxRoles.
 func (k *Kind) Admit(ctx context.Context, o, old *object) error {
-	who := caller.Principal(ctx)
-	if who == nil || (old != nil && slices.Equal(o.Spec.Permissions, old.Spec.Permissions)) {
+	principal := caller.Principal(ctx)
+	if principal == nil || (old != nil && slices.Equal(o.Spec.Permissions, old.Spec.Permissions)) {
 		return nil // a change of the description grants nothing
 	}
 	if n := k.policy.CountRoles(o.Namespace); old == nil && n >= MaxRoles {
 		return fmt.Errorf("exceeded quota: organization %s has %d roles, limited to %d; "+
 			"delete roles that are not needed", o.Namespace, n, MaxRoles)
 	}
-	return k.policy.MayDefine(who, convert(o))
+	return k.policy.MayDefine(principal, convert(o))
 }

@@ -32,13 +32,13 @@ func as(p *identity.Principal) context.Context {
 	return request.WithUser(context.Background(), caller.Caller{Principal: p})
 }
 
-func allowed(t *testing.T, policy *access.Policy, who *identity.Principal) bool {
+func allowed(t *testing.T, policy *access.Policy, principal *identity.Principal) bool {
 	t.Helper()
-	_, err := policy.Authorize(t.Context(), who, "cloud.users.list", access.Scope{Organization: "acme"})
+	_, err := policy.Authorize(t.Context(), principal, "cloud.users.list", access.Scope{Organization: "acme"})
 	return err == nil
 }
 
-func TestLateNewsChangesNothing(t *testing.T) {
+func TestFeedIgnoresOlderEvents(t *testing.T) {
 	t.Parallel()
 	policy := access.NewPolicy()
 	feed := rolebinding.New(policy)
@@ -61,11 +61,11 @@ func TestLateNewsChangesNothing(t *testing.T) {
 	if may() {
 		t.Error("older event restored a binding")
 	}
-	gone := binding("b", 12, "org-readonly", "robot")
+	deleted := binding("b", 12, "org-readonly", "robot")
 	now := metav1.Now()
-	gone.DeletionTimestamp = &now
+	deleted.DeletionTimestamp = &now
 	feed.Put(binding("b", 11, "org-readonly", "robot"))
-	feed.Put(gone)
+	feed.Put(deleted)
 	if may() {
 		t.Error("binding that is being deleted is still in effect")
 	}

@@ -33,7 +33,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if err := reconcile.Follow(informer, k.Put, k.Remove); err != nil {
 		return nil, err
 	}
-	givers, err := reconcile.Index(informer, "role", func(o *object) string {
+	bindingsOf, err := reconcile.Index(informer, "role", func(o *object) string {
 		if o.Spec.RoleRef.Kind != "Role" {
 			return ""
 		}
@@ -46,8 +46,8 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		return nil, err
 	}
 	return c, reconcile.Watch(cloud.Roles().Informer(), func(role metav1.Object) {
-		for _, binding := range givers(role.GetNamespace(), role.GetName()) {
-			c.Wake(binding)
+		for _, binding := range bindingsOf(role.GetNamespace(), role.GetName()) {
+			c.Enqueue(binding)
 		}
 	})
 }
@@ -55,8 +55,8 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().RoleBindings(o.Namespace)
 	if reconcile.Deleting(o) {
-		list, news := conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation)
-		if !news {
+		list, changed := conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation)
+		if !changed {
 			return 0, nil
 		}
 		o.Status.Conditions = list
@@ -67,7 +67,7 @@ func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, e
 	binding := convert(o)
 	if err := binding.Validate(); err != nil {
 		ready = conditions.False(v1alpha1.ConditionReady, "Invalid", err.Error(), o.Generation)
-	} else if !c.roleIsThere(o) {
+	} else if !c.roleExists(o) {
 		ready = conditions.False(v1alpha1.ConditionReady, reasonRoleNotFound,
 			"Role "+o.Spec.RoleRef.Name+
 				" does not exist, so the binding grants nothing; create the role or delete the binding", o.Generation)
@@ -82,7 +82,7 @@ func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, e
 	return 0, err
 }
 
-func (c *Controller) roleIsThere(o *object) bool {
+func (c *Controller) roleExists(o *object) bool {
 	ref := o.Spec.RoleRef
 	if _, predefined := access.FindRole(ref.Kind, ref.Name); predefined {
 		return true

@@ -26,8 +26,8 @@ const MaxBindings = 10_000
 // Admit implements store.Admitter. It rejects a binding that grants more than the caller has, and
 // bindings beyond MaxBindings. The service itself may grant everything.
 func (k *Kind) Admit(ctx context.Context, o, old *object) error {
-	who := caller.Principal(ctx)
-	if who == nil || (old != nil && apiequality.Semantic.DeepEqual(o.Spec, old.Spec)) {
+	principal := caller.Principal(ctx)
+	if principal == nil || (old != nil && apiequality.Semantic.DeepEqual(o.Spec, old.Spec)) {
 		return nil // a change of metadata only grants nothing
 	}
 	if n := k.policy.Count(o.Namespace); old == nil && n >= MaxBindings {
@@ -38,11 +38,13 @@ func (k *Kind) Admit(ctx context.Context, o, old *object) error {
 	if err := k.policy.MayAdd(&binding); err != nil {
 		return err
 	}
-	return k.policy.MayGrant(who, binding)
+	return k.policy.MayGrant(principal, binding)
 }
 
 // ValidateCreate implements store.CreateValidator.
-func (k *Kind) ValidateCreate(_ context.Context, o *object) field.ErrorList { return k.roleIsThere(o) }
+func (k *Kind) ValidateCreate(_ context.Context, o *object) field.ErrorList {
+	return k.checkRoleExists(o)
+}
 
 // ValidateUpdate implements store.UpdateValidator. The spec of a binding whose role was deleted
 // cannot change: the permissions that the change grants cannot be compared with those of the
@@ -50,13 +52,13 @@ func (k *Kind) ValidateCreate(_ context.Context, o *object) field.ErrorList { re
 func (k *Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
 	errs := validation.Immutable(field.NewPath("spec", "roleRef"), o.Spec.RoleRef, old.Spec.RoleRef)
 	if len(errs) == 0 && !apiequality.Semantic.DeepEqual(o.Spec, old.Spec) {
-		errs = k.roleIsThere(o)
+		errs = k.checkRoleExists(o)
 	}
 	return errs
 }
 
-// roleIsThere checks that the role of an otherwise valid binding exists.
-func (k *Kind) roleIsThere(o *object) field.ErrorList {
+// checkRoleExists checks that the role of an otherwise valid binding exists.
+func (k *Kind) checkRoleExists(o *object) field.ErrorList {
 	b := convert(o)
 	if b.Role == "" || !isRole(b.RoleKind, b.Role) {
 		return nil // Validate reports it
@@ -83,7 +85,7 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 	}
 	errs = append(errs, validateScope(spec, o)...)
 	if len(errs) == 0 {
-		if err := validateMeaning(o); err != nil {
+		if err := validateCompiled(o); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -141,8 +143,8 @@ func isRole(kind, name string) bool {
 	return predefined || (kind == "Role" && !access.Reserved(name))
 }
 
-// validateMeaning returns the errors that package access finds in a binding.
-func validateMeaning(o *object) *field.Error {
+// validateCompiled returns the errors that package access finds in a binding.
+func validateCompiled(o *object) *field.Error {
 	b := convert(o)
 	err := b.Validate()
 	var at *access.FieldError

@@ -16,10 +16,10 @@ import (
 
 // Authorizer decides what callers may do with an account; access.Policy implements it.
 type Authorizer interface {
-	Authorize(ctx context.Context, who *identity.Principal, permission access.Permission,
+	Authorize(ctx context.Context, principal *identity.Principal, permission access.Permission,
 		scope access.Scope) (access.Decision, error)
-	MayCreateAdmin(who *identity.Principal, organization string) error
-	MayActAs(who *identity.Principal, organization, account string, admin bool) error
+	MayCreateAdmin(principal *identity.Principal, organization string) error
+	MayActAs(principal *identity.Principal, organization, account string, admin bool) error
 }
 
 var errSystemAccount = errors.New(
@@ -28,23 +28,23 @@ var errSystemAccount = errors.New(
 // Admit implements store.Admitter. It prevents privilege escalation: only administrators may create
 // administrators.
 func (k *Kind) Admit(ctx context.Context, sa, old *object) error {
-	who := caller.Principal(ctx)
+	principal := caller.Principal(ctx)
 	switch {
-	case old != nil || who == nil || who.System:
+	case old != nil || principal == nil || principal.System:
 		return nil
 	case k.isSystem(sa):
 		return errSystemAccount
 	case !isAdmin(sa):
 		return nil
 	}
-	return k.Authorizer.MayCreateAdmin(who, sa.Namespace)
+	return k.Authorizer.MayCreateAdmin(principal, sa.Namespace)
 }
 
 // ValidateDelete implements store.DeleteValidator. Only a system administrator may delete the
 // system administrator's account.
 func (k *Kind) ValidateDelete(ctx context.Context, sa *object, _ *metav1.DeleteOptions) error {
-	who := caller.Principal(ctx)
-	if who == nil || who.System || !k.isSystem(sa) {
+	principal := caller.Principal(ctx)
+	if principal == nil || principal.System || !k.isSystem(sa) {
 		return nil
 	}
 	return apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts"), sa.Name, errSystemAccount)
@@ -84,15 +84,15 @@ func (k *Kind) Redact(ctx context.Context, sa *object) *object {
 // account gets no exception for its own secret: a stolen token must not give access to a credential
 // that outlives it.
 func (k *Kind) maySeeSecret(ctx context.Context, sa *object) bool {
-	who := caller.Principal(ctx)
-	if who.System {
+	principal := caller.Principal(ctx)
+	if principal.System {
 		return true
 	}
 	if k.isSystem(sa) {
 		return false
 	}
-	if _, err := k.Authorizer.Authorize(ctx, who, access.ReadCredentials, k.Scope(sa)); err != nil {
+	if _, err := k.Authorizer.Authorize(ctx, principal, access.ReadCredentials, k.Scope(sa)); err != nil {
 		return false
 	}
-	return k.Authorizer.MayActAs(who, sa.Namespace, sa.Name, isAdmin(sa)) == nil
+	return k.Authorizer.MayActAs(principal, sa.Namespace, sa.Name, isAdmin(sa)) == nil
 }

@@ -47,18 +47,18 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		return nil, err
 	}
 	// The deletion of an account waits for the deletion of its keys and bindings.
-	wakeOwner := func(obj metav1.Object) {
+	enqueueOwner := func(obj metav1.Object) {
 		switch o := obj.(type) {
 		case *v1alpha1.APIKey:
-			c.WakeName(o.Namespace, o.Spec.ServiceAccountName)
+			c.EnqueueName(o.Namespace, o.Spec.ServiceAccountName)
 		case *v1alpha1.ServiceAccountBinding:
-			c.WakeName(o.Namespace, o.Spec.ServiceAccountName)
+			c.EnqueueName(o.Namespace, o.Spec.ServiceAccountName)
 		}
 	}
-	if err := reconcile.Watch(cloud.APIKeys().Informer(), wakeOwner); err != nil {
+	if err := reconcile.Watch(cloud.APIKeys().Informer(), enqueueOwner); err != nil {
 		return nil, err
 	}
-	return c, reconcile.Watch(cloud.ServiceAccountBindings().Informer(), wakeOwner)
+	return c, reconcile.Watch(cloud.ServiceAccountBindings().Informer(), enqueueOwner)
 }
 
 func (c *Controller) reconcile(ctx context.Context, sa *object) (time.Duration, error) {
@@ -72,14 +72,14 @@ func (c *Controller) reconcile(ctx context.Context, sa *object) (time.Duration, 
 	ready, _ := conditions.Find(sa.Status.Conditions, v1alpha1.ConditionReady)
 	if sa.Status.PrivateKeyData == file && ready.Reason == reasonProvisioned &&
 		conditions.IsReady(sa.Status.Conditions, sa.Generation) {
-		return untilEnd(sa), nil
+		return untilReplacedExpire(sa), nil
 	}
 	return 0, c.provision(ctx, sa, file)
 }
 
-// untilEnd returns the time until replaced credentials can be removed; 0 if there are none. They
+// untilReplacedExpire returns the time until replaced credentials can be removed; 0 if there are none. They
 // are rejected after their end whether or not they are still stored.
-func untilEnd(sa *object) time.Duration {
+func untilReplacedExpire(sa *object) time.Duration {
 	if credentials, err := decode(sa); err == nil && credentials.Replaced.ClientID != "" {
 		return max(time.Until(credentials.Replaced.Ends), time.Second)
 	}
@@ -97,7 +97,7 @@ func (c *Controller) file(sa *object) string {
 		if err != nil {
 			return sa.Status.PrivateKeyData // do not overwrite; the feed logs the error
 		}
-		credentials = c.issuer.Readdress(stored, sa.Namespace, sa.Name)
+		credentials = c.issuer.WithCurrentURL(stored, sa.Namespace, sa.Name)
 		if !time.Now().Before(credentials.Replaced.Ends) {
 			credentials.Replaced = identity.ReplacedCredentials{}
 		}
@@ -121,9 +121,9 @@ func (c *Controller) provision(ctx context.Context, sa *v1alpha1.ServiceAccount,
 // finish deletes the account's keys and bindings and then removes the finalizer. Its tokens are
 // rejected since the delete call.
 func (c *Controller) finish(ctx context.Context, sa *object) error {
-	list, news := conditions.Deleting(sa.Status.Conditions, "its keys and bindings are being deleted first",
+	list, changed := conditions.Deleting(sa.Status.Conditions, "its keys and bindings are being deleted first",
 		sa.Generation)
-	if news {
+	if changed {
 		sa.Status.Conditions = list
 		_, err := c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).UpdateStatus(ctx, sa, metav1.UpdateOptions{})
 		return err // the status change queues the account again
@@ -131,17 +131,17 @@ func (c *Controller) finish(ctx context.Context, sa *object) error {
 	if !finalizers.Has(sa, Finalizer) {
 		return nil
 	}
-	left, err := c.deleteBelongings(ctx, sa)
+	left, err := c.deleteDependents(ctx, sa)
 	if err != nil || left {
 		return err // their deletion queues the account again
 	}
 	return finalizers.Remove(ctx, sa, Finalizer, c.client.CloudV1alpha1().ServiceAccounts(sa.Namespace).Patch)
 }
 
-// deleteBelongings deletes the account's keys and bindings, and reports whether any are left.
-func (c *Controller) deleteBelongings(ctx context.Context, sa *object) (left bool, err error) {
+// deleteDependents deletes the account's keys and bindings, and reports whether any are left.
+func (c *Controller) deleteDependents(ctx context.Context, sa *object) (left bool, err error) {
 	api := c.client.CloudV1alpha1()
-	take := func(obj metav1.Object, remove func(context.Context, string, metav1.DeleteOptions) error) error {
+	deleteOne := func(obj metav1.Object, remove func(context.Context, string, metav1.DeleteOptions) error) error {
 		left = true
 		if obj.GetDeletionTimestamp() != nil {
 			return nil
@@ -155,14 +155,14 @@ func (c *Controller) deleteBelongings(ctx context.Context, sa *object) (left boo
 	}
 	for _, key := range c.keys(sa.Namespace, sa.Name) {
 		if ownedOrOrphan(key, sa) {
-			if err := take(key, api.APIKeys(sa.Namespace).Delete); err != nil {
+			if err := deleteOne(key, api.APIKeys(sa.Namespace).Delete); err != nil {
 				return true, err
 			}
 		}
 	}
 	for _, binding := range c.bindings(sa.Namespace, sa.Name) {
 		if ownedOrOrphan(binding, sa) {
-			if err := take(binding, api.ServiceAccountBindings(sa.Namespace).Delete); err != nil {
+			if err := deleteOne(binding, api.ServiceAccountBindings(sa.Namespace).Delete); err != nil {
 				return true, err
 			}
 		}

@@ -56,11 +56,11 @@ func New(plan *pools.Plan, accounts Accounts) *Kind { return &Kind{plan, account
 func (*Kind) Info() store.Info {
 	return store.Info{
 		Kind: "ServiceAccountBinding", Plural: "serviceaccountbindings", Singular: "serviceaccountbinding",
-		ShortNames: []string{"sab"},
-		Finalizer:  Finalizer,
-		GoesAtOnce: true,
-		Owner:      "ServiceAccount",
-		OwnerField: "spec.serviceAccountName",
+		ShortNames:         []string{"sab"},
+		Finalizer:          Finalizer,
+		DeletesImmediately: true,
+		Owner:              "ServiceAccount",
+		OwnerField:         "spec.serviceAccountName",
 		Columns: append(
 			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
 			printers.Column{

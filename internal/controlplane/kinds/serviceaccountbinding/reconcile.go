@@ -41,20 +41,20 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if c.Reconciler, err = reconcile.New("serviceaccountbinding", informer, env.Log, c.reconcile); err != nil {
 		return nil, err
 	}
-	return c, reconcile.Watch(cloud.ServiceAccounts().Informer(), c.wakeBindingsOf)
+	return c, reconcile.Watch(cloud.ServiceAccounts().Informer(), c.enqueueBindingsOf)
 }
 
-func (c *Controller) wakeBindingsOf(account metav1.Object) {
+func (c *Controller) enqueueBindingsOf(account metav1.Object) {
 	for _, binding := range c.bindings(account.GetNamespace(), account.GetName()) {
-		c.Wake(binding)
+		c.Enqueue(binding)
 	}
 }
 
 func (c *Controller) reconcile(ctx context.Context, binding *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().ServiceAccountBindings(binding.Namespace)
 	if reconcile.Deleting(binding) {
-		if list, news := conditions.Deleting(binding.Status.Conditions, conditions.MessageDeleting,
-			binding.Generation); news {
+		if list, changed := conditions.Deleting(binding.Status.Conditions, conditions.MessageDeleting,
+			binding.Generation); changed {
 			binding.Status.Conditions = list
 			_, err := api.UpdateStatus(ctx, binding, metav1.UpdateOptions{})
 			return 0, err // the status change queues the binding again

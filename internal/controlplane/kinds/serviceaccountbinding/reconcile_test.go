@@ -14,13 +14,13 @@ import (
 	"freshet/internal/controlplane/reconcile/conditions"
 )
 
-// world is a resource API with the reconciler of bindings running.
-type world struct {
+// harness is a resource API with the reconciler of bindings running.
+type harness struct {
 	*testing.T
 	client versioned.Interface
 }
 
-func start(t *testing.T) world {
+func start(t *testing.T) harness {
 	t.Helper()
 	s := kindstest.Start(t, kindstest.Options{})
 	client, err := versioned.NewForConfig(s.Loopback())
@@ -28,10 +28,10 @@ func start(t *testing.T) world {
 		t.Fatal(err)
 	}
 	t.Cleanup(kindstest.Run(t, client, serviceaccountbinding.New(kindstest.Plan(), nil)))
-	return world{t, client}
+	return harness{t, client}
 }
 
-func (w world) bind(name, account, member string) {
+func (w harness) bind(name, account, member string) {
 	w.Helper()
 	_, err := w.client.CloudV1alpha1().ServiceAccountBindings("acme").Create(w.Context(),
 		&v1alpha1.ServiceAccountBinding{
@@ -46,7 +46,7 @@ func (w world) bind(name, account, member string) {
 	}
 }
 
-func (w world) account(name string) *v1alpha1.ServiceAccount {
+func (w harness) account(name string) *v1alpha1.ServiceAccount {
 	w.Helper()
 	sa, err := w.client.CloudV1alpha1().ServiceAccounts("acme").Create(w.Context(),
 		&v1alpha1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -57,7 +57,7 @@ func (w world) account(name string) *v1alpha1.ServiceAccount {
 }
 
 // wait watches a binding until its condition Ready is as wanted.
-func (w world) wait(name, status, reason string) *v1alpha1.ServiceAccountBinding {
+func (w harness) wait(name, status, reason string) *v1alpha1.ServiceAccountBinding {
 	w.Helper()
 	return kindstest.AwaitReady(w, w.client.CloudV1alpha1().ServiceAccountBindings("acme").Watch, name,
 		status+" "+reason,
@@ -78,7 +78,7 @@ func TestBindingIsReadyWhenBothEndsExist(t *testing.T) {
 	w.wait("astray", "False", "PoolMemberNotFound")
 }
 
-func TestBindingGoesWhenItIsDeleted(t *testing.T) {
+func TestBindingIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	w.account("robot")

@@ -12,7 +12,7 @@ import (
 // Authorizer decides which callers may determine the person behind a user; access.Policy implements
 // it.
 type Authorizer interface {
-	MayActAsUser(who *identity.Principal, organization, user string) error
+	MayActAsUser(principal *identity.Principal, organization, user string) error
 }
 
 // SignIns provides the sign-in state of users; signin.Service implements it.
@@ -25,11 +25,11 @@ type SignIns interface {
 // Admit implements store.Admitter. Role bindings refer to users by name, so a caller that creates a
 // user with bindings, or changes a user's e-mail address, decides who gets these roles.
 func (k *Kind) Admit(ctx context.Context, user, old *object) error {
-	who := caller.Principal(ctx)
-	if who == nil || old != nil && identity.SameEmail(old.Spec.Email, user.Spec.Email) {
+	principal := caller.Principal(ctx)
+	if principal == nil || old != nil && identity.SameEmail(old.Spec.Email, user.Spec.Email) {
 		return nil
 	}
-	return k.Authorizer.MayActAsUser(who, user.Namespace, user.Name)
+	return k.Authorizer.MayActAsUser(principal, user.Namespace, user.Name)
 }
 
 // Put implements store.Observer. It updates the user in the directory.
@@ -39,18 +39,18 @@ func (k *Kind) Put(user *object) {
 		k.Remove(user)
 		return
 	}
-	known := identity.User{
+	record := identity.User{
 		Organization: user.Namespace, Name: user.Name, UID: string(user.UID), Email: user.Spec.Email,
 		Barred: declined(user), Revision: reconcile.Revision(user),
 	}
 	if name := user.Spec.Name; name != nil {
-		known.DisplayName = name.First + " " + name.Last
+		record.DisplayName = name.First + " " + name.Last
 	}
-	before, was := k.Directory.User(user.Namespace, user.Name)
-	k.Directory.PutUser(known)
+	before, existed := k.Directory.User(user.Namespace, user.Name)
+	k.Directory.PutUser(record)
 	// A user with another e-mail address, or one who has declined, counts as another person: the
 	// old sign-in methods must not become valid again with the address.
-	if now, ok := k.Directory.User(user.Namespace, user.Name); was && ok && before.UID == now.UID &&
+	if now, ok := k.Directory.User(user.Namespace, user.Name); existed && ok && before.UID == now.UID &&
 		(!identity.SameEmail(before.Email, now.Email) || now.Barred && !before.Barred) {
 		k.SignIns.Forget(now.UID)
 	}

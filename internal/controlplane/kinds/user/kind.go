@@ -32,8 +32,8 @@ const (
 )
 
 const (
-	maxName    = 253
-	maxPersons = 256
+	maxName       = 253
+	maxPersonName = 256
 )
 
 type object = v1alpha1.User
@@ -65,9 +65,9 @@ func New(opts Options) *Kind { return &Kind{opts} }
 func (*Kind) Info() store.Info {
 	return store.Info{
 		Kind: "User", Plural: "users", Singular: "user",
-		ShortNames: []string{"usr"},
-		Finalizer:  Finalizer,
-		GoesAtOnce: true,
+		ShortNames:         []string{"usr"},
+		Finalizer:          Finalizer,
+		DeletesImmediately: true,
 		Columns: append(
 			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
 			printers.Column{
@@ -121,8 +121,8 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 		p := spec.Child("name")
 		errs = append(errs, validation.Required(p.Child("first"), name.First)...)
 		errs = append(errs, validation.Required(p.Child("last"), name.Last)...)
-		errs = append(errs, validation.MaxLength(p.Child("first"), name.First, maxPersons)...)
-		errs = append(errs, validation.MaxLength(p.Child("last"), name.Last, maxPersons)...)
+		errs = append(errs, validation.MaxLength(p.Child("first"), name.First, maxPersonName)...)
+		errs = append(errs, validation.MaxLength(p.Child("last"), name.Last, maxPersonName)...)
 	}
 	if invitation := o.Spec.Invitation; invitation != nil {
 		p := spec.Child("invitation")

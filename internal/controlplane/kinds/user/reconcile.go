@@ -34,15 +34,15 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if c.Reconciler, err = reconcile.New("user", users, env.Log, c.reconcile); err != nil {
 		return nil, err
 	}
-	k.SignIns.OnChange(c.WakeName)
+	k.SignIns.OnChange(c.EnqueueName)
 	return c, nil
 }
 
 func (c *Controller) reconcile(ctx context.Context, user *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().Users(user.Namespace)
 	if reconcile.Deleting(user) {
-		if list, news := conditions.Deleting(user.Status.Conditions, conditions.MessageDeleting,
-			user.Generation); news {
+		if list, changed := conditions.Deleting(user.Status.Conditions, conditions.MessageDeleting,
+			user.Generation); changed {
 			user.Status.Conditions = list
 			_, err := api.UpdateStatus(ctx, user, metav1.UpdateOptions{})
 			return 0, err // the status change queues the user again

@@ -72,7 +72,7 @@ func TestInvitationsDecide(t *testing.T) {
 	}
 }
 
-func TestInvitationExpiresByItself(t *testing.T) {
+func TestInvitationExpires(t *testing.T) {
 	t.Parallel()
 	users := start(t)
 	_, err := users.Create(t.Context(), &v1alpha1.User{
@@ -88,7 +88,7 @@ func TestInvitationExpiresByItself(t *testing.T) {
 	wait(t, users, "late", "False InvitationExpired")
 }
 
-func TestUserGoesWhenItIsDeleted(t *testing.T) {
+func TestUserIsDeleted(t *testing.T) {
 	t.Parallel()
 	users := start(t)
 	_, err := users.Create(t.Context(), &v1alpha1.User{

@@ -85,9 +85,9 @@ func Now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second))
 
 // Replace returns a new list of conditions in the given order. Each keeps its transition time if
 // its status has not changed.
-func Replace(old []v1alpha1.Condition, wanted ...v1alpha1.Condition) []v1alpha1.Condition {
-	list := make([]v1alpha1.Condition, 0, len(wanted))
-	for _, c := range wanted {
+func Replace(old []v1alpha1.Condition, desired ...v1alpha1.Condition) []v1alpha1.Condition {
+	list := make([]v1alpha1.Condition, 0, len(desired))
+	for _, c := range desired {
 		before, had := Find(old, c.Type)
 		c.LastTransitionTime = before.LastTransitionTime
 		if !had || before.Status != c.Status || c.LastTransitionTime.IsZero() {

@@ -17,9 +17,9 @@ import (
 
 // ownership groups an object's owner references by the state of the owner.
 type ownership struct {
-	solid   []metav1.OwnerReference // the owner exists, or is of a kind that this server does not serve
-	waiting []metav1.OwnerReference // the owner is being deleted in the foreground
-	gone    []metav1.OwnerReference
+	existing []metav1.OwnerReference // the owner exists, or is of a kind that this server does not serve
+	deleting []metav1.OwnerReference // the owner is being deleted in the foreground
+	missing  []metav1.OwnerReference
 }
 
 // collectDependent deletes an object whose owners no longer exist. If one of several owners
@@ -33,12 +33,12 @@ func (c *Controller) collectDependent(ctx context.Context, n node) error {
 		return err
 	}
 	switch {
-	case len(owners.solid) > 0:
-		if len(owners.gone)+len(owners.waiting) == 0 {
+	case len(owners.existing) > 0:
+		if len(owners.missing)+len(owners.deleting) == 0 {
 			return nil
 		}
-		return c.patchOwners(ctx, n, owners.solid)
-	case len(owners.waiting) > 0 && len(c.dependents(n)) > 0:
+		return c.patchOwners(ctx, n, owners.existing)
+	case len(owners.deleting) > 0 && len(c.dependents(n)) > 0:
 		if err := c.breakCycle(ctx, n); err != nil {
 			return err
 		}
@@ -57,20 +57,20 @@ func (c *Controller) classify(ctx context.Context, n node) (ownership, error) {
 		owner, served := c.owner(n, ref)
 		switch {
 		case !served:
-			owners.solid = append(owners.solid, ref)
+			owners.existing = append(owners.existing, ref)
 		case owner.PartialObjectMetadata != nil && owner.waitsForDependents():
-			owners.waiting = append(owners.waiting, ref)
+			owners.deleting = append(owners.deleting, ref)
 		case owner.PartialObjectMetadata != nil:
-			owners.solid = append(owners.solid, ref)
+			owners.existing = append(owners.existing, ref)
 		default:
-			gone, err := c.confirmGone(ctx, n, ref)
+			gone, err := c.confirmMissing(ctx, n, ref)
 			if err != nil {
 				return ownership{}, err
 			}
 			if gone {
-				owners.gone = append(owners.gone, ref)
+				owners.missing = append(owners.missing, ref)
 			} else {
-				owners.solid = append(owners.solid, ref)
+				owners.existing = append(owners.existing, ref)
 			}
 		}
 	}
@@ -85,14 +85,14 @@ func (c *Controller) owner(n node, ref metav1.OwnerReference) (owner node, serve
 		return node{}, false
 	}
 	namespace := n.Namespace
-	if kind.Cluster {
+	if kind.ClusterScoped {
 		namespace = ""
 	}
-	found, ok := c.find(item{resource: kind.Resource, namespace: namespace, name: ref.Name})
-	if !ok || found.UID != ref.UID {
+	result, ok := c.find(item{resource: kind.Resource, namespace: namespace, name: ref.Name})
+	if !ok || result.UID != ref.UID {
 		return node{}, true
 	}
-	return found, true
+	return result, true
 }
 
 func (c *Controller) kindOf(ref metav1.OwnerReference) (Kind, bool) {
@@ -104,12 +104,12 @@ func (c *Controller) kindOf(ref metav1.OwnerReference) (Kind, bool) {
 	return kind, ok && kind.Resource.Version == gv.Version
 }
 
-// confirmGone queries the API before anything is deleted, because the cache may lag and lack a new
+// confirmMissing queries the API before anything is deleted, because the cache may lag and lack a new
 // owner.
-func (c *Controller) confirmGone(ctx context.Context, n node, ref metav1.OwnerReference) (bool, error) {
+func (c *Controller) confirmMissing(ctx context.Context, n node, ref metav1.OwnerReference) (bool, error) {
 	kind, _ := c.kindOf(ref)
 	namespace := n.Namespace
-	if kind.Cluster {
+	if kind.ClusterScoped {
 		namespace = ""
 	}
 	owner, err := c.resource(kind.Resource, namespace).Get(ctx, ref.Name, metav1.GetOptions{})
@@ -231,7 +231,7 @@ func (c *Controller) delete(ctx context.Context, n node, policy metav1.DeletionP
 		PropagationPolicy: &policy,
 		Preconditions:     &metav1.Preconditions{UID: &n.UID},
 	})
-	return ignoreGone(err, "deleting", n)
+	return ignoreNotFound(err, "deleting", n)
 }
 
 // deleteNow ends a grace period by deleting the object.
@@ -241,7 +241,7 @@ func (c *Controller) deleteNow(ctx context.Context, n node) error {
 		GracePeriodSeconds: &zero,
 		Preconditions:      &metav1.Preconditions{UID: &n.UID},
 	})
-	return ignoreGone(err, "ending the grace period of", n)
+	return ignoreNotFound(err, "ending the grace period of", n)
 }
 
 func (c *Controller) removeFinalizer(ctx context.Context, n node, finalizer string) error {
@@ -264,11 +264,11 @@ func (c *Controller) patch(ctx context.Context, n node, name string, value any) 
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
 	_, err = c.resource(n.resource, n.Namespace).Patch(ctx, n.Name, types.MergePatchType, body, metav1.PatchOptions{})
-	return ignoreGone(err, "patching", n)
+	return ignoreNotFound(err, "patching", n)
 }
 
-// ignoreGone returns nil if the object no longer exists, otherwise err with its context.
-func ignoreGone(err error, doing string, n node) error {
+// ignoreNotFound returns nil if the object no longer exists, otherwise err with its context.
+func ignoreNotFound(err error, doing string, n node) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -20,9 +20,9 @@ import (
 
 // Kind is one kind that the collector handles.
 type Kind struct {
-	Resource schema.GroupVersionResource
-	Kind     string
-	Cluster  bool
+	Resource      schema.GroupVersionResource
+	Kind          string
+	ClusterScoped bool
 	// Owner is the kind of the owner that the service sets for every object of this kind, and
 	// OwnerField the field that names it. An object belongs to that owner from its creation, even
 	// before the reference is written.

@@ -17,14 +17,14 @@ import (
 	"freshet/internal/controlplane/reconcile/garbage"
 )
 
-// world is a resource API with a running collector. Role bindings stand for any kind here: they
+// harness is a resource API with a running collector. Role bindings stand for any kind here: they
 // have no controller and no finalizer of their own.
-type world struct {
+type harness struct {
 	*testing.T
 	bindings typed.RoleBindingInterface
 }
 
-func start(t *testing.T) world {
+func start(t *testing.T) harness {
 	t.Helper()
 	s := kindstest.Start(t, kindstest.Options{})
 	client, err := versioned.NewForConfig(s.Client())
@@ -47,10 +47,10 @@ func start(t *testing.T) world {
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return world{t, client.CloudV1alpha1().RoleBindings("acme")}
+	return harness{t, client.CloudV1alpha1().RoleBindings("acme")}
 }
 
-func (w world) create(name string, owners ...metav1.OwnerReference) *v1alpha1.RoleBinding {
+func (w harness) create(name string, owners ...metav1.OwnerReference) *v1alpha1.RoleBinding {
 	w.Helper()
 	obj, err := w.bindings.Create(w.Context(), &v1alpha1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners},
@@ -70,14 +70,14 @@ func ownedBy(owner *v1alpha1.RoleBinding) metav1.OwnerReference {
 	}
 }
 
-func (w world) delete(name string, policy metav1.DeletionPropagation) {
+func (w harness) delete(name string, policy metav1.DeletionPropagation) {
 	w.Helper()
 	if err := w.bindings.Delete(w.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w world) exists(name string) bool {
+func (w harness) exists(name string) bool {
 	w.Helper()
 	_, err := w.bindings.Get(w.Context(), name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -87,7 +87,7 @@ func (w world) exists(name string) bool {
 }
 
 // eventually waits for an effect of the collector.
-func (w world) eventually(what string, ok func() bool) {
+func (w harness) eventually(what string, ok func() bool) {
 	w.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -101,14 +101,14 @@ func (w world) eventually(what string, ok func() bool) {
 	}
 }
 
-func (w world) gone(names ...string) {
+func (w harness) expectDeleted(names ...string) {
 	w.Helper()
 	for _, name := range names {
 		w.eventually(name+" is deleted", func() bool { return !w.exists(name) })
 	}
 }
 
-func TestBackgroundDeletionTakesDependentsAlong(t *testing.T) {
+func TestBackgroundDeletionDeletesDependents(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	owner := w.create("owner")
@@ -116,7 +116,7 @@ func TestBackgroundDeletionTakesDependentsAlong(t *testing.T) {
 	w.create("grandchild", ownedBy(child))
 	w.create("stranger")
 	w.delete("owner", metav1.DeletePropagationBackground)
-	w.gone("owner", "child", "grandchild")
+	w.expectDeleted("owner", "child", "grandchild")
 	if !w.exists("stranger") {
 		t.Error("object without that owner was deleted")
 	}
@@ -135,12 +135,12 @@ func TestForegroundDeletionWaitsForDependents(t *testing.T) {
 		obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
 		return err == nil && obj.DeletionTimestamp != nil
 	})
-	w.gone("grandchild")
+	w.expectDeleted("grandchild")
 	if !w.exists("owner") {
 		t.Error("owner was deleted before its dependent")
 	}
 	w.patch("child", `{"metadata":{"finalizers":null}}`)
-	w.gone("child", "owner")
+	w.expectDeleted("child", "owner")
 }
 
 func TestOrphanedDependentsStay(t *testing.T) {
@@ -149,7 +149,7 @@ func TestOrphanedDependentsStay(t *testing.T) {
 	owner := w.create("owner")
 	w.create("child", ownedBy(owner))
 	w.delete("owner", metav1.DeletePropagationOrphan)
-	w.gone("owner")
+	w.expectDeleted("owner")
 	obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
 	if err != nil {
 		t.Fatalf("reading the orphan: %v", err)
@@ -159,13 +159,13 @@ func TestOrphanedDependentsStay(t *testing.T) {
 	}
 }
 
-func TestObjectCreatedWithADeadOwnerGoes(t *testing.T) {
+func TestObjectWithAMissingOwnerIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	w.create("late", metav1.OwnerReference{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "RoleBinding", Name: "never", UID: types.UID("dead"),
 	})
-	w.gone("late")
+	w.expectDeleted("late")
 }
 
 func TestOneLivingOwnerIsEnough(t *testing.T) {
@@ -186,7 +186,7 @@ func TestAnOwnerDoesNotWaitForADependentThatHasAnother(t *testing.T) {
 	first, second := w.create("first"), w.create("second")
 	w.create("child", ownedBy(first), ownedBy(second))
 	w.delete("first", metav1.DeletePropagationForeground)
-	w.gone("first")
+	w.expectDeleted("first")
 	obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
 	if err != nil {
 		t.Fatalf("reading the dependent of an existing owner: %v", err)
@@ -203,7 +203,7 @@ func TestOwnersOfUnknownKindsAreLeftAlone(t *testing.T) {
 	w.create("marker", metav1.OwnerReference{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "RoleBinding", Name: "never", UID: types.UID("dead"),
 	})
-	w.gone("marker") // the collector has processed both by now
+	w.expectDeleted("marker") // the collector has processed both by now
 	if !w.exists("foreign") {
 		t.Error("object with an owner of an unknown kind was deleted")
 	}
@@ -217,7 +217,7 @@ func TestObjectsThatOwnEachOtherCanBeDeleted(t *testing.T) {
 	w.patch("a", `{"metadata":{"ownerReferences":[{"apiVersion":"cloud.vendor.io/v1alpha1","kind":"RoleBinding",`+
 		`"name":"b","uid":"`+string(b.UID)+`","blockOwnerDeletion":true}]}}`)
 	w.delete("a", metav1.DeletePropagationForeground)
-	w.gone("a", "b")
+	w.expectDeleted("a", "b")
 }
 
 func TestGracePeriodEndsOnTime(t *testing.T) {
@@ -238,13 +238,13 @@ func TestGracePeriodEndsOnTime(t *testing.T) {
 		t.Errorf("got deletionTimestamp %v and grace period %v, want a later time and 2", obj.DeletionTimestamp,
 			obj.DeletionGracePeriodSeconds)
 	}
-	w.gone("slow")
+	w.expectDeleted("slow")
 	if took := time.Since(before); took < 2*time.Second {
 		t.Errorf("deleted after %v, want at least %ds", took, grace)
 	}
 }
 
-func (w world) patch(name, body string) {
+func (w harness) patch(name, body string) {
 	w.Helper()
 	if _, err := w.bindings.Patch(w.Context(), name, types.MergePatchType, []byte(body),
 		metav1.PatchOptions{}); err != nil {

@@ -89,7 +89,7 @@ func (c *Controller) find(it item) (node, bool) {
 // dependents lists the objects that reference the owner, in its namespace or, for a cluster-scoped
 // owner, in all.
 func (c *Controller) dependents(owner node) []node {
-	var found []node
+	var result []node
 	for resource, informer := range c.informers {
 		objects, err := informer.GetIndexer().ByIndex(byOwner, string(owner.UID))
 		if err != nil {
@@ -98,11 +98,11 @@ func (c *Controller) dependents(owner node) []node {
 		for _, obj := range objects {
 			dependent := node{obj.(*metav1.PartialObjectMetadata), resource}
 			if owner.Namespace == "" || owner.Namespace == dependent.Namespace {
-				found = append(found, dependent)
+				result = append(result, dependent)
 			}
 		}
 	}
-	return found
+	return result
 }
 
 func key(namespace, name string) string {

@@ -22,29 +22,29 @@ import (
 	"freshet/internal/ensemble/natsserver"
 )
 
-// nowhere is the address that servers advertise. It is unreachable, because servers must
+// unreachableAddr is the address that servers advertise. It is unreachable, because servers must
 // connect through the proxies only.
-const nowhere = "127.0.0.1:9"
+const unreachableAddr = "127.0.0.1:9"
 
 const (
-	startTimeout  = 60 * time.Second
-	probePatience = 2 * time.Second
-	clusterName   = "test"
-	maxStore      = 4 << 30
+	startTimeout = 60 * time.Second
+	probeTimeout = 2 * time.Second
+	clusterName  = "test"
+	maxStore     = 4 << 30
 )
 
 // Cluster is a set of NATS servers.
 type Cluster struct {
-	t       testing.TB
-	auth    *authority
-	servers []*slot
-	log     *slog.Logger
-	unsafe  bool
-	apart   map[int]bool // servers that run in processes of their own
+	t          testing.TB
+	auth       *authority
+	servers    []*node
+	log        *slog.Logger
+	unsafe     bool
+	ownProcess map[int]bool // servers that run in processes of their own
 }
 
-// slot is a server that can be stopped and started.
-type slot struct {
+// node is a server that can be stopped and started.
+type node struct {
 	name    string
 	dir     string
 	inbound []*proxy // by the index of the dialing server
@@ -64,9 +64,9 @@ func Unsafe(c *Cluster) { c.unsafe = true }
 // does not work for them. The test package needs a TestMain that calls Served.
 func Processes(servers ...int) Option {
 	return func(c *Cluster) {
-		c.apart = map[int]bool{}
+		c.ownProcess = map[int]bool{}
 		for _, i := range servers {
-			c.apart[i] = true
+			c.ownProcess[i] = true
 		}
 	}
 }
@@ -86,7 +86,7 @@ func New(t testing.TB, servers int, opts ...Option) *Cluster {
 	}
 	dir := t.TempDir()
 	for i := range servers {
-		s := &slot{name: fmt.Sprintf("n%d", i), dir: filepath.Join(dir, fmt.Sprintf("n%d", i))}
+		s := &node{name: fmt.Sprintf("n%d", i), dir: filepath.Join(dir, fmt.Sprintf("n%d", i))}
 		for from := range servers {
 			if servers == 1 || from == i {
 				s.inbound = append(s.inbound, nil)
@@ -113,7 +113,7 @@ func New(t testing.TB, servers int, opts ...Option) *Cluster {
 // server as offline until it has been in contact with it.
 func (c *Cluster) awaitPeers() {
 	c.t.Helper()
-	first := slices.IndexFunc(c.servers, (*slot).here)
+	first := slices.IndexFunc(c.servers, (*node).isLocal)
 	if first < 0 {
 		return // all are processes of their own
 	}
@@ -132,8 +132,8 @@ func (c *Cluster) awaitPeers() {
 		Name: "PROBE", Subjects: []string{"probe"}, Storage: jetstream.MemoryStorage,
 		Replicas: len(c.servers),
 	}
-	c.Place(ctx, js, probe)
-	c.repeat(ctx, "removing the probe stream", func(ctx context.Context) error {
+	c.CreateStream(ctx, js, probe)
+	c.retry(ctx, "removing the probe stream", func(ctx context.Context) error {
 		if err := js.DeleteStream(ctx, probe.Name); !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return err
 		}
@@ -141,22 +141,22 @@ func (c *Cluster) awaitPeers() {
 	})
 }
 
-// Place creates a stream. It retries, because a new meta leader may not have been in
+// CreateStream creates a stream. It retries, because a new meta leader may not have been in
 // contact with all servers yet.
-func (c *Cluster) Place(ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig) {
+func (c *Cluster) CreateStream(ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig) {
 	c.t.Helper()
-	c.repeat(ctx, "placing stream "+config.Name, func(ctx context.Context) error {
+	c.retry(ctx, "placing stream "+config.Name, func(ctx context.Context) error {
 		_, err := js.CreateOrUpdateStream(ctx, config)
 		return err
 	})
 }
 
-// repeat calls do until it succeeds, and fails the test when the context ends first.
-func (c *Cluster) repeat(ctx context.Context, what string, do func(context.Context) error) {
+// retry calls do until it succeeds, and fails the test when the context ends first.
+func (c *Cluster) retry(ctx context.Context, what string, do func(context.Context) error) {
 	c.t.Helper()
 	for {
-		patient, cancel := context.WithTimeout(ctx, probePatience)
-		err := do(patient)
+		attempt, cancel := context.WithTimeout(ctx, probeTimeout)
+		err := do(attempt)
 		cancel()
 		if err == nil {
 			return
@@ -169,15 +169,15 @@ func (c *Cluster) repeat(ctx context.Context, what string, do func(context.Conte
 	}
 }
 
-// here reports whether the server runs in this process.
-func (s *slot) here() bool {
+// isLocal reports whether the server runs in this process.
+func (s *node) isLocal() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.server != nil
 }
 
 // routeAddr returns the current listen address for routes; "" while the server is stopped.
-func (s *slot) routeAddr() string {
+func (s *node) routeAddr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process != nil {
@@ -193,7 +193,7 @@ func (s *slot) routeAddr() string {
 }
 
 // InProcessConn implements nats.InProcessConnProvider.
-func (s *slot) InProcessConn() (net.Conn, error) {
+func (s *node) InProcessConn() (net.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.server == nil {
@@ -211,7 +211,7 @@ func (c *Cluster) start(i int) {
 			routes = append(routes, other.inbound[i].addr())
 		}
 	}
-	if c.apart[i] {
+	if c.ownProcess[i] {
 		p, err := startProcess(child{
 			Name: s.name, Dir: s.dir, Routes: routes, Credentials: c.auth.sign(c.t, s.name),
 			Unsafe: c.unsafe,
@@ -230,7 +230,7 @@ func (c *Cluster) start(i int) {
 		Logger: c.log.With(slog.String("server", s.name)),
 	}
 	if len(c.servers) > 1 {
-		o.ClusterName, o.Listen, o.Advertise, o.Routes, o.TLS = clusterName, "127.0.0.1:0", nowhere, routes,
+		o.ClusterName, o.Listen, o.Advertise, o.Routes, o.TLS = clusterName, "127.0.0.1:0", unreachableAddr, routes,
 			c.auth.config(c.t, s.name)
 	}
 	server, err := natsserver.Start(context.Background(), o)
@@ -326,9 +326,9 @@ func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i in
 			return true
 		}
 		if leader >= 0 {
-			patient, cancel := context.WithTimeout(ctx, probePatience)
+			attempt, cancel := context.WithTimeout(ctx, probeTimeout)
 			// Retried in the next round.
-			_, _ = conn.RequestWithContext(patient, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, request)
+			_, _ = conn.RequestWithContext(attempt, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, request)
 			cancel()
 		}
 		select {
@@ -342,7 +342,7 @@ func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i in
 // Leader returns the index of the server that leads a stream, or -1 when there is none or
 // no server responds in time.
 func (c *Cluster) Leader(ctx context.Context, conn *nats.Conn, stream string) int {
-	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	js, err := jetstream.New(conn)
 	if err != nil {
@@ -352,8 +352,8 @@ func (c *Cluster) Leader(ctx context.Context, conn *nats.Conn, stream string) in
 	if err != nil || s.CachedInfo().Cluster == nil {
 		return -1
 	}
-	for i, slot := range c.servers {
-		if slot.name == s.CachedInfo().Cluster.Leader {
+	for i, candidate := range c.servers {
+		if candidate.name == s.CachedInfo().Cluster.Leader {
 			return i
 		}
 	}

@@ -56,7 +56,7 @@ func serve(in io.Reader, out io.Writer) error {
 		return err
 	}
 	s, err := natsserver.Start(context.Background(), natsserver.Options{
-		Name: c.Name, Dir: c.Dir, ClusterName: clusterName, Listen: "127.0.0.1:0", Advertise: nowhere,
+		Name: c.Name, Dir: c.Dir, ClusterName: clusterName, Listen: "127.0.0.1:0", Advertise: unreachableAddr,
 		Routes: c.Routes, TLS: tlsConfig, Unsafe: c.Unsafe, MaxStore: maxStore,
 		Logger: slog.New(slog.DiscardHandler),
 	})

@@ -17,9 +17,9 @@ import (
 
 // Flags of the authenticator data.
 const (
-	Present  = 0x01
-	Verified = 0x04
-	attested = 0x40
+	Present      = 0x01
+	Verified     = 0x04
+	attestedData = 0x40
 )
 
 // Device has one passkey. Tests may change its fields between responses.
@@ -93,16 +93,16 @@ func (d *Device) data(flags byte) []byte {
 	return data
 }
 
-// Make returns the response to a request for a new passkey.
-func (d *Device) Make(question string) string {
+// CreateResponse returns the response to a request for a new passkey.
+func (d *Device) CreateResponse(request string) string {
 	d.t.Helper()
-	asked := d.read(question)
-	owner, err := base64.RawURLEncoding.DecodeString(asked.User.ID)
+	opts := d.read(request)
+	owner, err := base64.RawURLEncoding.DecodeString(opts.User.ID)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.Owner = owner
-	data := append(d.data(d.Flags|attested), make([]byte, 16)...) // AAGUID of an unknown model
+	data := append(d.data(d.Flags|attestedData), make([]byte, 16)...) // AAGUID of an unknown model
 	data = binary.BigEndian.AppendUint16(data, uint16(len(d.ID)))
 	data = append(data, d.ID...)
 	public, err := d.key.PublicKey.Bytes() // 4, x, y
@@ -112,15 +112,15 @@ func (d *Device) Make(question string) string {
 	data = append(data, d.cbor(map[int]any{1: 2, 3: -7, -1: 1, -2: public[1:33], -3: public[33:]})...)
 	object := d.cbor(map[string]any{"fmt": "none", "attStmt": map[string]any{}, "authData": data})
 	return d.credential(map[string]any{
-		"clientDataJSON": b64(d.client("webauthn.create", asked.Challenge)), "attestationObject": b64(object),
+		"clientDataJSON": b64(d.client("webauthn.create", opts.Challenge)), "attestationObject": b64(object),
 		"transports": []string{"internal"},
 	})
 }
 
-// Use returns the response to a request for any passkey.
-func (d *Device) Use(question string) string {
+// SignInResponse returns the response to a request for any passkey.
+func (d *Device) SignInResponse(request string) string {
 	d.t.Helper()
-	client, data := d.client("webauthn.get", d.read(question).Challenge), d.data(d.Flags)
+	client, data := d.client("webauthn.get", d.read(request).Challenge), d.data(d.Flags)
 	hash := sha256.Sum256(client)
 	sum := sha256.Sum256(append(data[:len(data):len(data)], hash[:]...))
 	signature, err := ecdsa.SignASN1(rand.Reader, d.key, sum[:])

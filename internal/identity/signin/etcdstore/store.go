@@ -16,8 +16,8 @@ import (
 
 // Sealer encrypts data with associated data; identity.Sealer implements it.
 type Sealer interface {
-	Seal(plaintext, place []byte) ([]byte, error)
-	Open(sealed, place []byte) ([]byte, error)
+	Seal(plaintext, associated []byte) ([]byte, error)
+	Open(sealed, associated []byte) ([]byte, error)
 }
 
 // Store implements signin.Store.

@@ -51,7 +51,7 @@ func New(t testing.TB, edit ...func(*signin.Options)) *World {
 	w := &World{World: identitytest.New(t), Etcd: client, t: t, edit: edit}
 	w.Account("default", "admin", func(a *identity.Account) { a.Admin, a.System = true, true })
 	w.People = w.Replica(w.Directory)
-	w.Directory.AskSessions(w.People)
+	w.Directory.SetSessionLoader(w.People)
 	return w
 }
 

@@ -42,20 +42,20 @@ const (
 	Root         = "/admin/rest/topics/v1/"
 )
 
-// Quiet is a logger that discards everything.
-var Quiet = slog.New(slog.DiscardHandler)
+// DiscardLogger is a logger that discards everything.
+var DiscardLogger = slog.New(slog.DiscardHandler)
 
-// World has both surfaces with a real broker, engine and identity system.
-type World struct {
-	T        testing.TB
-	Identity *identitytest.World
-	Policy   *access.Policy
-	Broker   *messaging.Broker
-	API      http.Handler // both surfaces, without web.Middleware
-	Server   *httptest.Server
-	Log      *AuditLog
-	Token    string // the caller's token
-	Checked  bool   // validate every response against the OpenAPI document
+// Harness has both surfaces with a real broker, engine and identity system.
+type Harness struct {
+	T                 testing.TB
+	Identity          *identitytest.World
+	Policy            *access.Policy
+	Broker            *messaging.Broker
+	API               http.Handler // both surfaces, without web.Middleware
+	Server            *httptest.Server
+	Log               *AuditLog
+	Token             string // the caller's token
+	ValidateResponses bool   // validate every response against the OpenAPI document
 
 	engine engine.Engine
 	groups *atomic.Pointer[groups.Coordinator]
@@ -86,23 +86,23 @@ func (l *AuditLog) Last() audit.Record {
 
 // New returns a World with a token of the organization's administrator; edits change
 // the options of the surfaces.
-func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *World {
+func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *Harness {
 	t.Helper()
 	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = eng.Close() })
-	opts.Logger = Quiet
+	opts.Logger = DiscardLogger
 	broker, err := messaging.Open(t.Context(), eng, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = broker.Close() })
-	w := &World{
+	w := &Harness{
 		T: t, Identity: identitytest.New(t), Policy: access.NewPolicy(), Broker: broker, Log: &AuditLog{},
-		Checked: true,
-		engine:  eng, groups: new(atomic.Pointer[groups.Coordinator]),
+		ValidateResponses: true,
+		engine:            eng, groups: new(atomic.Pointer[groups.Coordinator]),
 	}
 	messages := messageapi.Options{Resolver: resolver(broker, w.groups.Load), Options: pipeline.Options{
 		Authenticator: w.Identity.Verifier, Authorizer: w.Policy, Auditor: w.Log,
@@ -110,12 +110,12 @@ func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options
 	for _, edit := range edits {
 		edit(&messages)
 	}
-	w.API = both(messageapi.New(messages),
+	w.API = dispatch(messageapi.New(messages),
 		adminapi.New(adminapi.Options{
 			Options: messages.Options, Resolver: messages.Resolver,
 			Accounts: w.Identity.Directory,
 		}))
-	w.Server = httptest.NewServer(web.Middleware(w.API, Quiet, nil))
+	w.Server = httptest.NewServer(web.Middleware(w.API, DiscardLogger, nil))
 	t.Cleanup(w.Server.Close)
 	w.Token = w.Account("boss", func(a *identity.Account) { a.Admin = true })
 	return w
@@ -123,13 +123,13 @@ func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options
 
 // Groups returns the coordinator of the cluster's consumer groups. The first call
 // enables the Kafka protocol on the cluster.
-func (w *World) Groups() *groups.Coordinator {
+func (w *Harness) Groups() *groups.Coordinator {
 	w.T.Helper()
 	if opened := w.groups.Load(); opened != nil {
 		return opened
 	}
 	coordinator, err := groups.Open(w.T.Context(), w.engine,
-		groups.Options{InitialDelay: time.Millisecond, Logger: Quiet})
+		groups.Options{InitialDelay: time.Millisecond, Logger: DiscardLogger})
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -150,16 +150,16 @@ func resolver(broker *messaging.Broker, coordinator func() *groups.Coordinator) 
 		Audiences: []string{identity.InstanceAudience(Organization, Instance)},
 	}
 	return pipeline.ResolverFunc[brokerhttp.Cluster](func(*http.Request) (brokerhttp.Cluster, error) {
-		found := cluster
+		resolved := cluster
 		if opened := coordinator(); opened != nil {
-			found.Groups = func(context.Context) (*groups.Coordinator, error) { return opened, nil }
+			resolved.Groups = func(context.Context) (*groups.Coordinator, error) { return opened, nil }
 		}
-		return found, nil
+		return resolved, nil
 	})
 }
 
-// both dispatches requests to the two surfaces by path, as the server does.
-func both(messages, admin http.Handler) http.Handler {
+// dispatch dispatches requests to the two surfaces by path, as the server does.
+func dispatch(messages, admin http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/admin/rest/") {
 			messages.ServeHTTP(w, r)
@@ -170,35 +170,35 @@ func both(messages, admin http.Handler) http.Handler {
 }
 
 // Account creates a service account and returns a token for it.
-func (w *World) Account(name string, edit ...func(*identity.Account)) string {
+func (w *Harness) Account(name string, edit ...func(*identity.Account)) string {
 	w.T.Helper()
 	a, _ := w.Identity.Account(Organization, name, edit...)
 	return w.Identity.Token(a, identity.InstanceAudience(Organization, Instance))
 }
 
 // Principal returns the name of an account in the cluster's permissions.
-func (w *World) Principal(name string) string {
+func (w *Harness) Principal(name string) string {
 	return w.Identity.Issuer.PrincipalName(Organization, name)
 }
 
-// As returns a copy that calls with another token.
-func (w *World) As(token string) *World {
+// WithToken returns a copy that calls with another token.
+func (w *Harness) WithToken(token string) *Harness {
 	other := *w
 	other.Token = token
 	return &other
 }
 
-// Reply is a response with its body.
-type Reply struct {
-	T      testing.TB
-	What   string
-	Status int
-	Header http.Header
-	Body   string
+// Response is a response with its body.
+type Response struct {
+	T       testing.TB
+	Request string
+	Status  int
+	Header  http.Header
+	Body    string
 }
 
 // Call makes a request. headers are pairs of name and value.
-func (w *World) Call(method, path, body string, headers ...string) *Reply {
+func (w *Harness) Call(method, path, body string, headers ...string) *Response {
 	w.T.Helper()
 	req, err := http.NewRequestWithContext(w.T.Context(), method, w.Server.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -219,99 +219,99 @@ func (w *World) Call(method, path, body string, headers ...string) *Reply {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	if w.Checked {
+	if w.ValidateResponses {
 		validate(w.T, req, body, res, b)
 	}
-	return &Reply{T: w.T, What: method + " " + path, Status: res.StatusCode, Header: res.Header, Body: string(b)}
+	return &Response{T: w.T, Request: method + " " + path, Status: res.StatusCode, Header: res.Header, Body: string(b)}
 }
 
-// Want fails the test if the status differs, or if an error has no reason.
-func (r *Reply) Want(status int) *Reply {
+// WantStatus fails the test if the status differs, or if an error has no reason.
+func (r *Response) WantStatus(status int) *Response {
 	r.T.Helper()
 	if r.Status != status {
-		r.T.Fatalf("%s: status %d, want %d; body %s", r.What, r.Status, status, r.Body)
+		r.T.Fatalf("%s: status %d, want %d; body %s", r.Request, r.Status, status, r.Body)
 	}
 	if status >= 400 {
 		var e struct{ Reason string }
 		if err := json.Unmarshal([]byte(r.Body), &e); err != nil || e.Reason == "" {
-			r.T.Errorf("%s: got %d without a reason: %s", r.What, status, r.Body)
+			r.T.Errorf("%s: got %d without a reason: %s", r.Request, status, r.Body)
 		}
 		if r.Header.Get("Content-Type") != "application/json" {
-			r.T.Errorf("%s: got an error of content type %s, want application/json", r.What,
+			r.T.Errorf("%s: got an error of content type %s, want application/json", r.Request,
 				r.Header.Get("Content-Type"))
 		}
 	}
 	if status == http.StatusUnauthorized && !strings.HasPrefix(r.Header.Get("WWW-Authenticate"), "Bearer") {
-		r.T.Errorf("%s: got 401 without a Bearer challenge", r.What)
+		r.T.Errorf("%s: got 401 without a Bearer challenge", r.Request)
 	}
 	return r
 }
 
-// Is fails the test if the body differs.
-func (r *Reply) Is(body string) *Reply {
+// WantBody fails the test if the body differs.
+func (r *Response) WantBody(body string) *Response {
 	r.T.Helper()
 	if r.Body != body {
-		r.T.Errorf("%s: body %s, want %s", r.What, r.Body, body)
+		r.T.Errorf("%s: body %s, want %s", r.Request, r.Body, body)
 	}
 	return r
 }
 
-// Says fails the test if headers differ. They are pairs of name and value; the value ""
+// WantHeaders fails the test if headers differ. They are pairs of name and value; the value ""
 // means that the response does not have the header.
-func (r *Reply) Says(headers ...string) *Reply {
+func (r *Response) WantHeaders(headers ...string) *Response {
 	r.T.Helper()
 	for i := 0; i < len(headers); i += 2 {
 		if got := r.Header.Get(headers[i]); got != headers[i+1] {
-			r.T.Errorf("%s: header %s is %q, want %q", r.What, headers[i], got, headers[i+1])
+			r.T.Errorf("%s: header %s is %q, want %q", r.Request, headers[i], got, headers[i+1])
 		}
 	}
 	return r
 }
 
-// Into decodes the body.
-func (r *Reply) Into(v any) *Reply {
+// Decode decodes the body.
+func (r *Response) Decode(v any) *Response {
 	r.T.Helper()
 	in := json.NewDecoder(bytes.NewReader([]byte(r.Body)))
 	if err := in.Decode(v); err != nil {
-		r.T.Fatalf("%s: %v in %s", r.What, err, r.Body)
+		r.T.Fatalf("%s: %v in %s", r.Request, err, r.Body)
 	}
 	return r
 }
 
-// ID returns the message id of the response.
-func (r *Reply) ID() string { return r.Header.Get("X-Msg-Message-Id") }
+// MessageID returns the message id of the response.
+func (r *Response) MessageID() string { return r.Header.Get("X-Msg-Message-Id") }
 
-// Ready creates a topic with a subscription s at its start, and returns the path of its
+// CreateTopic creates a topic with a subscription s at its start, and returns the path of its
 // messages.
-func (w *World) Ready(topic string, partitions int) string {
+func (w *Harness) CreateTopic(topic string, partitions int) string {
 	w.T.Helper()
 	path := "/admin/v2/persistent/public/default/" + topic
 	if partitions > 0 {
-		w.Call("PUT", path+"/partitions", fmt.Sprint(partitions)).Want(204)
+		w.Call("PUT", path+"/partitions", fmt.Sprint(partitions)).WantStatus(204)
 	} else {
-		w.Call("PUT", path, "").Want(204)
+		w.Call("PUT", path, "").WantStatus(204)
 	}
-	w.Call("PUT", path+"/subscription/s", `"earliest"`).Want(204)
+	w.Call("PUT", path+"/subscription/s", `"earliest"`).WantStatus(204)
 	return Root + "public/default/" + topic
 }
 
 // Bind binds a role to an account.
-func (w *World) Bind(account, role string, on access.Restriction) {
+func (w *Harness) Bind(account, role string, restriction access.Restriction) {
 	w.T.Helper()
-	on.Organization = Organization
+	restriction.Organization = Organization
 	err := w.Policy.SetBinding(access.Binding{
 		Organization: Organization, Name: account + "-" + role, Role: role, RoleKind: "ClusterRole",
 		Subjects:    []access.Subject{{Kind: access.SubjectServiceAccount, Name: account}},
-		Restriction: &on,
+		Restriction: &restriction,
 	})
 	if err != nil {
 		w.T.Fatal(err)
 	}
 }
 
-// Attempt sends a request to the surfaces without a server. It fails the test on an
+// Serve sends a request to the surfaces without a server. It fails the test on an
 // internal error: no request may cause one.
-func (w *World) Attempt(method string, u *url.URL, header http.Header, body []byte) *httptest.ResponseRecorder {
+func (w *Harness) Serve(method string, u *url.URL, header http.Header, body []byte) *httptest.ResponseRecorder {
 	w.T.Helper()
 	req := &http.Request{
 		Method: method, URL: u, Header: header, Host: "x", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

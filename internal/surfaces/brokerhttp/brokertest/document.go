@@ -38,11 +38,11 @@ type Operation struct {
 
 // Operations returns the operations with one of the path prefixes, by method and
 // pattern.
-func Operations(t testing.TB, beneath ...string) map[string]Operation {
+func Operations(t testing.TB, prefixes ...string) map[string]Operation {
 	t.Helper()
 	list := map[string]Operation{}
 	for path, item := range Document(t).Paths.Map() {
-		if !slices.ContainsFunc(beneath, func(root string) bool { return strings.HasPrefix(path, root) }) {
+		if !slices.ContainsFunc(prefixes, func(root string) bool { return strings.HasPrefix(path, root) }) {
 			continue
 		}
 		for method, op := range item.Operations() {

@@ -26,14 +26,14 @@ var seeds = []string{
 	`{"messages":[{"nullValue":true,"key":"","keyEncoding":"base64","headers":[["a",null],["/w==","","base64"]]}]}`,
 }
 
-// ForFuzzing returns a World that has a topic t with a subscription s and a schema.
-func ForFuzzing(f *testing.F) *World {
+// NewForFuzzing returns a World that has a topic t with a subscription s and a schema.
+func NewForFuzzing(f *testing.F) *Harness {
 	f.Helper()
-	w := New(f, messaging.Options{Limits: messaging.Limits{Wait: 1, Topics: 1000}})
-	w.Checked = false
-	w.Ready("t", 2)
+	w := New(f, messaging.Options{Limits: messaging.Limits{MaxWait: 1, Topics: 1000}})
+	w.ValidateResponses = false
+	w.CreateTopic("t", 2)
 	w.Groups()
-	w.Call("POST", "/admin/v2/schemas/public/default/t/schema", `{"type":"STRING","schema":""}`).Want(200)
+	w.Call("POST", "/admin/v2/schemas/public/default/t/schema", `{"type":"STRING","schema":""}`).WantStatus(200)
 	return w
 }
 
@@ -46,14 +46,14 @@ func FuzzRouter(f *testing.F, skip func(method string, u *url.URL) bool, paths .
 			f.Add(method, path, []byte("{}"))
 		}
 	}
-	w := ForFuzzing(f)
+	w := NewForFuzzing(f)
 	f.Fuzz(func(t *testing.T, method, path string, body []byte) {
 		u, err := url.ParseRequestURI(path)
 		if err != nil || skip(method, u) {
 			return
 		}
 		w.T = t
-		w.Attempt(method, u, http.Header{}, body)
+		w.Serve(method, u, http.Header{}, body)
 	})
 }
 
@@ -65,10 +65,10 @@ func FuzzBodies(f *testing.F, targets ...string) {
 			f.Add(uint8(i), []byte(body))
 		}
 	}
-	w := ForFuzzing(f)
+	w := NewForFuzzing(f)
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
 		w.T = t
 		method, path, _ := strings.Cut(targets[int(which)%len(targets)], " ")
-		w.Attempt(method, &url.URL{Path: path}, http.Header{}, body)
+		w.Serve(method, &url.URL{Path: path}, http.Header{}, body)
 	})
 }

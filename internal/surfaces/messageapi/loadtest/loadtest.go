@@ -52,8 +52,8 @@ func (r *Report) problem(format string, args ...any) {
 	}
 }
 
-// run is the state of one load test.
-type run struct {
+// loadRun is the state of one load test.
+type loadRun struct {
 	Options
 	retries atomic.Int64
 
@@ -72,7 +72,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 		defer transport.CloseIdleConnections()
 		opts.Client = &http.Client{Transport: transport}
 	}
-	r := &run{
+	r := &loadRun{
 		Options: opts, producing: true,
 		produced: make(map[string]names.MessageID), delivered: make(map[string]int), acked: make(map[string]bool),
 	}
@@ -92,7 +92,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	producers.Wait()
 	r.mu.Lock()
 	r.producing = false
-	complete := r.complete()
+	complete := r.completeLocked()
 	r.mu.Unlock()
 	if complete {
 		finish()
@@ -101,7 +101,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	return r.report(time.Since(began)), ctx.Err()
 }
 
-func (r *run) prepare(ctx context.Context) error {
+func (r *loadRun) prepare(ctx context.Context) error {
 	path := "/admin/v2/persistent/public/default/" + r.Topic
 	create := path
 	body := ""
@@ -112,16 +112,16 @@ func (r *run) prepare(ctx context.Context) error {
 		{create, body},
 		{path + "/subscription/" + r.Subscription, `"earliest"`},
 	} {
-		status, _, answer := r.insist(ctx, http.MethodPut, step.path, step.body)
+		status, _, response := r.callWithRetry(ctx, http.MethodPut, step.path, step.body)
 		if status != http.StatusNoContent {
-			return fmt.Errorf("PUT %s: status %d: %s", step.path, status, answer)
+			return fmt.Errorf("PUT %s: status %d: %s", step.path, status, response)
 		}
 	}
 	return nil
 }
 
 // call makes one request.
-func (r *run) call(ctx context.Context, method, path, body string,
+func (r *loadRun) call(ctx context.Context, method, path, body string,
 	headers ...string,
 ) (int, http.Header, string, error) {
 	req, err := http.NewRequestWithContext(ctx, method, r.BaseURL()+path, strings.NewReader(body))
@@ -141,21 +141,23 @@ func (r *run) call(ctx context.Context, method, path, body string,
 	return res.StatusCode, res.Header, string(b), err
 }
 
-const pause = 20 * time.Millisecond
+const retryInterval = 20 * time.Millisecond
 
-// insist retries a request until the status is below 500 or ctx ends.
-func (r *run) insist(ctx context.Context, method, path, body string, headers ...string) (int, http.Header, string) {
+// callWithRetry retries a request until the status is below 500 or ctx ends.
+func (r *loadRun) callWithRetry(ctx context.Context, method, path, body string,
+	headers ...string,
+) (int, http.Header, string) {
 	for {
-		status, header, answer, err := r.call(ctx, method, path, body, headers...)
+		status, header, response, err := r.call(ctx, method, path, body, headers...)
 		if err == nil && status < http.StatusInternalServerError {
-			return status, header, answer
+			return status, header, response
 		}
 		if ctx.Err() != nil {
-			return status, header, answer
+			return status, header, response
 		}
 		r.retries.Add(1)
 		select {
-		case <-time.After(pause):
+		case <-time.After(retryInterval):
 		case <-ctx.Done():
 		}
 	}
@@ -166,12 +168,12 @@ const base = "/admin/rest/topics/v1/persistent/public/default/"
 // produce sends one producer's messages one after the other, all with the producer's
 // key. A retry has the same idempotency key, so that a message whose response was lost is
 // not stored twice.
-func (r *run) produce(ctx context.Context, producer int) {
+func (r *loadRun) produce(ctx context.Context, producer int) {
 	key := fmt.Sprintf("producer-%d", producer)
 	for n := producer; n < r.Messages && ctx.Err() == nil; n += r.Producers {
 		label := fmt.Sprintf("%s/%09d", key, n)
 		payload := label + strings.Repeat(" ", max(r.PayloadBytes-len(label), 0))
-		status, header, _ := r.insist(ctx, http.MethodPost, base+r.Topic+"/message", payload,
+		status, header, _ := r.callWithRetry(ctx, http.MethodPost, base+r.Topic+"/message", payload,
 			"X-Msg-Partition-Key", key, "Idempotency-Key", r.Topic+"/"+label)
 		if status != http.StatusCreated {
 			continue // rejected, so it need not be delivered
@@ -187,7 +189,7 @@ func (r *run) produce(ctx context.Context, producer int) {
 }
 
 // consume consumes and acknowledges messages until every message has arrived.
-func (r *run) consume(ctx context.Context, finish func()) {
+func (r *loadRun) consume(ctx context.Context, finish func()) {
 	path := base + r.Topic + "/" + r.Subscription + "/message"
 	for ctx.Err() == nil {
 		status, header, body, err := r.call(ctx, http.MethodPost, path, `{"timeoutMillis":1000}`)
@@ -197,7 +199,7 @@ func (r *run) consume(ctx context.Context, finish func()) {
 		if err != nil || status >= http.StatusInternalServerError {
 			r.retries.Add(1)
 			select {
-			case <-time.After(pause):
+			case <-time.After(retryInterval):
 			case <-ctx.Done():
 			}
 			continue
@@ -209,13 +211,13 @@ func (r *run) consume(ctx context.Context, finish func()) {
 		r.mu.Lock()
 		r.delivered[label]++
 		r.mu.Unlock()
-		if status, _, _ := r.insist(ctx, http.MethodPut, path,
+		if status, _, _ := r.callWithRetry(ctx, http.MethodPut, path,
 			header.Get("X-Msg-Message-Id")); status != http.StatusNoContent {
 			continue
 		}
 		r.mu.Lock()
 		r.acked[label] = true
-		complete := !r.producing && r.complete()
+		complete := !r.producing && r.completeLocked()
 		r.mu.Unlock()
 		if complete {
 			finish()
@@ -223,8 +225,8 @@ func (r *run) consume(ctx context.Context, finish func()) {
 	}
 }
 
-// complete reports whether every produced message is acknowledged. The caller holds mu.
-func (r *run) complete() bool {
+// completeLocked reports whether every produced message is acknowledged. The caller holds mu.
+func (r *loadRun) completeLocked() bool {
 	if len(r.acked) < len(r.produced) {
 		return false
 	}
@@ -236,7 +238,7 @@ func (r *run) complete() bool {
 	return true
 }
 
-func (r *run) report(elapsed time.Duration) Report {
+func (r *loadRun) report(elapsed time.Duration) Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := Report{Produced: len(r.produced), Consumed: len(r.delivered), Retries: r.retries.Load(), Elapsed: elapsed}
@@ -259,7 +261,7 @@ func (r *run) report(elapsed time.Duration) Report {
 
 // checkOrder checks that a key's messages are in one partition, in the order in which
 // they were sent.
-func (r *run) checkOrder(out *Report, producer int) {
+func (r *loadRun) checkOrder(out *Report, producer int) {
 	var last names.MessageID
 	first := true
 	for n := producer; n < r.Messages; n += r.Producers {

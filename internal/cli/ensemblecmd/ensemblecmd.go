@@ -1,0 +1,66 @@
+// Package ensemblecmd implements the command family `freshet ensemble` for operators of an
+// ensemble: create its certificates and secrets (init), install them on a member's machine
+// (join), show the members (status), transfer what a member leads (step-down), replace a
+// lost member (replace), and accept the loss of a shard's messages (accept-loss).
+//
+// init, join and replace read and write the files of internal/ensemble/bundle; the other
+// commands call the system API of a running server. The members themselves are in
+// internal/ensemble.
+//
+// `freshet cluster` is the family's former name. It is a hidden alias that prints a
+// warning, for one release.
+package ensemblecmd
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"freshet/internal/cli/command"
+)
+
+// Commands returns `freshet ensemble` and its deprecated alias `freshet cluster`.
+func Commands(env *command.Env) []*cobra.Command {
+	return command.InSection(command.SectionServer, newEnsemble(env), newDeprecatedCluster(env))
+}
+
+func newEnsemble(env *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ensemble",
+		Short: "Run several servers as one ensemble",
+		Long: `Run three or five servers as one ensemble, which survives the loss of one member (two
+of five). Clients can connect to any member.
+
+'init' creates the certificates and secrets of the ensemble once. 'join' installs each
+member's part on its machine. 'freshet serve' then starts the member.`,
+		Example: `  # on your own machine: one bundle for each member, in ./freshet-group
+  freshet ensemble init --base-url https://freshet.example.com a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
+
+  # on each machine, with its bundle
+  freshet ensemble join a.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml
+  freshet serve --config /etc/freshet.yaml
+
+  # when all members run
+  freshet ensemble status`,
+		Args: command.NoArgs,
+		RunE: command.Help,
+	}
+	cmd.AddCommand(command.Offline(newInit(env), newJoin(env))...)
+	cmd.AddCommand(newStatus(env), newStepDown(env), newReplace(env), newAcceptLoss(env))
+	return cmd
+}
+
+// newDeprecatedCluster returns the same commands under the family's former name, so that
+// existing scripts work for one more release.
+func newDeprecatedCluster(env *command.Env) *cobra.Command {
+	cmd := newEnsemble(env)
+	cmd.Use = "cluster"
+	cmd.Hidden = true
+	// cobra runs only the nearest PersistentPreRunE, so this one also does what the
+	// root command's would do. cobra's own Deprecated field would print to standard output.
+	cmd.PersistentPreRunE = func(sub *cobra.Command, _ []string) error {
+		_, _ = fmt.Fprintln(env.Err, `Warning: "freshet cluster" is deprecated; use "freshet ensemble"`)
+		return command.RejectGlobalFlags(sub)
+	}
+	return cmd
+}

@@ -1,0 +1,157 @@
+package ensemblecmd
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"freshet/client"
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
+)
+
+const membersPath = "/system/v1alpha1/members"
+
+// ensembleStatus is the ensemble as the called server reports it.
+type ensembleStatus struct {
+	Self       string   `json:"self"`
+	Controller string   `json:"controller,omitempty"`
+	EtcdLeader string   `json:"etcdLeader,omitempty"`
+	LogLeader  string   `json:"logLeader,omitempty"`
+	Members    []member `json:"members"`
+}
+
+type member struct {
+	Name            string     `json:"name"`
+	Node            int        `json:"node"`
+	Internal        string     `json:"internal"`
+	Live            bool       `json:"live"`
+	Ready           bool       `json:"ready"`
+	Version         string     `json:"version,omitempty"`
+	Started         *time.Time `json:"started,omitempty"`
+	HTTP            string     `json:"http,omitempty"`
+	HTTPS           string     `json:"https,omitempty"`
+	Stream          string     `json:"stream,omitempty"`
+	StreamTLS       string     `json:"streamTLS,omitempty"`
+	ClockAhead      float64    `json:"clockAheadSeconds"`
+	CertificateEnds *time.Time `json:"certificateEnds,omitempty"`
+	Problem         string     `json:"problem,omitempty"`
+}
+
+func newStatus(env *command.Env) *cobra.Command {
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the members of an ensemble and their health",
+		Long: `Show the members of an ensemble as one server sees them: which are live and ready, which
+runs the controllers, which leads etcd and the message log, their versions, the
+differences of their clocks, and their problems. Only system administrators can use it.
+
+The exit code is 1 if a member has a problem.`,
+		Example: `  # on the machine of a member, with its data directory
+  FRESHET_DATA_DIR=/var/lib/freshet freshet ensemble status
+
+  # from another machine
+  freshet ensemble status --context production
+
+  # for a script
+  freshet ensemble status -o json`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conn, err := env.Client()
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			response, err := conn.Do(cmd.Context(), &client.Request{Method: http.MethodGet, Path: membersPath})
+			if err != nil {
+				return err
+			}
+			var g ensembleStatus
+			if err := response.JSON(&g); err != nil {
+				return err
+			}
+			if format != output.FormatText {
+				return output.Value(env.Out, format, g)
+			}
+			return g.print(env)
+		},
+	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
+}
+
+func (g *ensembleStatus) print(env *command.Env) error {
+	if len(g.Members) == 0 {
+		_, err := fmt.Fprintln(env.Out, "The server runs alone: its configuration has no members.")
+		return err
+	}
+	table := output.Table{Columns: output.Columns("Name", "State", "Does", "Version", "Up", "Clock", "Internal")}
+	wrong := 0
+	for _, m := range g.Members {
+		state := "lost"
+		switch {
+		case m.Ready:
+			state = "ready"
+		case m.Live:
+			state = "live"
+		}
+		up := ""
+		if m.Started != nil {
+			up = output.Age(time.Since(*m.Started))
+		}
+		table.Rows = append(table.Rows,
+			[]string{
+				m.Name, state, strings.Join(g.roles(m.Name), ","), m.Version, up,
+				fmt.Sprintf("%+.3fs", m.ClockAhead), m.Internal,
+			})
+		if m.Problem != "" {
+			wrong++
+		}
+	}
+	if err := table.Write(env.Out); err != nil {
+		return err
+	}
+	for _, m := range g.Members {
+		if m.Problem != "" {
+			if _, err := fmt.Fprintf(env.Out, "Problem: member %s: %s\n", m.Name, output.Clean(m.Problem)); err != nil {
+				return err
+			}
+		}
+	}
+	if wrong > 0 {
+		return command.ExitSilently(1)
+	}
+	return nil
+}
+
+// roles lists what a member runs or leads for the ensemble.
+func (g *ensembleStatus) roles(name string) (list []string) {
+	for _, role := range []struct{ name, who string }{
+		{"controllers", g.Controller}, {"etcd-leader", g.EtcdLeader}, {"log-leader", g.LogLeader},
+	} {
+		if role.who == name {
+			list = append(list, role.name)
+		}
+	}
+	return list
+}
+
+// allowReplacement makes the ensemble accept an empty machine in place of a lost member.
+func allowReplacement(cmd *cobra.Command, env *command.Env, name string) error {
+	conn, err := env.Client()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.Do(cmd.Context(),
+		&client.Request{Method: http.MethodPost, Path: membersPath + "/" + url.PathEscape(name) +
+			"/replace"}); err != nil {
+		return err
+	}
+	return nil
+}

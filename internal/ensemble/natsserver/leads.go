@@ -1,5 +1,0 @@
-package natsserver
-
-// Leads reports whether this server is the JetStream meta leader, which decides on the
-// placement of streams.
-func (s *Server) Leads() bool { return s.nats.Load().JetStreamIsLeader() }
