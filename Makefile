@@ -124,9 +124,13 @@ race-ensemble: ## Run the suites of an ensemble under the race detector: logs, j
 	CGO_ENABLED=1 go test -race -timeout 60m ./internal/ensemble/journal ./internal/ensemble/replicated ./internal/ensemble/natsserver ./internal/ensemble/membership/... ./internal/dataplane/...
 
 .PHONY: lint
-lint: $(BIN)/.linters ## Run the linters
+lint: $(BIN)/.linters prose ## Run the linters
 	$(BIN)/golangci-lint run --allow-parallel-runners ./...
 	hack/deadcode.sh
+
+.PHONY: prose
+prose: $(BIN)/vale ## Check the prose of pages, comments and messages against the rules in hack/prose/styles
+	hack/prose/run.sh
 
 .PHONY: format
 format: $(BIN)/.linters ## Format the code
@@ -201,6 +205,13 @@ tools: $(BIN)/.linters $(BIN)/.generators $(BIN)/kubectl ## Build the pinned too
 $(BIN)/.linters: tools/go.mod tools/go.sum
 	@mkdir -p $(BIN)
 	go -C tools build -o $(BIN)/ tool
+	@touch $@
+
+# Vale parses code with C libraries.
+$(BIN)/vale: tools/vale/go.mod tools/vale/go.sum
+	@mkdir -p $(BIN)
+	@hack/need.sh gcc gcc libc6-dev
+	CGO_ENABLED=1 CGO_CFLAGS="-O1 -w" go -C tools/vale build -o $(BIN)/vale tool
 	@touch $@
 
 $(BIN)/.generators: tools/k8s/go.mod tools/k8s/go.sum

@@ -1,6 +1,8 @@
-// Package console is the web console: static files that a browser runs, embedded
-// in the binary. It has no interface of its own: the files call the public APIs
-// with the token of whoever is signed in (docs/adr/0028-console-without-a-build-step.md).
+// Package console serves the web console: static files that are embedded in the binary
+// and run in a browser. It owns the files, their URLs, caching and the Content Security
+// Policy. It has no API: the files call the public APIs with the token of the signed-in
+// caller (docs/adr/0028-console-without-a-build-step.md). The handler is mounted by
+// internal/server.
 package console
 
 import (
@@ -25,22 +27,21 @@ import (
 //go:embed static
 var files embed.FS
 
-// Root is where the console is. What is beneath Root/-/<hash of all files>/ never
-// changes; "-" is no organization, and every other path is a view, for which the
-// page itself is the answer.
+// Root is the path of the console. Files under Root/-/<hash of all files>/ never change;
+// "-" is not a valid organization. Every other path is a view, and returns the page.
 const Root = "/console"
 
-// policy lets the page load its own files and call its own server, and nothing
-// else. Strings become markup or scripts through these Trusted Types policies only:
-// lit-html's (constant templates), and those that the API reference needs.
+// policy is the Content Security Policy. It lets the page load its own files and call its
+// own server, and nothing else. Only the listed Trusted Types policies turn strings into
+// markup or scripts: that of lit-html (constant templates), and those of the API reference.
 //
-// The one style sheet that is written into the page is named by its hash.
+// The hash allows the style sheet that is inlined into the page.
 var policy = "default-src 'none'; script-src 'self'; style-src 'self' '" + hashOf("static/first.css") +
 	"'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types lit-html console-vendor console-inert dompurify default"
 
-// hashOf names a file of ours as a policy does.
+// hashOf returns the hash of an embedded file in the form of a Content Security Policy.
 func hashOf(name string) string {
 	sum := sha256.Sum256(mustRead(name))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
@@ -49,26 +50,26 @@ func hashOf(name string) string {
 func mustRead(name string) []byte {
 	body, err := files.ReadFile(name)
 	if err != nil {
-		panic("the console's embedded files cannot be read: " + err.Error()) // they are part of the program
+		panic("reading the embedded files of the console: " + err.Error()) // cannot happen: go:embed checks them
 	}
 	return body
 }
 
-// asset is one file as it is sent.
+// asset is a file with its response headers.
 type asset struct {
 	kind, etag string
 	body       []byte
-	packed     func() []byte // gzip of it, made when first asked for; nil when it saves nothing
+	packed     func() []byte // returns body in gzip, compressed on the first call; nil if that is not smaller
 }
 
 // pages serves the files.
 type pages struct {
-	assets map[string]*asset // by path beneath the static root
+	assets map[string]*asset // by path below static/
 	page   *asset
-	root   string // of the files of this build
+	root   string // URL path of the files, with their hash
 }
 
-// Handler serves the console. The files are read when they are first asked for.
+// Handler returns a handler that serves the console. The first request reads the files.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { embedded().ServeHTTP(w, r) })
 }
@@ -87,16 +88,16 @@ var embedded = sync.OnceValue(func() *pages {
 		return nil
 	})
 	if err != nil {
-		panic("the console's embedded files cannot be read: " + err.Error()) // they are part of the program
+		panic("reading the embedded files of the console: " + err.Error()) // cannot happen: go:embed checks them
 	}
 	c.root = Root + "/-/" + hex.EncodeToString(all.Sum(nil))[:16] + "/"
 	c.page = newAsset("index.html", c.fill(c.assets["index.html"].body))
 	return c
 })
 
-// fill gives the page the place of its files, what it is first painted with, and has
-// the browser ask at once for all modules that it begins with, instead of for one
-// after the other.
+// fill inserts the URL of the files, the inlined style sheet and the icon into the page.
+// It adds preload links for all modules that the page imports, so that the browser
+// requests them in parallel instead of one after the other.
 func (c *pages) fill(page []byte) []byte {
 	var preload strings.Builder
 	for _, name := range imported("app.js") {
@@ -108,10 +109,11 @@ func (c *pages) fill(page []byte) []byte {
 	return bytes.ReplaceAll(page, []byte("{{root}}"), []byte(c.root))
 }
 
-var importing = regexp.MustCompile(`(?m)^(?:import|export)[^'"\n]*?(?:from )?['"](\.[^'"]+)['"]`)
+// importing matches static imports and re-exports of relative modules, on one line or
+// several. Dynamic imports and other declarations contain one of the excluded characters.
+var importing = regexp.MustCompile(`(?m)^(?:import|export)[^'";=(]*['"](\.[^'"]+)['"]`)
 
-// imported lists the modules that a module is made of, and it itself: what it imports
-// only when something is opened is not among them.
+// imported returns a module and all modules that it imports statically, transitively.
 func imported(name string) []string {
 	list := []string{name}
 	for i := 0; i < len(list); i++ {
@@ -127,7 +129,7 @@ func imported(name string) []string {
 func newAsset(name string, body []byte) *asset {
 	sum := sha256.Sum256(body)
 	kind := mime.TypeByExtension(path.Ext(name))
-	switch path.Ext(name) { // not left to what the machine has installed
+	switch path.Ext(name) { // these types must not depend on the MIME tables of the machine
 	case ".js":
 		kind = "text/javascript; charset=utf-8"
 	case ".css":
@@ -169,7 +171,7 @@ func (c *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		h.Set("Allow", "GET, HEAD")
-		http.Error(w, "The console is files to read: GET.", http.StatusMethodNotAllowed)
+		http.Error(w, "The console supports only GET and HEAD.", http.StatusMethodNotAllowed)
 		return
 	}
 	switch {
@@ -189,7 +191,7 @@ func (c *pages) serveFile(w http.ResponseWriter, r *http.Request) {
 	a, ok := c.assets[name]
 	if !ours || !ok || name == "index.html" {
 		w.Header().Set("Cache-Control", "no-store")
-		http.Error(w, "There is no such file in this version of the console. Load the page again.", http.StatusNotFound)
+		http.Error(w, "The file does not exist in this version of the console. Reload the page.", http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
@@ -217,5 +219,5 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_, _ = w.Write(body) // the browser has gone when it fails
+	_, _ = w.Write(body) // an error means that the browser has disconnected
 }

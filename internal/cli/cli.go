@@ -140,7 +140,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	return root
 }
 
-// hintFor returns the line that tells the user what to do about an error: the hint that the
+// hintFor returns the line that advises the user after an error: the hint that the
 // command attached, else a general hint for that kind of error, else "".
 func hintFor(err error) string {
 	if line := hint.Of(err); line != "" {

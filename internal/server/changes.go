@@ -154,7 +154,7 @@ func (s *server) finishLoading(ctx context.Context) error {
 	if s.ensemble == nil {
 		return nil
 	}
-	if err := s.identity.keys.Refresh(ctx); err != nil { // they were read before hearing.reading was set
+	if err := s.identity.keys.Refresh(ctx); err != nil { // they were read before changeReceiver.reading was set
 		return err
 	}
 	close(s.ensemble.changes.loaded)

@@ -111,7 +111,7 @@ func kafkaConnections(cfg *config.Config, f fileBudget) int {
 	return max(1, min(cfg.Kafka.Connections, f.connections*2/3))
 }
 
-// anonymous returns a function that issues tokens of the account stream.anonymous, or nil if
+// anonymous returns a function that issues tokens of the account kafkaServer.anonymous, or nil if
 // it is not set. A token is for one connection and never leaves the process.
 func (s *server) anonymous() func(*kafkaapi.Cluster) (string, error) {
 	organization, name, ok := strings.Cut(s.cfg.Kafka.Anonymous, "/")

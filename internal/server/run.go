@@ -10,7 +10,7 @@
 //	lock                     protects
 //	server.staging           the staged copy of a backup; held while the copy exists
 //	diskReserve.mu              the reserve file and its size
-//	certificates.mu          the loaded HTTPS certificate and when its files were checked
+//	reloadingCertificate.mu          the loaded HTTPS certificate and when its files were checked
 //	signInCounts.mu          the counts of sign-ins
 //	connectionLimit          semaphore: open connections of one listener, or of all
 //	lock (a file lock)       the data directory, against other processes

@@ -133,7 +133,7 @@ func TestProduceBySchema(t *testing.T) {
 	b.until(`document.querySelector('[name=payload]')?.value.includes('amount')`) // the schema's example
 	b.set("payload", `{"id":"A-1","amount":"much","items":[]}`)
 	b.click("Produce message")
-	b.waitText(`amount: string "much" is no double`)
+	b.waitText(`amount: string "much" is not of type double`)
 	b.set("payload", `{"id":"A-1","amount":2,"items":["x"]}`)
 	b.set("key", "größe")
 	b.set("properties", "Region=eu")
@@ -161,21 +161,21 @@ func TestPlayground(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/topics/orders/" + topic + "?tab=playground")
-	b.click("Make the subscription “playground”")
+	b.click("Create the subscription “playground”")
 	b.click("Consume one message")
 	b.waitText("200 OK")
 	b.waitText("x-msg-message-string-id")
-	b.waitText("the topic’s incarnation")
+	b.waitText("the id of this topic")
 	b.waitText("ledgerId")
-	b.click("by string id")
+	b.click("Acknowledge by string id")
 	b.waitText("204 No Content")
-	b.waitText("Acknowledged, on disk")
+	b.waitText("The acknowledgement is stored on disk")
 	b.shoot("playground-done-1440-light")
 	if n := backlog(t, topic, "playground"); n != 0 {
 		t.Errorf("backlog has %d messages, want 0", n)
 	}
 	b.click("Consume one message")
-	b.waitText("204: no message came within a second")
+	b.waitText("204: no message arrived within a second")
 	b.clean()
 }
 
@@ -195,9 +195,9 @@ func TestSubscriptions(t *testing.T) {
 	if n := backlog(t, topic, "mover"); n != 0 {
 		t.Fatalf("subscription at the end has a backlog of %d, want 0", n)
 	}
-	b.click("Move…")
-	b.click("Move")
-	b.waitText("mover is moved")
+	b.click("Reset…")
+	b.click("Reset")
+	b.waitText("The position of mover was reset")
 	b.until(`document.querySelector('.row.chosen').innerText.includes('3')`)
 	if n := backlog(t, topic, "mover"); n != 3 {
 		t.Errorf("backlog is %d after the reset to the start, want 3", n)
@@ -218,9 +218,9 @@ func TestSchemaThatBreaks(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/schemas/orders/invoices-value?tab=diff")
-	b.waitText("Breaks new readers of old data")
+	b.waitText("Not backward compatible")
 	b.waitText("/total")
-	b.waitText("would refuse it")
+	b.waitText("would reject this change")
 	b.until(`[...document.querySelectorAll('.diff .del')].some(l => l.innerText.includes('"long"'))`)
 	b.visit("acme/schemas/orders/invoices-value")
 	b.click("New version")
@@ -230,11 +230,11 @@ func TestSchemaThatBreaks(t *testing.T) {
 		e.dispatchEvent(new Event('input', {bubbles: true}))
 	})(document.querySelector('dialog textarea'))`)
 	b.click("Check")
-	b.waitText("It would be refused: not compatible.")
+	b.waitText("Not compatible: the registry would reject the schema.")
 	b.waitText("TYPE_MISMATCH")
 	b.shoot("schema-check-1440-light")
 	b.click("Register")
-	b.waitText("The subject’s level does not allow this change.")
+	b.waitText("The subject’s compatibility level does not allow this change.")
 	b.click("Cancel")
 	b.visit("acme/schemas/orders/address")
 	b.waitText("invoices-value 3") // the schema that refers to it
@@ -249,7 +249,7 @@ func TestSchemaThatBreaks(t *testing.T) {
 	b.click("Delete")
 	b.click("Soft delete")
 	b.set("typed", "short-lived")
-	b.click("Delete for good")
+	b.click("Delete permanently")
 	b.until(`location.pathname === '/console/acme/schemas/orders'`)
 	status, _, err := call(t.Context(), server.Token, http.MethodGet,
 		registry+"/subjects/short-lived/versions?deleted=true", nil)
@@ -295,22 +295,22 @@ func TestGroupReset(t *testing.T) {
 	b.as(server.Token)
 	b.visit("acme/groups/orders/public/console-readers")
 	b.waitText("Stable")
-	b.until(`document.querySelector('.stats.slim').innerText.includes('Behind\n0')`)
+	b.until(`document.querySelector('.stats.slim').innerText.includes('Lag\n0')`)
 	b.shoot("group-stable-1440-light")
-	b.click("Move…")
+	b.click("Reset offsets…")
 	b.waitText("Stop them first")
-	b.click("Move")
+	b.click("Reset")
 	b.until(`document.querySelector('dialog .callout.bad')`)
 	b.click("Cancel")
 	c.Close()
 	b.waitText("Empty")
-	b.click("Move…")
-	b.click("Move")
-	b.until(`document.querySelector('.stats.slim').innerText.includes('Behind\n5')`)
+	b.click("Reset offsets…")
+	b.click("Reset")
+	b.until(`document.querySelector('.stats.slim').innerText.includes('Lag\n5')`)
 	c = join()
 	read(c) // reads all records again
 	c.Close()
-	b.until(`document.querySelector('.stats.slim').innerText.includes('Behind\n0')`)
+	b.until(`document.querySelector('.stats.slim').innerText.includes('Lag\n0')`)
 	b.clean()
 }
 
@@ -325,18 +325,18 @@ func TestReadOnlyData(t *testing.T) {
 	b.until(`document.querySelector('.rows .row')`)
 	b.until(button + `('New topic')?.title.includes('messaging.topics.create')`)
 	b.visit("acme/topics/orders/public/default/orders?from=earliest")
-	b.waitText("You may not see the messages of this topic")
-	b.waitText("can give you a role that has it") // it does not suggest to sign in again
+	b.waitText("You do not have access to the messages of this topic")
+	b.waitText("for a role that has it") // it does not suggest to sign in again
 	b.waitText("messaging.topics.consume")
 	b.shoot("topic-denied-1440-light")
 	b.visit("acme/topics/orders/public/default/orders?tab=produce")
 	b.until(button + `('Produce message')?.getAttribute('aria-disabled') === 'true'`)
 	b.visit("acme/schemas/orders/invoices-value")
-	for _, name := range []string{"Level", "Delete", "New version", "Delete version"} {
+	for _, name := range []string{"Compatibility", "Delete", "New version", "Delete version"} {
 		b.until(fmt.Sprintf(`%s(%q)?.getAttribute('aria-disabled') === 'true'`, button, name))
 	}
 	b.visit("acme/groups/orders/public/reporting")
-	b.until(button + `('Move…')?.title.includes('messaging.subscriptions.update')`)
+	b.until(button + `('Reset offsets…')?.title.includes('messaging.subscriptions.update')`)
 	b.clean()
 }
 

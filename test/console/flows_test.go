@@ -87,7 +87,7 @@ func TestSignIn(t *testing.T) {
 	b.until(`location.pathname === '/console/acme/overview'`)
 	eval[any](b, `void document.querySelector('.chip').click()`)
 	b.waitText("Administrator")
-	b.waitText("renewed by itself")
+	b.waitText("renewed automatically")
 	if kept := eval[string](b, `JSON.stringify([{...localStorage}, {...sessionStorage}])`); strings.Contains(kept,
 		secret) || strings.Contains(kept, "freshet.session") {
 		t.Errorf("session is stored without being requested: %s", kept)
@@ -181,7 +181,7 @@ func TestReadOnlyRole(t *testing.T) {
 		b.until(fmt.Sprintf(`%s(%q)?.getAttribute('aria-disabled') === 'true'`, button, name))
 	}
 	b.visit("acme/system?tab=audit")
-	b.waitText("You may not see the audit log")
+	b.waitText("You do not have access to the audit log")
 	b.waitText("cloud.auditrecords.list")
 	b.shoot("denied-1440-light")
 	b.visit("acme/accounts/checkout")
@@ -353,8 +353,8 @@ func TestKeyWizard(t *testing.T) {
 	b.fill("name", "from-browser")
 	b.fill("account", "checkout")
 	b.fill("instance", "shop")
-	b.click("Make the key")
-	b.waitText("from-browser is issued")
+	b.click("Create the key")
+	b.waitText("from-browser was issued")
 	b.shoot("key-made-1440-light")
 	token := eval[string](b, `document.querySelector('dialog .code pre').innerText.trim()`)
 	private := eval[string](b, `window.leaked`)
@@ -382,7 +382,7 @@ func TestKeyWizard(t *testing.T) {
 	}
 
 	b.visit("acme/keys/checkout-prod")
-	b.click("Open the token")
+	b.click("Decrypt the token")
 	before := len(posts(b))
 	b.until(`document.querySelector('dialog textarea')`)
 	eval[any](b, fmt.Sprintf(

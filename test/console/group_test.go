@@ -78,7 +78,7 @@ func TestMembersOfAnEnsemble(t *testing.T) {
 	alone := open(t, 1440, "light")
 	alone.as(server.Token)
 	alone.visit("acme/system")
-	alone.waitText("none: this server is alone")
+	alone.waitText("none: this is a single server")
 	if eval[bool](alone, `!!`+button+`('Members')`) {
 		t.Error("single server shows members")
 	}

@@ -23,7 +23,7 @@ func TestPeople(t *testing.T) {
 	boss.fill("last", "Somerville")
 	eval[any](boss, `void [...document.querySelectorAll('dialog button')].find(b => b.innerText === 'Invite').click()`)
 	boss.waitText("Invitation of mary@acme.example")
-	boss.click("Make the link")
+	boss.click("Create the link")
 	boss.until(`document.querySelector('dialog .code pre')?.innerText.startsWith('http')`)
 	boss.shoot("user-invited-1440-light")
 	link := eval[string](boss, `document.querySelector('dialog .code pre').innerText.trim()`)

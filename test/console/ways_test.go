@@ -31,7 +31,7 @@ func TestTokenForAnotherAudience(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(response.Token)
 	b.visit("acme/topics/orders")
-	b.waitText("it has another audience than urn:vendor:messaging:acme:shop")
+	b.waitText("it has a different audience than urn:vendor:messaging:acme:shop")
 	b.visit("acme/clusters")
 	b.waitText("Shop, production")
 	if eval[bool](b, `document.body.innerText.includes('Sign in again')`) {

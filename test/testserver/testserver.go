@@ -27,7 +27,7 @@ type Server struct {
 	// URL and HTTPS are the base URLs of the API, Ops is that of the metrics and profiles.
 	URL, HTTPS, Ops string
 	// Kafka and KafkaTLS are the addresses of the Kafka listeners; "" unless
-	// Options.Stream is set.
+	// Options.Kafka is set.
 	Kafka, KafkaTLS string
 	// DataDir is the process's data directory.
 	DataDir string

@@ -3,6 +3,7 @@
 import { decode } from './avro.js'
 import { parseSchema } from './avroschema.js'
 import { topicSchemas } from './clusters.js'
+import { countOf } from './format.js'
 import { jsonOf, pretty, schemaIdOf, textOf } from './payload.js'
 import { decodeProto } from './proto.js'
 import { update } from './store.js'
@@ -85,7 +86,7 @@ export class Decoder {
     if (!hasVersion && !id) return null
     const schema = hasVersion ? await this.topicSchema(m.schemaVersion) : await this.registrySchema(id)
     const data = hasVersion ? m.bytes : m.bytes.subarray(5)
-    const value = decodeWith(schema, data, m.cut)
+    const value = decodeWith(schema, data, m.truncated)
     return value === undefined ? null : { label: schema.label, id: schema.id, text: pretty(value), value }
   }
 
@@ -104,7 +105,7 @@ export class Decoder {
 function decodeWith(schema, data, truncated) {
   if (schema.avro) {
     const { value, rest } = decode(schema.avro, data)
-    if (rest && !truncated) throw new Error(`The payload has ${rest} bytes after the value.`)
+    if (rest && !truncated) throw new Error(`The payload has ${countOf(rest, 'byte')} after the value.`)
     return value
   }
   if (schema.type === 'JSON') {

@@ -41,6 +41,9 @@ export function absolute(time, utc = false) {
 export const count = n =>
   n == null || Number.isNaN(+n) ? '–' : (+n).toLocaleString('en-US', { maximumFractionDigits: 2 })
 
+/** A number with its noun: 1 member, 3 members. */
+export const countOf = (n, one, many = one + 's') => `${count(n)} ${n === 1 ? one : many}`
+
 /** A number in three digits: 1.2k, 34M. */
 export function short(n) {
   if (n == null || Number.isNaN(+n)) return '–'

@@ -4,7 +4,7 @@ import { update } from './store.js'
 import { denied, failure } from './widgets.js'
 
 /**
- * Data that load(options) returns. state: loading, ready, denied, gone or failed. Data
+ * Data that load(options) returns. state: loading, ready, denied, notFound or failed. Data
  * that was loaded once stays while a later attempt fails. reload() loads it.
  */
 export function loader(load) {
@@ -27,7 +27,7 @@ export function loader(load) {
 
 function stateAfter(error) {
   if (error.status === 403 || error.status === 401) return 'denied'
-  return error.status === 404 ? 'gone' : 'failed'
+  return error.status === 404 ? 'notFound' : 'failed'
 }
 
 /** The view of a loader: the placeholder while it loads, an error, or show(data). */
@@ -35,6 +35,6 @@ export function loaderView(l, what, permission, show, placeholder) {
   const retry = () => l.reload()
   if (l.state === 'ready') return html`${l.error ? failure(l.error, retry) : nothing}${show(l.data)}`
   if (l.state === 'denied') return denied(what, l.error, permission)
-  if (l.state === 'failed' || l.state === 'gone') return failure(l.error, retry)
+  if (l.state === 'failed' || l.state === 'notFound') return failure(l.error, retry)
   return placeholder
 }

@@ -6,7 +6,7 @@ import { poll } from './watch.js'
 import { emit, on, update } from './store.js'
 import { absolute, short } from './format.js'
 
-const unescape = text => text.replace(/\\n/g, '\n').replace(/\\(.)/g, '$1')
+const unescapeLabel = text => text.replace(/\\n/g, '\n').replace(/\\(.)/g, '$1')
 
 /** Parses the Prometheus text format into a list of {name, labels, value}. */
 export function parseMetrics(text) {
@@ -15,7 +15,7 @@ export function parseMetrics(text) {
     const m = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)/.exec(line)
     if (!m) continue
     const labels = {}
-    for (const l of (m[2] ?? '').matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[l[1]] = unescape(l[2])
+    for (const l of (m[2] ?? '').matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[l[1]] = unescapeLabel(l[2])
     out.push({ name: m[1], labels, value: Number(m[3]) })
   }
   return out

@@ -172,7 +172,7 @@ export const signInWithClient = (id, secret, keep) =>
 
 /**
  * Redirects to the server's sign-in page, which redirects back to the current view. With
- * silently, the page returns at once unless the browser already has a session there.
+ * silently, the page redirects back without a prompt; it fails if the browser has no session there.
  */
 export async function signInAtServer(silently = false) {
   const random = n => toBase64URL(crypto.getRandomValues(new Uint8Array(n)))
@@ -213,7 +213,7 @@ export async function resumeSession() {
       throw e
     })
   }
-  // A user who is signed in on the server's pages is signed in here without asking. This
+  // A user who is signed in on the server's pages is signed in here without a prompt. This
   // works only at an address that the server knows: it does not redirect to others.
   const provider = await userSignIn()
   if (provider && isSecureContext && isThisServer(provider.authorization_endpoint) &&

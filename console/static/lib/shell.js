@@ -14,7 +14,7 @@ import { currentTheme, nextTheme } from './theme.js'
 import { ago } from './timeago.js'
 import { requestSnippets } from './widgets.js'
 
-/** What is open. */
+/** Which parts are open. */
 export const shell = { menu: false, account: false, drawer: false }
 let showBackground = false
 
@@ -100,7 +100,7 @@ export const pageOpened = () => { pageOpenedAt = Date.now() }
 
 function showCommand() {
   const entry = lastRequest(e => e.at >= pageOpenedAt) ?? lastRequest()
-  const body = entry ? html`
+  const body = () => entry ? html`
     <div class="stack">
       <p class="muted">
         This is a request that the console sent. <code>$TOKEN</code> is your token, <code>$BASE_URL</code> is
@@ -109,7 +109,7 @@ function showCommand() {
       <p class="mono small">${entry.method} ${entry.url}</p>
       ${requestSnippets(entry)}
     </div>` : html`<p>The console has not sent a request yet.</p>`
-  modal(ctl => frame(ctl, 'The last request as a command', body, nothing), { className: 'wide-box' })
+  modal(ctl => frame(ctl, 'The last request as a command', body(), nothing), { className: 'wide-box' })
 }
 
 // --- account menu ---

@@ -1,5 +1,6 @@
 // The status of an object of the resource API: its state, its timeline, its protection.
 import { html, nothing } from './html.js'
+import { countOf } from './format.js'
 import { ago } from './timeago.js'
 import { badge } from './widgets.js'
 
@@ -12,8 +13,8 @@ const inProgress = /Provisioning|Updating|Pending|Deploy|^(Not)?Invited$/
 /** The state of an object as [kind, text, tooltip]: its Ready or Issued condition, or its deletion. */
 export function stateOf(o) {
   if (o.metadata.deletionTimestamp) return ['warn', 'Deleting', `waiting for finalizers: ${finalizers(o)}`]
-  const list = o.status?.conditions ?? []
-  const c = list.find(c => c.type === 'Ready') ?? list.find(c => c.type === 'Issued')
+  const find = type => o.status?.conditions?.find(condition => condition.type === type)
+  const c = find('Ready') ?? find('Issued')
   if (!c) return ['', 'No status', '']
   if (c.status === 'True') return ['ok', c.type, c.message ?? '']
   return [inProgress.test(c.reason) ? 'warn' : 'bad', inWords(c.reason) || 'Not ready', c.message ?? '']
@@ -62,7 +63,7 @@ export const timeline = (o, events = []) => html`
   <ol class="timeline">${stepsOf(o).map(stepView)}</ol>
   ${events.length ? html`
     <details class="more">
-      <summary class="muted small">${events.length} ${events.length === 1 ? 'event' : 'events'}</summary>
+      <summary class="muted small">${countOf(events.length, 'event')}</summary>
       <ul class="steps-taken">${events.map(eventView)}</ul>
     </details>` : nothing}`
 

@@ -6,7 +6,7 @@ import { route, setQuery } from './router.js'
 import { count } from './format.js'
 
 const narrow = matchMedia('(max-width: 860px)')
-const maxUnlimited = 60 // up to so many rows are all rendered
+const windowThreshold = 60 // longer lists render only the visible rows
 
 /**
  * <data-table .data=${{ rows, columns, href, label, noun, tools, quiet, param, rowClass }}>
@@ -14,7 +14,7 @@ const maxUnlimited = 60 // up to so many rows are all rendered
  * A column has: title; text(row), the text to filter and to sort by; cell(row), the
  * content, by default the text; width, a track of a CSS grid; num: true for numbers.
  * On narrow screens the first two columns share a line, and the others are below it.
- * There, wide: true hides a column, said: true shows its title, and has(row) hides
+ * There, wideOnly: true hides a column, labeled: true shows its title, and has(row) hides
  * single cells.
  *
  * href(row) is the link of a row. The parameter "q" of the URL filters, "sort" sorts;
@@ -59,13 +59,13 @@ class DataTable extends HTMLElement {
     if (!this.current || !this.isConnected) return
     const { noun = 'rows', label, quiet, columns: all } = this.current
     const rowHeight = narrow.matches ? 64 : 46
-    const columns = all.map((c, index) => ({ ...c, index })).filter(c => !narrow.matches || !c.wide)
+    const columns = all.map((c, index) => ({ ...c, index })).filter(c => !narrow.matches || !c.wideOnly)
     const list = this.matching()
     const tracks = columns.map(c => c.width ?? 'minmax(0,1fr)').join(' ')
     const grid = narrow.matches ? '' : `grid-template-columns:${tracks}`
     const body = this.querySelector('.rows')
     const top = body ? -body.getBoundingClientRect().top : 0
-    const many = list.length > maxUnlimited
+    const many = list.length > windowThreshold
     const first = many ? Math.max(0, Math.min(list.length, Math.floor(top / rowHeight)) - 8) : 0
     const last = many ? Math.min(list.length, first + Math.ceil(innerHeight / rowHeight) + 16) : list.length
     const size = many ? `height:${list.length * rowHeight}px;padding-top:${first * rowHeight}px` : ''
@@ -141,7 +141,7 @@ class DataTable extends HTMLElement {
           <div role="cell" class=${c.num && !narrow.matches ? 'num' : ''}>${cell(c, r, i, href)}</div>`)}
         ${narrow.matches && columns.length > 2 ? html`
           <div role="cell" class="second">${below.map(c => html`
-            <span>${c.said ? c.title.toLowerCase() + ' ' : ''}${content(c, r)}</span>`)}</div>` : nothing}
+            <span>${c.labeled ? c.title.toLowerCase() + ' ' : ''}${content(c, r)}</span>`)}</div>` : nothing}
       </div>`
   }
 
@@ -196,7 +196,7 @@ const content = (column, row) => column.cell ? column.cell(row) : column.text(ro
 
 function cell(column, row, i, href) {
   if (i === 0 && href) return html`<a href=${href}>${content(column, row)}</a>`
-  const titled = i === 1 && narrow.matches && column.said
+  const titled = i === 1 && narrow.matches && column.labeled
   const title = titled ? html`<span class="muted small">${column.title.toLowerCase()} </span>` : nothing
   return html`${title}${content(column, row)}`
 }

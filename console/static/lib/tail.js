@@ -39,7 +39,7 @@ export function received(m, now = Date.now()) {
     name: m.messageStringId,
     bytes,
     size: m.payloadSize ?? bytes.length,
-    cut: m.payloadSize != null,
+    truncated: m.payloadSize != null,
     isNull: !!m.nullValue,
     key: m.key,
     keyEncoding: m.keyEncoding,

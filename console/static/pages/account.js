@@ -6,7 +6,7 @@ import { copyField, copyId } from '../lib/copy.js'
 import { frame, modal, toast } from '../lib/dialog.js'
 import { field, select } from '../lib/fields.js'
 import { download } from '../lib/files.js'
-import { fromBase64 } from '../lib/format.js'
+import { fromBase64, countOf } from '../lib/format.js'
 import { eventsOf, objectActions, yamlView } from '../lib/objects.js'
 import { can, missingPermission } from '../lib/perms.js'
 import { link } from '../lib/router.js'
@@ -50,7 +50,7 @@ export function accountDetail(ctx) {
   })
   const removalText = () => {
     const n = lists.keys.items.length
-    return `Its tokens and ${n ? `${n} API keys` : 'API keys'} become invalid immediately. ` +
+    return `Its tokens and ${n ? countOf(n, 'API key') : 'API keys'} become invalid immediately. ` +
       'Role bindings that name it remain; delete them too.'
   }
   return () => {
@@ -228,7 +228,7 @@ function rotate(org, name) {
     : html`
       <button type="button" @click=${() => ctl.close()}>Cancel</button>
       <button class="primary" ?disabled=${busy}>Rotate</button>`
-  const body = ctl => html`<div class="stack">${failure(error)}${created ? result() : form(ctl)}</div>`
-  return modal(ctl => frame(ctl, `Rotate the credentials of ${name}`, body(ctl), buttons(ctl),
+  const content = ctl => html`<div class="stack">${failure(error)}${created ? result() : form(ctl)}</div>`
+  return modal(ctl => frame(ctl, `Rotate the credentials of ${name}`, content(ctl), buttons(ctl),
     { submit: () => submit(ctl) }))
 }

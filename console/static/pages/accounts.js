@@ -41,13 +41,13 @@ function list(ctx) {
     { title: 'Name', text: a => a.metadata.name },
     { title: 'State', text: a => stateOf(a)[1], cell: stateBadge, width: '130px' },
     { title: 'Roles', text: roles, cell: rolesView, width: 'minmax(0,1.4fr)' },
-    { title: 'Keys', text: keyCount, width: '70px', num: true, wide: true },
+    { title: 'Keys', text: keyCount, width: '70px', num: true, wideOnly: true },
     {
       title: 'Age',
       text: a => a.metadata.creationTimestamp,
       cell: a => ago(a.metadata.creationTimestamp),
       width: '96px',
-      wide: true,
+      wideOnly: true,
     },
   ]
   const accountTable = rows => table({

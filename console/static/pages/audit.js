@@ -59,9 +59,9 @@ const columns = [
       return html`<span class="mono small" title=${scope}>${short}</span>`
     },
     width: 'minmax(0,1.5fr)',
-    wide: true,
+    wideOnly: true,
   },
-  { title: 'Role', text: r => r.role ?? r.by ?? '', width: 'minmax(0,.8fr)', wide: true },
+  { title: 'Role', text: r => r.role ?? r.by ?? '', width: 'minmax(0,.8fr)', wideOnly: true },
 ]
 
 const olderButton = until => html`

@@ -26,13 +26,13 @@ const columns = [
   },
   { title: 'State', text: c => stateOf(c)[1], cell: stateBadge, width: '160px' },
   { title: 'Instance', text: c => c.spec.instanceName, width: '150px' },
-  { title: 'Location', text: c => c.spec.location, width: '110px', wide: true },
+  { title: 'Location', text: c => c.spec.location, width: '110px', wideOnly: true },
   {
     title: 'HTTP service URL',
     text: c => serviceURL(c) ?? '',
     cell: c => serviceURL(c) ? copyField(serviceURL(c), new URL(serviceURL(c)).pathname) : '–',
     width: 'minmax(0,1.6fr)',
-    wide: true,
+    wideOnly: true,
   },
   {
     title: 'Age',

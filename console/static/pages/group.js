@@ -3,7 +3,7 @@ import { html, nothing } from '../lib/html.js'
 import { copyText } from '../lib/copy.js'
 import { confirm, formDialog, toast } from '../lib/dialog.js'
 import { field, input, select } from '../lib/fields.js'
-import { count } from '../lib/format.js'
+import { count, countOf } from '../lib/format.js'
 import { loader } from '../lib/loader.js'
 import { parseTopic } from '../lib/names.js'
 import { go, link } from '../lib/router.js'
@@ -64,7 +64,7 @@ export function groupDetail(ctx) {
   const views = g => [['lag', 'Partitions', g.offsets.length], ['members', 'Members', g.members.length]]
 
   return () => {
-    if (group.state === 'denied' || group.state === 'gone') return missing()
+    if (group.state === 'denied' || group.state === 'notFound') return missing()
     const g = group.data
     if (!g) {
       const content = group.error ? failure(group.error, () => group.reload()) : loading()
@@ -101,12 +101,12 @@ function offsetsView({ client, org }, g, reset) {
     label: `Reset the offset of partition ${o.partition_id} of ${o.topic_name}`,
     onclick: () => reset(o),
   })
-  const number = (title, value, width, cell) => ({ title, text: value, cell, num: true, width, said: true })
+  const number = (title, value, width, cell) => ({ title, text: value, cell, num: true, width, labeled: true })
   return table({
     rows: g.offsets,
     columns: [
       { title: 'Topic', text: o => o.topic_name, cell: topicLink },
-      { title: 'Lag', text: o => o.lag, cell: lagBar, width: '190px', said: true },
+      { title: 'Lag', text: o => o.lag, cell: lagBar, width: '190px', labeled: true },
       number('Partition', o => o.partition_id, '80px'),
       number('Offset', o => o.offset, '100px', o => count(o.offset)),
       number('End', o => o.end_offset, '100px', o => count(o.end_offset)),
@@ -115,9 +115,9 @@ function offsetsView({ client, org }, g, reset) {
         text: o => o.committed_at,
         cell: o => o.committed_at ? ago(o.committed_at) : '–',
         width: '110px',
-        wide: true,
+        wideOnly: true,
       },
-      { title: '', cell: resetButton, width: '80px', wide: true },
+      { title: '', cell: resetButton, width: '80px', wideOnly: true },
     ],
     noun: g.offsets.length === 1 ? 'partition' : 'partitions',
     label: 'Lag of each partition',
@@ -178,7 +178,8 @@ function resetOffsets(name, group, only, setOffsets) {
     action: 'Reset',
     view: (v, ctl) => html`
       ${memberCount() ? html`<p class="callout warn">
-        The group has ${memberCount()} members. Stop them first: the offsets of a group with members cannot be reset.
+        The group has ${countOf(memberCount(), 'member')}. Stop them first: the offsets of a group with members
+        cannot be reset.
       </p>` : nothing}
       <div class="fields">
         ${field('Topic', topicField(v, ctl))}

@@ -27,12 +27,12 @@ function columnsOf(details) {
     cell: g => details.has(keyOf(g)) ? count(value(details.get(keyOf(g)))) : '–',
     num: true,
     width,
-    said: true,
+    labeled: true,
   })
   return [
     { title: 'Group', text: g => g.group_id },
     { title: 'State', text: g => g.state, cell: groupState, width: '150px' },
-    { title: 'Tenant', text: g => g.tenant, width: '120px', wide: true },
+    { title: 'Tenant', text: g => g.tenant, width: '120px', wideOnly: true },
     number('Members', d => d?.members.length, '90px'),
     number('Lag', d => d?.lag, '110px'),
   ]
@@ -82,6 +82,6 @@ function list(ctx) {
       badge: ctx.picker,
       sub: 'Kafka consumers in a group share the partitions of a topic. The group stores their offsets.',
     })}
-    ${groups.state === 'gone' ? noKafka() : loaderView(groups, 'consumer groups', 'messaging.subscriptions.list',
+    ${groups.state === 'notFound' ? noKafka() : loaderView(groups, 'consumer groups', 'messaging.subscriptions.list',
       rows => rows.length ? groupTable(rows) : noGroups(), loading(6))}`
 }

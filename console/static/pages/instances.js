@@ -31,15 +31,15 @@ function list(ctx) {
     { title: 'Name', text: i => i.metadata.name },
     { title: 'State', text: i => stateOf(i)[1], cell: stateBadge, width: '150px' },
     { title: 'Type', text: i => i.spec.type, width: '120px' },
-    { title: 'Availability', text: i => i.spec.availabilityMode, width: '120px', wide: true },
+    { title: 'Availability', text: i => i.spec.availabilityMode, width: '120px', wideOnly: true },
     { title: 'Accepts', text: credentialsOf, width: 'minmax(0,1fr)' },
-    { title: 'Clusters', text: clusterCount, width: '80px', num: true, wide: true },
+    { title: 'Clusters', text: clusterCount, width: '80px', num: true, wideOnly: true },
     {
       title: 'Age',
       text: i => i.metadata.creationTimestamp,
       cell: i => ago(i.metadata.creationTimestamp),
       width: '96px',
-      wide: true,
+      wideOnly: true,
     },
   ]
   const instanceTable = rows => table({

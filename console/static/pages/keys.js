@@ -44,9 +44,9 @@ const columns = [
   { title: 'Name', text: k => k.metadata.name },
   { title: 'State', text: stateText, cell: keyState, width: '120px' },
   { title: 'Service account', text: k => k.spec.serviceAccountName, width: '150px' },
-  { title: 'Valid for', text: scopeText, width: '160px', wide: true },
-  { title: 'Description', text: k => k.spec.description ?? '', width: 'minmax(0,1.2fr)', wide: true },
-  { title: 'Expires', text: k => k.spec.expirationTime ?? '9999', cell: expiry, width: '124px', said: true },
+  { title: 'Valid for', text: scopeText, width: '160px', wideOnly: true },
+  { title: 'Description', text: k => k.spec.description ?? '', width: 'minmax(0,1.2fr)', wideOnly: true },
+  { title: 'Expires', text: k => k.spec.expirationTime ?? '9999', cell: expiry, width: '124px', labeled: true },
 ]
 
 function list(ctx) {
@@ -82,7 +82,7 @@ function list(ctx) {
       title: 'API keys',
       badge: liveIndicator(keys),
       sub: 'A program authenticates as a service account with an API key. The token is encrypted with your public ' +
-        'key: nobody else can decrypt it, including this server.',
+        'key: only you can decrypt it, and this server cannot.',
       actions: addButton(),
     })}
     ${listView(keys, 'API keys', 'cloud.apikeys.list', rows => rows.length ? keyTable(rows) : noKeys())}`

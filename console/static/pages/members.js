@@ -51,7 +51,7 @@ const memberColumns = ensemble => [
     text: m => m.started ?? '',
     cell: m => m.started ? ago(m.started) : '–',
     width: '110px',
-    said: true,
+    labeled: true,
     has: m => m.started,
   },
   {
@@ -60,21 +60,21 @@ const memberColumns = ensemble => [
     cell: m => clockView(ensemble, m),
     num: true,
     width: '90px',
-    wide: true,
+    wideOnly: true,
   },
   {
     title: 'Certificate expires',
     text: m => m.certificateEnds ?? '',
     cell: m => m.certificateEnds ? ago(m.certificateEnds) : '–',
     width: '140px',
-    wide: true,
+    wideOnly: true,
   },
   {
     title: 'Address for clients',
     text: addressOf,
     cell: m => addressOf(m) ? copyField(addressOf(m)) : '–',
     width: 'minmax(0,1.4fr)',
-    wide: true,
+    wideOnly: true,
   },
 ]
 
@@ -94,14 +94,14 @@ function copyView({ member, live, lag }) {
 
 const shardColumns = [
   { title: 'Cluster', text: s => `${s.organization}/${s.cluster}`, width: 'minmax(0,1.2fr)' },
-  { title: 'Shard', text: s => s.number, num: true, width: '80px', said: true },
+  { title: 'Shard', text: s => s.number, num: true, width: '80px', labeled: true },
   { title: 'Owner', text: s => s.owner ?? '', cell: ownerView, width: '110px' },
   {
     title: 'Copies',
     text: s => s.copies.map(c => c.member).join(),
     cell: s => s.copies.map((c, i) => html`${i ? ' · ' : nothing}${copyView(c)}`),
     width: 'minmax(0,1.6fr)',
-    said: true,
+    labeled: true,
   },
   {
     title: 'Log',
@@ -109,7 +109,7 @@ const shardColumns = [
     cell: s => html`<span title="Number of the last entry">${count(s.log)}</span>`,
     num: true,
     width: '90px',
-    wide: true,
+    wideOnly: true,
   },
 ]
 

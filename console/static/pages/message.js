@@ -52,7 +52,7 @@ export function fromHeaders(data, headers, prefix, id) {
     id: header('Message-Id'),
     bytes: data,
     size: data.length,
-    cut: false,
+    truncated: false,
     isNull: header('Null-Value') === 'true',
     key: header('Partition-Key') ?? undefined,
     keyEncoding: header('Partition-Key-Encoding') ?? undefined,
@@ -111,7 +111,7 @@ export function messageView(page, m, close) {
     preferences.set('payload', id)
     update()
   }
-  const whole = async () => m.cut ? fetchMessage(page, m.name) : m
+  const whole = async () => m.truncated ? fetchMessage(page, m.name) : m
   const showError = e => toast(e.message, 'bad')
   const save = async () => {
     const name = `${page.topic.topic}-${m.name.replace(/:/g, '-')}`
@@ -138,7 +138,7 @@ export function messageView(page, m, close) {
         <span class="spacer"></span>
         ${choice(form, forms, chooseForm, 'Payload as')}
       </div>
-      ${m.cut ? truncationWarning(m) : nothing}
+      ${m.truncated ? truncationWarning(m) : nothing}
       ${payloadView(m, form)}
       <div class="cluster">
         <button @click=${() => save().catch(showError)}>${icon('down', 16)}Download ${bytes(m.size)}</button>

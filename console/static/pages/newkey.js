@@ -1,6 +1,6 @@
 // The dialog that creates an API key. The browser creates the key pair, the server
 // encrypts the token with the public key, and the browser decrypts it. The private key is
-// never sent, and is gone when the dialog closes.
+// never sent, and is lost when the dialog closes.
 import { html, nothing } from '../lib/html.js'
 import { call, resource } from '../lib/api.js'
 import { namesAt } from '../lib/bindings.js'
@@ -164,7 +164,7 @@ function doneView(org, name, s, ctl) {
     <p class="callout ok">
       <span>
         <b>${name} was issued.</b> The token is shown only once. Save the token, or save the private key to decrypt
-        the token again later. Nobody else can recover it.
+        the token again later. Without one of them the token cannot be recovered.
       </span>
     </p>
     <div class="field"><span>Token</span>${codeBlock(s.token, 'Token', 'wrap')}</div>

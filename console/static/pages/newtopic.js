@@ -5,10 +5,10 @@ import { field, input } from '../lib/fields.js'
 import { go, link } from '../lib/router.js'
 
 /** Creates a topic and opens its page. */
-export async function newTopic({ client, org }, namespace, done) {
+export async function newTopic({ client, org }, defaultNamespace, done) {
   const created = await formDialog({
     title: 'New topic',
-    values: { ns: namespace, name: '', partitions: '0' },
+    values: { ns: defaultNamespace, name: '', partitions: '0' },
     view: (v, ctl) => html`
       ${field('Name',
         input(v, 'name', ctl, { required: true, autofocus: true, maxlength: 512, placeholder: 'orders' }))}

@@ -83,7 +83,7 @@ export default ctx => {
     const used = data.quota?.status.used ?? {}
     const hasMessages = quantity(used.storedBytes) > 0 || series.total(produced).at(-1) > 0
     const has = plural => {
-      const isOwn = o => !(o.metadata.name === 'admin' && org === 'default') // created by the server itself
+      const isOwn = o => !(o.metadata.name === 'admin' && org === 'default') // the server's own account
       return data.counts[plural]?.items.some(isOwn) ?? false
     }
     return [

@@ -117,7 +117,7 @@ export function registerSchema(page, subject, done, latest) {
   const typeSelect = ctl => html`
     <select name="type" @change=${e => setType(e.target.value, ctl)}>${Object.keys(examples).map(type => html`
       <option ?selected=${type === v.type}>${type}</option>`)}</select>`
-  const body = ctl => html`
+  const content = ctl => html`
     <div class="stack">
       <div class="fields">
         ${latest ? nothing : subjectField(ctl)}
@@ -142,7 +142,7 @@ export function registerSchema(page, subject, done, latest) {
       <button class="primary" ?disabled=${disabled}>${v.busy === 'save' ? 'Registering…' : 'Register'}</button>`
   }
   const title = latest ? `New version of ${subject}` : 'Register a schema'
-  return modal(ctl => frame(ctl, title, body(ctl), buttons(ctl), { submit: () => save(ctl) }),
+  return modal(ctl => frame(ctl, title, content(ctl), buttons(ctl), { submit: () => save(ctl) }),
     { className: 'wide-box' })
 }
 

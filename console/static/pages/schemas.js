@@ -111,7 +111,7 @@ const columns = [
     cell: s => s.deleted ? badge('bad', 'Soft-deleted') : badge('ok', 'Active'),
     width: '140px',
   },
-  { title: 'Namespace', text: s => namespaceOfSubject(s.name), width: 'minmax(0,.6fr)', wide: true },
+  { title: 'Namespace', text: s => namespaceOfSubject(s.name), width: 'minmax(0,.6fr)', wideOnly: true },
 ]
 
 function tools(withDeleted, deletedCount) {
@@ -131,17 +131,17 @@ function tools(withDeleted, deletedCount) {
 
 /** Returns the view of a schema by its id. */
 function schemaById({ client, org, path }) {
-  let shown = { id: '', schema: null }
+  let shown = { id: '', result: null }
   const open = id => {
-    const schema = loader(async () => {
+    const result = loader(async () => {
       const [schema, versions] = await Promise.all([
         client.get(path('/schemas/ids/*', id)),
         client.get(path('/schemas/ids/*/versions?deleted=true', id), background),
       ])
       return { schema, versions }
     })
-    shown = { id, schema }
-    schema.reload()
+    shown = { id, result }
+    result.reload()
   }
   const versionLink = v => html`
     <a href=${link(org, 'schemas', [client.name, v.subject], { v: v.version })}>${v.subject} ${v.version}</a>`
@@ -154,7 +154,7 @@ function schemaById({ client, org, path }) {
           <span class="spacer"></span>
           <button class="ghost" @click=${() => setQuery({ id: '' })}>Close</button>
         </header>
-        ${loaderView(shown.schema, 'this schema', 'schema.subjects.describe', ({ schema, versions }) => html`
+        ${loaderView(shown.result, 'this schema', 'schema.subjects.describe', ({ schema, versions }) => html`
           ${facts([['Type', schema.schemaType ?? 'AVRO'], ['Registered as', versions.map(versionLink)]])}
           ${codeBlock(indentJSON(schema.schema), 'Schema')}`, loading(2))}
       </section>`

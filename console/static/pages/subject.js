@@ -167,7 +167,7 @@ export function subjectDetail(page) {
     return html`Namespace ${namespaceOfSubject(subject)}. Compatibility: <b>${level}</b>. ${levels[level] ?? ''}`
   }
   return () => {
-    if (info.state === 'denied' || info.state === 'gone') return missing()
+    if (info.state === 'denied' || info.state === 'notFound') return missing()
     return html`
       ${heading({
         title: subject,

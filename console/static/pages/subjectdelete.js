@@ -11,18 +11,18 @@ import { registryError } from './schemachanges.js'
 export function deleteSchema({ client, path }, { subject, version, softDeleted, afterSoft, afterPermanent }) {
   const what = version ? `version ${version}` : subject
   const versionPath = version ? `/versions/${version}` : ''
-  const url = permanent => path(`/subjects/*${versionPath}${permanent ? '?permanent=true' : ''}`, subject)
   let permanent = softDeleted // the current step
   let typed = ''
   let error = null
   let busy = false
 
+  const url = () => path(`/subjects/*${versionPath}${permanent ? '?permanent=true' : ''}`, subject)
   const run = async ctl => {
     busy = true
     error = null
     ctl.update()
     try {
-      await client.call('DELETE', url(permanent))
+      await client.call('DELETE', url())
       toast(permanent ? `${what} was deleted permanently.` : `${what} was soft-deleted.`)
       if (permanent) {
         ctl.close()

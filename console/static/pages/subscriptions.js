@@ -2,7 +2,7 @@
 import { html, nothing } from '../lib/html.js'
 import { copyText } from '../lib/copy.js'
 import { confirm, toast } from '../lib/dialog.js'
-import { bytes, count, short } from '../lib/format.js'
+import { bytes, count, countOf, short } from '../lib/format.js'
 import { loader } from '../lib/loader.js'
 import { link, route, setQuery } from '../lib/router.js'
 import { update } from '../lib/store.js'
@@ -113,7 +113,7 @@ export function subscriptionsTab(page) {
     <section class="card stack">
       <header class="cluster"><h2>${copyText(s.name)}</h2><span class="spacer"></span>${actions(s.name)}</header>
       ${facts([
-        ['Backlog', `${count(s.msgBacklog)} messages, ${bytes(s.backlogSize)}`],
+        ['Backlog', `${countOf(s.msgBacklog, 'message')}, ${bytes(s.backlogSize)}`],
         ['Leased', count(s.unackedMessages)],
         ['Oldest', oldestView(s.name)],
         ['Delayed', count(s.msgDelayed)],
@@ -137,7 +137,7 @@ export function subscriptionsTab(page) {
         text: s => oldest.times.get(s.name) ?? 0,
         cell: s => oldestView(s.name),
         width: '110px',
-        said: true,
+        labeled: true,
       },
       {
         title: 'Out',
@@ -145,14 +145,14 @@ export function subscriptionsTab(page) {
         cell: s => `${short(s.msgRateOut)}/s`,
         num: true,
         width: '80px',
-        wide: true,
+        wideOnly: true,
       },
       {
         title: 'Dead letters',
         text: s => deadLetterTopic(page, s),
         cell: s => deadLetterTopic(page, s) ? deadLetterLink(page, s) : '–',
         width: 'minmax(0,.8fr)',
-        wide: true,
+        wideOnly: true,
       },
     ],
     noun: rows.length === 1 ? 'subscription' : 'subscriptions',
@@ -192,7 +192,7 @@ export function subscriptionsTab(page) {
 }
 
 const numberColumn = (title, value, width) =>
-  ({ title, text: value, cell: s => count(value(s)), num: true, width, said: true })
+  ({ title, text: value, cell: s => count(value(s)), num: true, width, labeled: true })
 
 /** The dead letter topic of a subscription; "" without one. */
 function deadLetterTopic({ topic }, s) {
@@ -211,8 +211,9 @@ function deadLetterLink(page, s) {
 
 function deadLetterView(page, s) {
   if (!deadLetterTopic(page, s)) return 'none: messages are redelivered until they are acknowledged'
-  const deliveries = Number(s.subscriptionProperties.maxRedeliverCount) + 1
-  return html`${deadLetterLink(page, s)} <span class="muted small">after ${deliveries} deliveries</span>`
+  const limit = Number(s.subscriptionProperties.maxRedeliverCount) + 1
+  const deliveries = countOf(limit, 'delivery', 'deliveries')
+  return html`${deadLetterLink(page, s)} <span class="muted small">after ${deliveries}</span>`
 }
 
 function peekView(page, { name, position, message }, peek) {
@@ -220,7 +221,7 @@ function peekView(page, { name, position, message }, peek) {
   const partition = page.topic.partitions ? ', partition 0' : ''
   const content = () => {
     if (message.state === 'ready') return messageView(page, message.data)
-    if (message.state === 'gone') return html`<p class="muted">The backlog has no message at this position.</p>`
+    if (message.state === 'notFound') return html`<p class="muted">The backlog has no message at this position.</p>`
     return busy ? loading(2) : failure(message.error)
   }
   return html`

@@ -3,7 +3,7 @@ import { html, nothing } from '../lib/html.js'
 import { copyText } from '../lib/copy.js'
 import { Decoder } from '../lib/decoder.js'
 import { confirm, toast } from '../lib/dialog.js'
-import { bytes, count, short } from '../lib/format.js'
+import { bytes, count, countOf, short } from '../lib/format.js'
 import { loader } from '../lib/loader.js'
 import { go, link } from '../lib/router.js'
 import { ago } from '../lib/timeago.js'
@@ -83,12 +83,12 @@ export function topicDetail(ctx) {
     onclick: () => removeTopic(page),
   })
   return () => {
-    if (stats.state === 'denied' || stats.state === 'gone') return missing()
+    if (stats.state === 'denied' || stats.state === 'notFound') return missing()
     return html`
       ${heading({
         title: name,
         crumbs,
-        badge: topic.partitions ? badge('info', `${topic.partitions} partitions`) : nothing,
+        badge: topic.partitions ? badge('info', countOf(topic.partitions, 'partition')) : nothing,
         sub: copyText(topic.full),
         actions: deleteButton(),
       })}

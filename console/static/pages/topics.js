@@ -23,8 +23,8 @@ const byTopic = (a, b) => a.topic < b.topic ? -1 : a.topic > b.topic ? 1 : 0
 /** Loads the topics, the tenants, their namespaces, and the numbers of the topics that visible() returns. */
 function topicData({ client, signal }, visible) {
   const topics = loader(async o => {
-    const { data } = await client.get(`${client.topics}/topics`, o)
-    return data.map(t => ({
+    const response = await client.get(`${client.topics}/topics`, o)
+    return response.data.map(t => ({
       ...parseTopic(t.topic_name),
       partitions: t.partitions_count,
       internal: t.is_internal,
@@ -227,7 +227,7 @@ function columnsOf(stats, withStats, hideNamespace) {
     cell: t => statsOf(t) ? format(value(statsOf(t))) : '–',
     num: true,
     width,
-    said: true,
+    labeled: true,
   })
   const columns = [
     {
@@ -240,9 +240,9 @@ function columnsOf(stats, withStats, hideNamespace) {
       text: t => `${t.tenant}/${t.namespace}`,
       cell: t => html`<span class="muted">${t.tenant}/</span>${t.namespace}`,
       width: 'minmax(0,.6fr)',
-      wide: hideNamespace,
+      wideOnly: hideNamespace,
     },
-    { title: 'Partitions', text: t => t.partitions, num: true, width: '80px', wide: true },
+    { title: 'Partitions', text: t => t.partitions, num: true, width: '80px', wideOnly: true },
   ]
   if (!withStats) return columns
   return [

@@ -105,7 +105,7 @@ export function schemaTab(page) {
       versions.reload()
       subjects.reload()
     }
-    const shown = versions.state === 'gone' ? { state: 'ready', data: [] } : versions
+    const shown = versions.state === 'notFound' ? { state: 'ready', data: [] } : versions
     return html`
       <div class="stack">
         ${loaderView(shown, 'the schema', 'messaging.schemas.describe', versionsView, loading())}

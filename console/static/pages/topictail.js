@@ -102,7 +102,7 @@ export function tailTab(page) {
     if (isDenied && !tail.rows.length) {
       return denied('the messages of this topic', tail.error, 'messaging.topics.consume')
     }
-    tail.rows.slice(0, 60).forEach(m => decoder.request(m))
+    tail.rows.slice(0, 60).forEach(row => decoder.request(row))
     const m = selected()
     return html`
       <div class="stack">
@@ -181,15 +181,15 @@ function timeOf(ms) {
   return `${absolute(ms).slice(11)}.${String(d.getMilliseconds()).padStart(3, '0')}`
 }
 
-/** The columns of the table. Next to an open message there is room for fewer. */
-function columnsOf(tail, beside) {
+/** The columns of the table; fewer next to an open message. */
+function columnsOf(tail, hasDetail) {
   const latency = m => Math.max(0, m.at - m.publishTime)
   const more = [
     {
       title: 'Properties',
       text: m => Object.entries(m.properties).map(p => p.join('=')).join(' '),
       width: 'minmax(0,.5fr)',
-      wide: true,
+      wideOnly: true,
     },
     {
       title: 'Latency',
@@ -197,7 +197,7 @@ function columnsOf(tail, beside) {
       cell: m => m.publishTime >= tail.since ? `${latency(m)} ms` : '–', // older messages have no latency
       num: true,
       width: '76px',
-      wide: true,
+      wideOnly: true,
     },
   ]
   return [
@@ -212,7 +212,7 @@ function columnsOf(tail, beside) {
       title: 'Key',
       text: searchText,
       cell: m => m.key ?? html`<span class="muted">–</span>`,
-      width: beside ? 'minmax(0,.55fr)' : 'minmax(0,.35fr)',
+      width: hasDetail ? 'minmax(0,.55fr)' : 'minmax(0,.35fr)',
     },
     {
       title: 'Payload',
@@ -220,14 +220,14 @@ function columnsOf(tail, beside) {
       cell: m => html`<span class="mono small">${preview(m)}</span>`,
       width: 'minmax(0,1.4fr)',
     },
-    ...(beside ? [] : more),
+    ...(hasDetail ? [] : more),
     {
       title: 'Size',
       text: m => m.size,
-      cell: m => html`${bytes(m.size)}${m.cut ? html` ${icon('warn', 14)}` : nothing}`,
+      cell: m => html`${bytes(m.size)}${m.truncated ? html` ${icon('warn', 14)}` : nothing}`,
       num: true,
       width: '104px',
-      wide: true,
+      wideOnly: true,
     },
   ]
 }

@@ -53,7 +53,7 @@ function list(ctx) {
       text: u => u.metadata.creationTimestamp,
       cell: u => ago(u.metadata.creationTimestamp),
       width: '96px',
-      wide: true,
+      wideOnly: true,
     },
   ]
   const userTable = rows => table({
@@ -141,8 +141,8 @@ function invitationLink(org, name) {
     : html`
       <button type="button" @click=${() => ctl.close()}>Not now</button>
       <button class="primary" ?disabled=${busy}>Create the link</button>`
-  const body = ctl => html`<div class="stack">${failure(error)}${invitation ? result() : form(ctl)}</div>`
-  return modal(ctl => frame(ctl, `Invitation of ${name}`, body(ctl), buttons(ctl), { submit: () => submit(ctl) }))
+  const content = ctl => html`<div class="stack">${failure(error)}${invitation ? result() : form(ctl)}</div>`
+  return modal(ctl => frame(ctl, `Invitation of ${name}`, content(ctl), buttons(ctl), { submit: () => submit(ctl) }))
 }
 
 function detail(ctx) {

@@ -9,10 +9,10 @@
 //
 // Locks:
 //
-//	Shares.mu     all mutable fields of Shares and of its groups, members and waiters
-//	allowance.mu  the counters of one AccessLog
+//	FairSemaphore.mu  all mutable fields of a FairSemaphore, its organizations, principals and waiters
+//	lineLimiter.mu    the counters of one AccessLog
 //
 // No function takes both. The channel of a queued waiter is closed exactly once, with
-// Shares.mu held: when the waiter gets its units. The sum of all held units is
-// Shares.used, and it never exceeds Shares.most.
+// FairSemaphore.mu held: when the waiter gets its units. The sum of all held units is
+// FairSemaphore.used, and it never exceeds FairSemaphore.capacity.
 package web

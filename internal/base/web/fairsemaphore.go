@@ -40,7 +40,7 @@ type (
 	}
 	usage struct {
 		held    int64
-		served  uint64 // value of Shares.served at its last acquisition
+		served  uint64 // value of FairSemaphore.served at its last acquisition
 		waiting int
 	}
 	waiter struct {

@@ -43,7 +43,7 @@ type finding struct {
 	Check   string `json:"check"`
 	Status  string `json:"status"`
 	Message string `json:"message"`
-	// Next tells the user what to do.
+	// Next is the advice to the user.
 	Next string `json:"next,omitempty"`
 }
 

@@ -1,4 +1,4 @@
-// Package hint attaches a hint to an error: one line that tells the user what to do next.
+// Package hint attaches a hint to an error: one line of advice for the user.
 // Package cli prints it below the error.
 package hint
 

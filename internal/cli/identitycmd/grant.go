@@ -166,7 +166,7 @@ func (g *grant) warnMissingSubjects(ctx context.Context, r *resources.Client, or
 		ref := resources.Ref{Kind: kind, Organization: organization, Name: fmt.Sprint(s["name"])}
 		if _, err := r.Get(ctx, ref); errors.Is(err, client.ErrNotFound) {
 			if _, err := fmt.Fprintf(g.env.Err, "Warning: %s does not exist in organization %s; the role will apply "+
-				"to whoever gets this name later.\n", ref, organization); err != nil {
+				"to any account that gets this name later.\n", ref, organization); err != nil {
 				return err
 			}
 		}

@@ -168,7 +168,7 @@ func (i *idleTimer) restart() {
 	}
 }
 
-// idleTimeout returns the idle timeout: how long to wait for the next message, 0 for ever.
+// idleTimeout returns the idle timeout: how long to wait for the next message, 0 means no timeout.
 func (o *consumeOptions) idleTimeout() time.Duration {
 	if o.follow {
 		return 0

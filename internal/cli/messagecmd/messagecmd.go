@@ -3,7 +3,7 @@
 // package client.
 //
 // Locks: runner.mu protects the counters and the idle timer of consume --exec, and
-// serializes the output of its commands; sending.mu protects the counters of produce and
+// serializes the output of its commands; sendState.mu protects the counters of produce and
 // its progress line. No function takes both.
 package messagecmd
 

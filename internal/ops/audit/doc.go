@@ -7,18 +7,18 @@
 // that callers can influence.
 //
 // Requests do not wait for the disk. Records go through a bounded queue to one writer
-// goroutine. If the queue is full, a caller waits for Options.Patience; then the record
+// goroutine. If the queue is full, a caller waits for Options.QueueTimeout; then the record
 // is dropped and counted, and the gap is recorded. Until the writer has caught up, later
 // callers do not wait. The file is synced every second, at rotation and at close. A crash
 // of the process loses the queued records, a crash of the machine also the last second.
 //
 // Locks:
 //
-//	Log.reading  semaphore: at most two concurrent readers (Tail)
-//	rotated.mu   the names of the files: held while files are renamed, reopened, or
-//	             opened for reading
-//	Trail.mu     the counters of denials, the summary timer and closed
+//	Log.readers     semaphore: at most two concurrent readers (Tail)
+//	rotatedFile.mu  the names of the files: held while files are renamed, reopened, or
+//	                opened for reading
+//	Trail.mu        the counters of denials, the summary timer and closed
 //
-// Log.reading is taken before rotated.mu. Trail.mu is never held while a Log is called.
-// The fields of rotated belong to the writer goroutine of its Log.
+// Log.readers is taken before rotatedFile.mu. Trail.mu is never held while a Log is called.
+// The fields of a rotatedFile belong to the writer goroutine of its Log.
 package audit

@@ -10,7 +10,7 @@ import (
 // token is one compare-and-swap.
 type rate struct {
 	limit  atomic.Int64 // tokens per second; 0 means no limit
-	fullAt atomic.Int64 // nanoseconds since Organization.began
+	fullAt atomic.Int64 // nanoseconds since Organization.started
 }
 
 const burst = int64(time.Second)

@@ -8,9 +8,9 @@
 //
 // Locks:
 //
-//	Metrics.grow  serializes writers of Metrics.series; readers take no lock
-//	patience.mu   all fields of a patience
-//	logFile.mu    logFile.file; held while a line is written and while the file is replaced
+//	Metrics.seriesMu      serializes writers of Metrics.series; readers take no lock
+//	recurringWarnings.mu  all fields of a recurringWarnings
+//	logFile.mu            logFile.file; held while a line is written and while the file is replaced
 //
 // No function takes two of them.
 package telemetry

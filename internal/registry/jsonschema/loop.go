@@ -2,11 +2,11 @@ package jsonschema
 
 import "errors"
 
-// errLoop is the error of a schema that is defined by itself, so that a validator would not
+// errLoop is the error of a schema that refers to itself, so that a validator would not
 // terminate.
 var errLoop = errors.New("reference leads back to itself through $ref and allOf alone")
 
-// checkLoops rejects nodes that are defined by themselves. It follows only references and
+// checkLoops rejects nodes that refer to themselves. It follows only references and
 // allOf: a loop through a property or an item ends with the value, and a loop through anyOf
 // or oneOf may end. Every loop contains a reference, so the search starts at the references.
 func (b *builder) checkLoops() error {

@@ -44,7 +44,7 @@ type SyntaxError struct {
 	Length       int    // of NumberTooLong: the length of the number
 }
 
-// AtEnd is SyntaxError.Found at the end of the text.
+// AtEnd is SyntaxError.Character at the end of the text.
 const AtEnd rune = -1
 
 func (e *SyntaxError) Error() string {

@@ -25,7 +25,7 @@
 //     times in the store drives them, so that idle topics cost nothing.
 //   - usage.go: usage statistics of all topics, at the cost of the topics in memory.
 //   - checkpoint.go: a copy of the store at one point in time, for backups.
-//   - intact.go, logscan.go: detect missing or truncated files before the store is opened.
+//   - checkIntact.go, logscan.go: detect missing or truncated files before the store is opened.
 //     damage.go: unreadable data of an open store.
 //   - failstop.go: a failed write to the write-ahead log stops the engine permanently.
 //   - store.go, log.go: the store below the engine. A store with an external log follows

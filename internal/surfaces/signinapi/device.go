@@ -71,7 +71,7 @@ func (a *API) decideDevice(w http.ResponseWriter, r *http.Request, form url.Valu
 	verb, title, text := "approve", "The device is signed in", "You can close this page and return to your terminal."
 	if !approved {
 		verb, title, text = "refuse", "The device was rejected", "It is not signed in. If you did not start this "+
-			"sign-in, an attacker may have sent you its link. Tell your administrator."
+			"sign-in, an attacker may have sent you its link. Report it to your administrator."
 	}
 	a.record(r, session.Subject, verb, "device", http.StatusOK)
 	return a.show(w, r, http.StatusOK, page{Template: "message", Title: title, Text: text})

@@ -6,7 +6,7 @@
 // The ops address also serves metrics: those of all organizations, without
 // authentication, for the operator of the machine.
 //
-// The package has one lock: cache.mu protects the gathered metrics. It is held while
+// The package has one lock: metricsCache.mu protects the gathered metrics. It is held while
 // they are gathered, so that concurrent requests share one gathering.
 package systemapi
 

@@ -2,7 +2,7 @@
 // consumers and checks the guarantees of a broker: it delivers every message that it has
 // accepted, it delivers no other message, and messages of one key stay in order. It uses
 // HTTP only and retries while the server restarts. Only tests import it. Its only lock
-// is run.mu, which protects the fields declared below it.
+// is loadRun.mu, which protects the fields declared below it.
 package loadtest
 
 import (
