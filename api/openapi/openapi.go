@@ -1,6 +1,7 @@
-// Package openapi embeds the OpenAPI documents of the HTTP surfaces, so that
-// each surface can serve its own. The documents are the reference; tests of the
-// surfaces hold every reply against them.
+// Package openapi embeds the OpenAPI documents of the HTTP surfaces, so that each surface can serve
+// its own. The documents are the reference: the tests of the surfaces check every response against
+// them. The resource API is not here, because it generates its documents from the types in
+// freshet/api.
 package openapi
 
 import "embed"
@@ -8,8 +9,7 @@ import "embed"
 //go:embed *.yaml
 var documents embed.FS
 
-// Document returns the document of a surface, for example messages; nil when
-// there is none.
+// Document returns the document of a surface, for example messages; nil if the surface has none.
 func Document(surface string) []byte {
 	b, err := documents.ReadFile(surface + ".yaml")
 	if err != nil {

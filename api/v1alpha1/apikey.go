@@ -5,17 +5,17 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// APIKey is a long-lived credential of a service account. The client makes an
-// RSA key pair and submits the public half; the service answers with the token
-// encrypted to it (a JWE), so only the holder of the private half can read it.
-// Set spec.revoke to true to revoke the key: it is dead when the call returns.
+// APIKey is a long-lived credential of a service account. The client creates an RSA key pair and
+// sends the public key. The service encrypts the token with it (JWE), so only the holder of the
+// private key can read the token. Set spec.revoke to true to revoke the key. The revocation is in
+// force when the call returns.
 type APIKey struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// Spec is what the key is for. Only description and revoke can be changed.
+	// Spec describes the key. Only description and revoke can be changed.
 	// +optional
 	Spec APIKeySpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 	// Status is set by the service.
@@ -23,44 +23,44 @@ type APIKey struct {
 	Status APIKeyStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
 
-// Conditions of an API key, in this order.
+// Conditions of an API key, in the order of the status.
 const (
 	ConditionIssued  = "Issued"
 	ConditionExpired = "Expired"
 	ConditionRevoked = "Revoked"
 )
 
-// APIKeySpec is what the key is for.
+// APIKeySpec describes an API key.
 type APIKeySpec struct {
-	// InstanceName is the instance the key is good for; empty means the whole
-	// organization, the resource API included. Cannot be changed.
+	// InstanceName is the instance for which the key is valid. If it is empty, the key is valid for
+	// the whole organization, including the resource API. Cannot be changed.
 	// +optional
 	InstanceName string `json:"instanceName,omitempty" protobuf:"bytes,1,opt,name=instanceName"`
-	// ServiceAccountName is the account the key belongs to. Cannot be changed.
+	// ServiceAccountName is the service account of the key. Cannot be changed.
 	ServiceAccountName string `json:"serviceAccountName" protobuf:"bytes,2,opt,name=serviceAccountName"`
-	// Description for people.
+	// Description is a text for users, at most 1024 characters.
 	// +optional
 	Description string `json:"description,omitempty" protobuf:"bytes,3,opt,name=description"`
-	// ExpirationTime is when the key ends; it never does when left out. Cannot
+	// ExpirationTime is the time at which the key expires. Without it the key never expires. Cannot
 	// be changed.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty" protobuf:"bytes,4,opt,name=expirationTime"`
-	// EncryptionKey is the public key the token is encrypted to. Without one the
-	// token appears in the answer to the create call, once, and is never stored.
-	// Cannot be changed.
+	// EncryptionKey is the public key that encrypts the token. Without it the plain token is in the
+	// response to the create call, once, and is never stored. Cannot be changed.
 	// +optional
 	EncryptionKey *EncryptionKey `json:"encryptionKey,omitempty" protobuf:"bytes,5,opt,name=encryptionKey"`
-	// Revoke ends the key at once when set to true; there is no way back.
+	// Revoke revokes the key if it is true. A revocation cannot be undone.
 	// +optional
 	Revoke bool `json:"revoke,omitempty" protobuf:"varint,6,opt,name=revoke"`
-	// CustomizedMetadata is copied into the token's claims.
+	// CustomizedMetadata is copied into the claim metadata of the token. It has at most 32 entries
+	// and 4 KiB. Cannot be changed.
 	// +optional
 	CustomizedMetadata map[string]string `json:"customizedMetadata,omitempty" protobuf:"bytes,7,rep,name=customizedMetadata"`
 }
 
-// EncryptionKey is an RSA public key of at least 2048 bits, in one of two forms.
+// EncryptionKey is an RSA public key of 2048 to 8192 bits, as either pem or jwk.
 type EncryptionKey struct {
-	// PEM is a PEM-encoded public key (SPKI, BEGIN PUBLIC KEY).
+	// PEM is a PEM-encoded public key: SPKI (BEGIN PUBLIC KEY) or PKCS #1 (BEGIN RSA PUBLIC KEY).
 	// +optional
 	PEM string `json:"pem,omitempty" protobuf:"bytes,1,opt,name=pem"`
 	// JWK is a JSON Web Key.
@@ -68,32 +68,32 @@ type EncryptionKey struct {
 	JWK string `json:"jwk,omitempty" protobuf:"bytes,2,opt,name=jwk"`
 }
 
-// APIKeyStatus is what the service made of the key.
+// APIKeyStatus is the state of an API key.
 type APIKeyStatus struct {
 	// KeyID identifies the key in audit records and metrics.
 	// +optional
 	KeyID string `json:"keyId,omitempty" protobuf:"bytes,1,opt,name=keyId"`
-	// IssuedAt is when the token was made.
+	// IssuedAt is the time at which the token was issued.
 	// +optional
 	IssuedAt *metav1.Time `json:"issuedAt,omitempty" protobuf:"bytes,2,opt,name=issuedAt"`
-	// ExpiresAt is when the token ends; absent means never.
+	// ExpiresAt is the time at which the token expires. It is absent if the token never expires.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty" protobuf:"bytes,3,opt,name=expiresAt"`
-	// RevokedAt is when the key was revoked.
+	// RevokedAt is the time at which the key was revoked.
 	// +optional
 	RevokedAt *metav1.Time `json:"revokedAt,omitempty" protobuf:"bytes,4,opt,name=revokedAt"`
-	// Token is the plain token; only in the answer to a create call without an
-	// encryption key, and never stored.
+	// Token is the plain token. It is only in the response to a create call without an encryption
+	// key, and is never stored.
 	// +optional
 	Token string `json:"token,omitempty" protobuf:"bytes,5,opt,name=token"`
-	// EncryptedToken is the token encrypted to spec.encryptionKey.
+	// EncryptedToken is the token, encrypted with spec.encryptionKey.
 	// +optional
 	EncryptedToken *EncryptedToken `json:"encryptedToken,omitempty" protobuf:"bytes,6,opt,name=encryptedToken"`
-	// TokenHash is a SHA-256 of the token: it tells which token the key is, and
-	// is of no use as one.
+	// TokenHash is the SHA-256 hash of the token in hexadecimal. It identifies the token, but is
+	// not a credential.
 	// +optional
 	TokenHash string `json:"tokenHash,omitempty" protobuf:"bytes,8,opt,name=tokenHash"`
-	// Conditions: Issued, Expired, Revoked.
+	// Conditions are Issued, Expired and Revoked, in this order.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -104,7 +104,7 @@ type APIKeyStatus struct {
 
 // EncryptedToken holds an encrypted token.
 type EncryptedToken struct {
-	// JWE in compact form (RFC 7516), RSA-OAEP and A256GCM.
+	// JWE is the token in compact serialization (RFC 7516), encrypted with RSA-OAEP and A256GCM.
 	// +optional
 	JWE string `json:"jwe,omitempty" protobuf:"bytes,1,opt,name=jwe"`
 }

@@ -6,8 +6,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// ClusterRole is a predefined list of permissions that a RoleBinding can give.
-// Roles come with the service and cannot be changed.
+// ClusterRole is a predefined list of permissions that a RoleBinding can grant. The service creates
+// the ClusterRoles; they cannot be changed.
 type ClusterRole struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
@@ -24,18 +24,18 @@ type ClusterRole struct {
 
 // ClusterRoleSpec lists permissions.
 type ClusterRoleSpec struct {
-	// Description of what the role is for.
+	// Description is the purpose of the role.
 	// +optional
 	Description string `json:"description,omitempty" protobuf:"bytes,1,opt,name=description"`
-	// Permissions in the form SERVICE.RESOURCE.VERB.
+	// Permissions are permissions of the form SERVICE.RESOURCE.VERB.
 	// +optional
 	// +listType=set
 	Permissions []string `json:"permissions,omitempty" protobuf:"bytes,2,rep,name=permissions"`
 }
 
-// ClusterRoleStatus is what the service says about the role.
+// ClusterRoleStatus is the state of a cluster role.
 type ClusterRoleStatus struct {
-	// Conditions of the role.
+	// Conditions are the conditions of the role.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

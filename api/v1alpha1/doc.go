@@ -1,13 +1,13 @@
-// Package v1alpha1 holds the resource types of the group cloud.vendor.io: what
-// a user writes to ask for accounts, keys, instances and clusters, and what the
-// service answers in status.
+// Package v1alpha1 holds the resource types of the API group cloud.vendor.io: accounts, users,
+// keys, instances, clusters, roles and pools. Users write the desired state to spec; the service
+// reports the current state in status.
 //
-// It owns field names, their documentation (kubectl explain prints it) and the
-// markers that drive server-side apply. Defaults and rules live in
-// internal/controlplane/kinds and internal/controlplane/validation; nothing of
-// internal/ is imported here, so clients can use these types.
+// The package owns the field names, their documentation (kubectl explain prints it) and the markers
+// for server-side apply. It does not own defaults and validation, which are in
+// internal/controlplane/kinds and internal/controlplane/validation. It imports nothing of
+// internal/, so that clients can use the types.
 //
-// Protobuf field numbers are storage format: never renumber, never reuse.
+// Protobuf field numbers are part of the storage format: never change or reuse one.
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true

@@ -5,15 +5,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// MessagingInstance is a group of messaging clusters that share a pool, a way
-// to authenticate and an audience for tokens.
+// MessagingInstance is a set of messaging clusters that share a pool, the settings for
+// authentication and the audience of tokens.
 type MessagingInstance struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// Spec is what the instance should be.
+	// Spec is the desired state of the instance.
 	// +optional
 	Spec MessagingInstanceSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 	// Status is set by the service.
@@ -37,62 +37,62 @@ const (
 	InstanceFree       = "free"
 )
 
-// MessagingInstanceSpec is what the instance should be.
+// MessagingInstanceSpec is the desired state of an instance.
 type MessagingInstanceSpec struct {
-	// AvailabilityMode is zonal (the default) or regional; cannot be changed.
+	// AvailabilityMode is zonal (the default) or regional. Cannot be changed.
 	// +optional
 	AvailabilityMode string `json:"availabilityMode,omitempty" protobuf:"bytes,1,opt,name=availabilityMode"`
-	// Plan is deprecated and kept as it was given.
+	// Plan is deprecated. It is stored without effect.
 	// +optional
 	Plan string `json:"plan,omitempty" protobuf:"bytes,2,opt,name=plan"`
-	// PoolRef is the pool of resources the instance's clusters run on; the
-	// service's default pool when left out. Cannot be changed.
+	// PoolRef is the pool in which the instance's clusters run. The default is the server's first
+	// pool. Cannot be changed.
 	// +optional
 	PoolRef *ObjectReference `json:"poolRef,omitempty" protobuf:"bytes,3,opt,name=poolRef"`
-	// Type is standard (the default), dedicated, serverless, byoc, byoc-pro or
-	// free. Cannot be changed.
+	// Type is standard (the default), dedicated, serverless, byoc, byoc-pro or free (zonal only).
+	// Cannot be changed.
 	// +optional
 	Type string `json:"type,omitempty" protobuf:"bytes,4,opt,name=type"`
-	// Auth says how clients of the instance's clusters authenticate; {apikey: {}} by
-	// default. Access tokens work on every instance. API keys work only where apikey
-	// is present: elsewhere they are answered with 401, also those that are good for
-	// the whole organization, and no key can be made for the instance. A change is in
-	// force when the call returns.
+	// Auth configures how clients of the instance's clusters authenticate. The default is {apikey:
+	// {}}. Access tokens work on every instance. API keys, including those of the whole
+	// organization, work only if apikey is present. Otherwise the server rejects them with 401, and
+	// no key can be created for the instance. A change is in force when the call returns.
 	// +optional
 	Auth *InstanceAuth `json:"auth,omitempty" protobuf:"bytes,5,opt,name=auth"`
 }
 
-// InstanceAuth says how clients authenticate. The presence of apikey, even of an
-// empty one, lets API keys in; access tokens work always.
+// InstanceAuth configures how clients authenticate. If apikey is present, even as an empty object,
+// the server accepts API keys. Access tokens always work.
 type InstanceAuth struct {
-	// APIKey lets API keys in. Without it they are answered with 401.
+	// APIKey enables API keys. Without it the server rejects them with 401.
 	// +optional
 	APIKey *InstanceAuthAPIKey `json:"apikey,omitempty" protobuf:"bytes,1,opt,name=apikey"`
-	// OAuth2 tunes OAuth 2.0 access tokens, which work with it or without.
+	// OAuth2 configures OAuth 2.0 access tokens, which also work without it.
 	// +optional
 	OAuth2 *InstanceAuthOAuth2 `json:"oauth2,omitempty" protobuf:"bytes,2,opt,name=oauth2"`
 }
 
-// InstanceAuthAPIKey has no settings.
+// InstanceAuthAPIKey enables API keys. It has no settings.
 type InstanceAuthAPIKey struct{}
 
-// InstanceAuthOAuth2 tunes access tokens for the instance.
+// InstanceAuthOAuth2 configures access tokens for the instance.
 type InstanceAuthOAuth2 struct {
-	// TokenLifetimeSeconds is how long access tokens for this instance live;
-	// 86400 by default, at most 2592000 (30 days).
+	// TokenLifetimeSeconds is the lifetime of access tokens for this instance in seconds. The
+	// default is 86400, the maximum 2592000 (30 days).
 	// +optional
 	TokenLifetimeSeconds int32 `json:"tokenLifetimeSeconds,omitempty" protobuf:"varint,1,opt,name=tokenLifetimeSeconds"`
 }
 
-// MessagingInstanceStatus is what the service made of the instance.
+// MessagingInstanceStatus is the current state of an instance.
 type MessagingInstanceStatus struct {
-	// Auth tells clients how to authenticate; null until the instance is set up.
+	// Auth describes how clients authenticate. It is null until the instance is set up.
 	// +nullable
 	Auth *InstanceAuthStatus `json:"auth" protobuf:"bytes,1,opt,name=auth"`
 	// ObservedGeneration is the metadata.generation this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,2,opt,name=observedGeneration"`
-	// Conditions: SubscriptionReady, ResourceServerReady, ServiceAccountReady, then Ready.
+	// Conditions are SubscriptionReady, ResourceServerReady, ServiceAccountReady and Ready, in this
+	// order.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -101,20 +101,20 @@ type MessagingInstanceStatus struct {
 	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,3,rep,name=conditions"`
 }
 
-// InstanceAuthStatus tells clients how to authenticate.
+// InstanceAuthStatus describes how clients authenticate.
 type InstanceAuthStatus struct {
 	// Type is apikey or oauth2.
 	Type string `json:"type" protobuf:"bytes,1,opt,name=type"`
-	// OAuth2 holds what a client needs to ask for a token.
+	// OAuth2 has the parameters of a token request.
 	// +optional
 	OAuth2 *InstanceAuthStatusOAuth2 `json:"oauth2,omitempty" protobuf:"bytes,2,opt,name=oauth2"`
 }
 
-// InstanceAuthStatusOAuth2 is what a client needs to ask for a token.
+// InstanceAuthStatusOAuth2 has the parameters of a token request.
 type InstanceAuthStatusOAuth2 struct {
-	// IssuerURL is where tokens come from.
+	// IssuerURL is the URL of the token issuer.
 	IssuerURL string `json:"issuerURL" protobuf:"bytes,1,opt,name=issuerURL"`
-	// Audience to ask for.
+	// Audience is the audience to request.
 	Audience string `json:"audience" protobuf:"bytes,2,opt,name=audience"`
 }
 

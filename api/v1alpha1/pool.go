@@ -5,8 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// Pool is a set of places that clusters can run on. Pools come from the
-// server's configuration and cannot be changed through the API.
+// Pool is a set of pool members on which clusters can run. Pools are defined in the server's
+// configuration and cannot be changed through the API.
 type Pool struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
@@ -23,26 +23,26 @@ type Pool struct {
 
 // PoolSpec describes a pool.
 type PoolSpec struct {
-	// Type of the pool's infrastructure, for example generic.
+	// Type is the type of the pool's infrastructure, for example generic.
 	Type string `json:"type" protobuf:"bytes,1,opt,name=type"`
 	// DeploymentType is hosted, managed or managed-pro.
 	// +optional
 	DeploymentType string `json:"deploymentType,omitempty" protobuf:"bytes,2,opt,name=deploymentType"`
-	// Sharing says which organizations may use the pool.
+	// Sharing lists the organizations that may use the pool.
 	// +optional
 	Sharing *PoolSharing `json:"sharing,omitempty" protobuf:"bytes,3,opt,name=sharing"`
 }
 
-// PoolSharing says which organizations may use a pool.
+// PoolSharing lists the organizations that may use a pool.
 type PoolSharing struct {
-	// Namespaces that may use the pool; * means all.
+	// Namespaces are the organizations that may use the pool. * means all.
 	// +listType=set
 	Namespaces []string `json:"namespaces" protobuf:"bytes,1,rep,name=namespaces"`
 }
 
-// PoolStatus is what the service says about the pool.
+// PoolStatus is the state of a pool.
 type PoolStatus struct {
-	// Conditions of the pool.
+	// Conditions are the conditions of the pool.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

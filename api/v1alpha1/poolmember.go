@@ -5,8 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// PoolMember is one place of a pool: a location with an engine. Members come
-// from the server's configuration and cannot be changed through the API.
+// PoolMember is a member of a pool: a location with a storage engine. Pool members are defined in
+// the server's configuration and cannot be changed through the API.
 type PoolMember struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
@@ -23,42 +23,42 @@ type PoolMember struct {
 
 // PoolMemberSpec describes a pool member.
 type PoolMemberSpec struct {
-	// PoolName is the pool the member belongs to, in the same namespace.
+	// PoolName is the pool of the member, in the same namespace.
 	PoolName string `json:"poolName" protobuf:"bytes,1,opt,name=poolName"`
-	// Type of the member's infrastructure, for example generic.
+	// Type is the type of the member's infrastructure, for example generic.
 	Type string `json:"type" protobuf:"bytes,2,opt,name=type"`
-	// Location is the region identifier that clusters ask for.
+	// Location is the identifier of the region. Clusters select it with spec.location.
 	Location string `json:"location" protobuf:"bytes,3,opt,name=location"`
-	// Engine that keeps the data of the member's clusters, for example pebble.
+	// Engine is the storage engine of the member's clusters, for example pebble.
 	// +optional
 	Engine string `json:"engine,omitempty" protobuf:"bytes,4,opt,name=engine"`
-	// Domains under which clusters get their names.
+	// Domains are the domains of the clusters' host names.
 	// +optional
 	// +listType=atomic
 	Domains []PoolMemberDomain `json:"domains,omitempty" protobuf:"bytes,5,rep,name=domains"`
 }
 
-// PoolMemberDomain is a domain under which clusters get their names.
+// PoolMemberDomain is a domain of the clusters' host names.
 type PoolMemberDomain struct {
-	// Name of the domain.
+	// Name is the name of the domain.
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 	// Type is service, or empty for an ingress.
 	// +optional
 	Type string `json:"type,omitempty" protobuf:"bytes,2,opt,name=type"`
 }
 
-// PoolMemberStatus is what the service says about the member.
+// PoolMemberStatus is the state of a pool member.
 type PoolMemberStatus struct {
-	// DeploymentType of the member.
+	// DeploymentType is the deployment type of the member's pool.
 	// +optional
 	DeploymentType string `json:"deploymentType,omitempty" protobuf:"bytes,1,opt,name=deploymentType"`
-	// ServerVersion that runs there.
+	// ServerVersion is the version of the server that runs on the member.
 	// +optional
 	ServerVersion string `json:"serverVersion,omitempty" protobuf:"bytes,2,opt,name=serverVersion"`
 	// ObservedGeneration is the metadata.generation this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,3,opt,name=observedGeneration"`
-	// Conditions of the member.
+	// Conditions are the conditions of the member.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

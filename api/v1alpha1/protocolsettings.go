@@ -11,15 +11,14 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// ProtocolSettings are the settings of one protocol of a cluster: an object of any
-// shape, at most 16 KiB as JSON and 16 levels deep.
+// ProtocolSettings are the settings of one protocol of a cluster: an object with any fields, at
+// most 16 KiB as JSON and 16 levels deep.
 //
 // +protobuf.options.marshal=false
 // +protobuf.options.(gogoproto.goproto_stringer)=false
 type ProtocolSettings struct {
-	// Raw is the object as JSON: compact, the keys in order. Nothing is written as
-	// an object without settings. After a null was read it is empty: that switches a
-	// protocol off, and the service drops the entry.
+	// Raw is the object as compact JSON with sorted keys. It is empty after decoding null, which
+	// disables a protocol: the service drops the entry. An empty Raw is encoded as {}.
 	Raw []byte `json:"-" protobuf:"bytes,1,opt,name=raw"`
 }
 
@@ -28,8 +27,8 @@ var (
 	jsonNothing = []byte("{}")
 )
 
-// UnmarshalJSON implements json.Unmarshaler. Equal settings are equal bytes
-// afterwards, however they were written.
+// UnmarshalJSON implements json.Unmarshaler. It stores equal settings as equal bytes, whatever
+// their formatting.
 func (s *ProtocolSettings) UnmarshalJSON(data []byte) error {
 	if data = bytes.TrimSpace(data); bytes.Equal(data, jsonNull) {
 		s.Raw = nil
@@ -43,8 +42,8 @@ func (s *ProtocolSettings) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// canonicalJSON reads numbers as the machinery does, so that what went through a
-// patch or an apply is the same bytes as what did not.
+// canonicalJSON decodes numbers as the API machinery does, so that settings that went through a
+// patch or an apply are the same bytes as settings that did not.
 func canonicalJSON(data []byte) ([]byte, error) {
 	var value any
 	if err := utiljson.Unmarshal(data, &value); err != nil {
@@ -67,7 +66,7 @@ func (s ProtocolSettings) MarshalJSON() ([]byte, error) {
 	return s.Raw, nil
 }
 
-// String shows the settings as JSON.
+// String returns the settings as JSON.
 func (s *ProtocolSettings) String() string {
 	if s == nil {
 		return "nil"
@@ -75,15 +74,15 @@ func (s *ProtocolSettings) String() string {
 	return "&ProtocolSettings{" + string(s.Raw) + "}"
 }
 
-// OpenAPISchemaType is asked by the generator of the OpenAPI definitions.
+// OpenAPISchemaType is called by openapi-gen.
 func (ProtocolSettings) OpenAPISchemaType() []string { return []string{"object"} }
 
-// OpenAPISchemaFormat is asked by the generator of the OpenAPI definitions.
+// OpenAPISchemaFormat is called by openapi-gen.
 func (ProtocolSettings) OpenAPISchemaFormat() string { return "" }
 
 const rawField = protowire.Number(1)
 
-// Size implements the machinery's protobuf interface, as do the methods below.
+// Size implements the protobuf interface of the API machinery, as the methods below do.
 func (s *ProtocolSettings) Size() int {
 	if s == nil || len(s.Raw) == 0 {
 		return 0
@@ -114,11 +113,11 @@ func (s *ProtocolSettings) MarshalToSizedBuffer(data []byte) (int, error) {
 	return size, nil
 }
 
-var errProtobuf = errors.New("the settings of a protocol are not a protobuf message")
+var errProtobuf = errors.New("protocol settings are not a protobuf message")
 
-// Unmarshal reads the message. What is not JSON is refused here, so that it can be
-// written as JSON later. An empty message is what servers and clients wrote that knew
-// no settings: a protocol that is on.
+// Unmarshal reads the message. It rejects settings that are not JSON, because MarshalJSON could not
+// write them. Servers and clients from before there were settings wrote an empty message for an
+// enabled protocol, so an empty message is {}.
 func (s *ProtocolSettings) Unmarshal(data []byte) error {
 	raw := jsonNothing
 	for len(data) > 0 {
@@ -136,7 +135,7 @@ func (s *ProtocolSettings) Unmarshal(data []byte) error {
 		data = data[n:]
 	}
 	if err := s.UnmarshalJSON(slices.Clone(raw)); err != nil {
-		return fmt.Errorf("the settings of a protocol are not JSON: %w", err)
+		return fmt.Errorf("protocol settings are not JSON: %w", err)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 func TestProtocolSettingsAreReadInOneForm(t *testing.T) {
 	t.Parallel()
-	for given, want := range map[string]string{
+	for input, want := range map[string]string{
 		`{}`:                          `{}`,
 		` { "b" : 1.0, "a" : [ 2 ] }`: `{"a":[2],"b":1}`,
 		`{"a":"<&>"}`:                 `{"a":"<&>"}`,
@@ -18,10 +18,10 @@ func TestProtocolSettingsAreReadInOneForm(t *testing.T) {
 		`"on"`:                        `"on"`,
 	} {
 		var fromJSON, fromProtobuf v1alpha1.ProtocolSettings
-		if err := json.Unmarshal([]byte(given), &fromJSON); err != nil {
+		if err := json.Unmarshal([]byte(input), &fromJSON); err != nil {
 			t.Fatal(err)
 		}
-		binary, err := (&v1alpha1.ProtocolSettings{Raw: []byte(given)}).Marshal()
+		binary, err := (&v1alpha1.ProtocolSettings{Raw: []byte(input)}).Marshal()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,13 +29,13 @@ func TestProtocolSettingsAreReadInOneForm(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(fromJSON.Raw) != want || string(fromProtobuf.Raw) != want {
-			t.Errorf("%s is %q as JSON and %q as protobuf, want %q", given, fromJSON.Raw, fromProtobuf.Raw, want)
+			t.Errorf("%s: got %q from JSON and %q from protobuf, want %q", input, fromJSON.Raw, fromProtobuf.Raw, want)
 		}
 	}
 }
 
-// TestProtocolsThatAreStored: clusters that were stored before there were settings
-// keep the protocols that are on.
+// TestProtocolsThatAreStored checks that clusters that were stored before there were settings keep
+// their enabled protocols.
 func TestProtocolsThatAreStored(t *testing.T) {
 	t.Parallel()
 	entry := "\x0a\x06stream\x12\x00" // key and an empty message
@@ -45,11 +45,12 @@ func TestProtocolsThatAreStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := string(config.Protocols["stream"].Raw); got != "{}" {
-		t.Errorf("the settings are %q, want {}", got)
+		t.Errorf("got settings %q, want {}", got)
 	}
 }
 
-// FuzzProtocolSettings: whatever can be read can be written, and reads the same.
+// FuzzProtocolSettings checks that settings that can be decoded can be encoded, and decode to the
+// same value again.
 func FuzzProtocolSettings(f *testing.F) {
 	for _, seed := range []string{
 		"", "\x0a\x02{}", "\x0a\x04null", "\x0a\x0e{\"b\":1e3,\"a\":1}", "\x0a\x03{\"a",
@@ -64,21 +65,22 @@ func FuzzProtocolSettings(f *testing.F) {
 		}
 		binary, err := read.Marshal()
 		if err != nil || len(binary) != read.Size() {
-			t.Fatalf("%q is written as %q: %v", read.Raw, binary, err)
+			t.Fatalf("encoding %q: got %q, %v, want %d bytes", read.Raw, binary, err, read.Size())
 		}
 		text, err := json.Marshal(read)
 		if err != nil {
-			t.Fatalf("%q cannot be written as JSON: %v", read.Raw, err)
+			t.Fatalf("encoding %q as JSON: %v", read.Raw, err)
 		}
 		if err := json.Unmarshal(text, &fromJSON); err != nil {
 			t.Fatal(err)
 		}
 		if len(read.Raw) == 0 {
-			return // null, which is written as nothing at all
+			return // null, which is encoded as an empty message
 		}
 		if err := again.Unmarshal(binary); err != nil || string(again.Raw) != string(read.Raw) ||
 			string(fromJSON.Raw) != string(read.Raw) {
-			t.Errorf("%q reads as %q and, through JSON, %q (%v)", read.Raw, again.Raw, fromJSON.Raw, err)
+			t.Errorf("decoding %q again: got %q from protobuf and %q from JSON, %v",
+				read.Raw, again.Raw, fromJSON.Raw, err)
 		}
 	})
 }

@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is the API group of every kind here.
+// GroupName is the API group of every kind in this package.
 const GroupName = "cloud.vendor.io"
 
-// SchemeGroupVersion is the group and version of every kind here.
+// SchemeGroupVersion is the API group and version of every kind in this package.
 var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
-// Resource qualifies a resource name with the group.
+// Resource qualifies a resource name with the API group.
 func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }
@@ -29,8 +29,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// AddInternalToScheme registers the same Go types as the internal version too:
-// with one version there is nothing to convert.
+// AddInternalToScheme registers the same Go types as the internal version. There is only one
+// version, so no conversion is needed.
 func AddInternalToScheme(scheme *runtime.Scheme) error {
 	internal := schema.GroupVersion{Group: GroupName, Version: runtime.APIVersionInternal}
 	scheme.AddKnownTypes(internal, objects()...)

@@ -5,12 +5,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// Role is an organization's own list of permissions that a RoleBinding of the
-// organization can give. Whoever writes one needs every permission in it, in the
-// whole organization. A change is in force at once, for everybody who has the role.
+// Role is an organization's own list of permissions, which a RoleBinding of the organization can
+// grant. A caller who writes a role needs every permission in it, in the whole organization. A
+// change is in force for all bindings of the role when the call returns.
 type Role struct {
 	metav1.TypeMeta `json:",inline"`
-	// Standard object metadata. The names of predefined roles are taken.
+	// Standard object metadata. The names of predefined roles are reserved.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
@@ -24,19 +24,19 @@ type Role struct {
 
 // RoleSpec lists permissions.
 type RoleSpec struct {
-	// Description of what the role is for, at most 1024 characters.
+	// Description is the purpose of the role, at most 1024 characters.
 	// +optional
 	Description string `json:"description,omitempty" protobuf:"bytes,1,opt,name=description"`
-	// Permissions in the form SERVICE.RESOURCE.VERB, each spelt out; those of the
-	// ClusterRole org-admin are all there are.
+	// Permissions are permissions of the form SERVICE.RESOURCE.VERB, without wildcards. The
+	// ClusterRole org-admin lists all permissions.
 	// +optional
 	// +listType=set
 	Permissions []string `json:"permissions,omitempty" protobuf:"bytes,2,rep,name=permissions"`
 }
 
-// RoleStatus is what the service says about the role.
+// RoleStatus is the state of a role.
 type RoleStatus struct {
-	// Conditions; Ready turns True when the role is in force.
+	// Conditions has Ready, which is True when the role is in force.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

@@ -5,15 +5,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// RoleBinding gives the permissions of a role to users and service accounts of
-// the organization, everywhere or on the resources a restriction names.
+// RoleBinding grants the permissions of a role to users and service accounts of the organization:
+// in the whole organization, or on the resources that a restriction names.
 type RoleBinding struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// Spec says who gets which role on what.
+	// Spec has the subjects, the role and its restriction.
 	// +optional
 	Spec RoleBindingSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 	// Status is set by the service.
@@ -28,199 +28,202 @@ const (
 	SubjectIdentityPool   = "IdentityPool"
 )
 
-// RoleBindingSpec says who gets which role on what. At most one of
-// resourceNameRestriction, resourceNames and cel may be set.
+// RoleBindingSpec has the subjects, the role and its restriction. At most one of
+// resourceNameRestriction, resourceNames and cel may be set. Without any of them the role applies
+// to the whole organization.
 type RoleBindingSpec struct {
-	// Subjects get the role.
+	// Subjects are the users and service accounts that get the role, at most 1000.
 	// +optional
 	// +listType=atomic
 	Subjects []Subject `json:"subjects,omitempty" protobuf:"bytes,1,rep,name=subjects"`
-	// RoleRef is the role.
+	// RoleRef is the role. Cannot be changed.
 	RoleRef RoleRef `json:"roleRef" protobuf:"bytes,2,opt,name=roleRef"`
-	// ResourceNameRestriction narrows the role to the resources it names.
+	// ResourceNameRestriction restricts the role to the resources that it names.
 	// +optional
 	ResourceNameRestriction *ResourceNameRestriction `json:"resourceNameRestriction,omitempty" protobuf:"bytes,3,opt,name=resourceNameRestriction"`
-	// ResourceNames narrows the role to any of the resources listed; deprecated,
-	// use resourceNameRestriction.
+	// ResourceNames restricts the role to the listed resources, at most 1000. It is deprecated; use
+	// resourceNameRestriction.
 	// +optional
 	// +listType=atomic
 	ResourceNames []ResourceName `json:"resourceNames,omitempty" protobuf:"bytes,4,rep,name=resourceNames"`
-	// CEL narrows the role by an expression over srn, for example
+	// CEL restricts the role to the resources for which an expression over srn is true, for example
 	// srn.instance == 'i' && srn.tenant == 't'.
 	// +optional
 	CEL string `json:"cel,omitempty" protobuf:"bytes,5,opt,name=cel"`
 }
 
-// Subject is who gets a role.
+// Subject is a user or service account that gets a role.
 type Subject struct {
-	// APIGroup of the subject: cloud.vendor.io.
+	// APIGroup is the API group of the subject: cloud.vendor.io.
 	// +optional
 	APIGroup string `json:"apiGroup,omitempty" protobuf:"bytes,1,opt,name=apiGroup"`
-	// Kind is User or ServiceAccount.
+	// Kind is User, ServiceAccount or IdentityPool. An IdentityPool is stored without effect.
 	Kind string `json:"kind" protobuf:"bytes,2,opt,name=kind"`
-	// Name of the subject.
+	// Name is the name of the subject.
 	Name string `json:"name" protobuf:"bytes,3,opt,name=name"`
-	// Namespace of the subject; the binding's own when empty.
+	// Namespace is the namespace of the subject. It must be empty or the namespace of the binding.
 	// +optional
 	Namespace string `json:"namespace,omitempty" protobuf:"bytes,4,opt,name=namespace"`
 }
 
 // RoleRef names a role.
 type RoleRef struct {
-	// APIGroup of the role: cloud.vendor.io.
+	// APIGroup is the API group of the role: cloud.vendor.io.
 	// +optional
 	APIGroup string `json:"apiGroup,omitempty" protobuf:"bytes,1,opt,name=apiGroup"`
-	// Kind is ClusterRole for a predefined role, Role for one of the organization.
+	// Kind is ClusterRole for a predefined role, Role for a role of the organization.
 	Kind string `json:"kind" protobuf:"bytes,2,opt,name=kind"`
-	// Name of the role.
+	// Name is the name of the role.
 	Name string `json:"name" protobuf:"bytes,3,opt,name=name"`
 }
 
-// ResourceNameRestriction names resources; what is left out means any.
+// ResourceNameRestriction names resources. A value is a name, or a prefix and *; an omitted value
+// matches any name.
 type ResourceNameRestriction struct {
-	// Common coordinates.
+	// Common restricts by the coordinates that all messaging resources have.
 	// +optional
 	Common *CommonRestriction `json:"common,omitempty" protobuf:"bytes,1,opt,name=common"`
-	// Messaging narrows by topic domain and subscription.
+	// Messaging restricts by topic domain and subscription.
 	// +optional
 	Messaging *MessagingRestriction `json:"messaging,omitempty" protobuf:"bytes,2,opt,name=messaging"`
-	// Schema narrows by subject of the schema registry.
+	// Schema restricts by subject of the schema registry.
 	// +optional
 	Schema *SchemaRestriction `json:"schema,omitempty" protobuf:"bytes,3,opt,name=schema"`
-	// Cloud narrows by resource of this API.
+	// Cloud restricts by resource of this API.
 	// +optional
 	Cloud *CloudRestriction `json:"cloud,omitempty" protobuf:"bytes,4,opt,name=cloud"`
 }
 
-// CommonRestriction holds the coordinates of messaging resources.
+// CommonRestriction has the coordinates of messaging resources.
 type CommonRestriction struct {
-	// Organization that the role is narrowed to.
+	// Organization is the organization to which the role is restricted.
 	// +optional
 	Organization string `json:"organization,omitempty" protobuf:"bytes,1,opt,name=organization"`
-	// Instance that the role is narrowed to.
+	// Instance is the instance to which the role is restricted.
 	// +optional
 	Instance string `json:"instance,omitempty" protobuf:"bytes,2,opt,name=instance"`
-	// Cluster that the role is narrowed to.
+	// Cluster is the cluster to which the role is restricted.
 	// +optional
 	Cluster string `json:"cluster,omitempty" protobuf:"bytes,3,opt,name=cluster"`
-	// Tenant that the role is narrowed to.
+	// Tenant is the tenant to which the role is restricted.
 	// +optional
 	Tenant string `json:"tenant,omitempty" protobuf:"bytes,4,opt,name=tenant"`
-	// Namespace of the tenant that the role is narrowed to.
+	// Namespace is the namespace, in the tenant, to which the role is restricted.
 	// +optional
 	Namespace string `json:"namespace,omitempty" protobuf:"bytes,5,opt,name=namespace"`
-	// Topic that the role is narrowed to; allPartition('t') covers t and its partitions.
+	// Topic is the topic to which the role is restricted. allPartition('t') matches t and its
+	// partitions.
 	// +optional
 	Topic string `json:"topic,omitempty" protobuf:"bytes,6,opt,name=topic"`
 }
 
-// MessagingRestriction narrows by topic domain and subscription.
+// MessagingRestriction restricts by topic domain and subscription.
 type MessagingRestriction struct {
-	// Topic narrows by domain.
+	// Topic restricts by topic domain.
 	// +optional
 	Topic *TopicRestriction `json:"topic,omitempty" protobuf:"bytes,1,opt,name=topic"`
-	// Subscription that the role is narrowed to.
+	// Subscription is the subscription to which the role is restricted.
 	// +optional
 	Subscription *NameRestriction `json:"subscription,omitempty" protobuf:"bytes,2,opt,name=subscription"`
 }
 
-// TopicRestriction narrows by topic domain.
+// TopicRestriction restricts by topic domain.
 type TopicRestriction struct {
 	// Domain is persistent or non-persistent.
 	// +optional
 	Domain string `json:"domain,omitempty" protobuf:"bytes,1,opt,name=domain"`
 }
 
-// NameRestriction narrows to a name.
+// NameRestriction restricts to a name.
 type NameRestriction struct {
-	// Name of the resource.
+	// Name is the name of the resource.
 	// +optional
 	Name string `json:"name,omitempty" protobuf:"bytes,1,opt,name=name"`
 }
 
-// SchemaRestriction narrows by subject.
+// SchemaRestriction restricts by subject of the schema registry.
 type SchemaRestriction struct {
-	// Subject of the schema registry.
+	// Subject is the subject to which the role is restricted.
 	// +optional
 	Subject string `json:"subject,omitempty" protobuf:"bytes,1,opt,name=subject"`
 }
 
-// CloudRestriction narrows by resource of this API.
+// CloudRestriction restricts by resource of this API.
 type CloudRestriction struct {
-	// ServiceAccount that the role is narrowed to.
+	// ServiceAccount is the service account to which the role is restricted.
 	// +optional
 	ServiceAccount *NameRestriction `json:"serviceAccount,omitempty" protobuf:"bytes,1,opt,name=serviceAccount"`
-	// APIKey that the role is narrowed to.
+	// APIKey is the API key to which the role is restricted.
 	// +optional
 	APIKey *NameRestriction `json:"apikey,omitempty" protobuf:"bytes,2,opt,name=apikey"`
-	// Secret that the role is narrowed to.
+	// Secret is the secret to which the role is restricted.
 	// +optional
 	Secret *NameRestriction `json:"secret,omitempty" protobuf:"bytes,3,opt,name=secret"`
 }
 
-// ResourceName is one tuple of names; what is left out means any.
+// ResourceName is a tuple of names. An omitted value matches any name.
 type ResourceName struct {
-	// Organization of the resource.
+	// Organization is the organization of the resource.
 	// +optional
 	Organization string `json:"organization,omitempty" protobuf:"bytes,1,opt,name=organization"`
-	// Instance of the resource.
+	// Instance is the instance of the resource.
 	// +optional
 	Instance string `json:"instance,omitempty" protobuf:"bytes,2,opt,name=instance"`
-	// Cluster of the resource.
+	// Cluster is the cluster of the resource.
 	// +optional
 	Cluster string `json:"cluster,omitempty" protobuf:"bytes,3,opt,name=cluster"`
-	// Tenant of the resource.
+	// Tenant is the tenant of the resource.
 	// +optional
 	Tenant string `json:"tenant,omitempty" protobuf:"bytes,4,opt,name=tenant"`
-	// Namespace of the resource.
+	// Namespace is the namespace of the resource, in its tenant.
 	// +optional
 	Namespace string `json:"namespace,omitempty" protobuf:"bytes,5,opt,name=namespace"`
-	// TopicDomain of the resource.
+	// TopicDomain is the topic domain of the resource.
 	// +optional
 	TopicDomain string `json:"topicDomain,omitempty" protobuf:"bytes,6,opt,name=topicDomain"`
-	// TopicName of the resource.
+	// TopicName is the topic of the resource.
 	// +optional
 	TopicName string `json:"topicName,omitempty" protobuf:"bytes,7,opt,name=topicName"`
-	// Subscription of the resource.
+	// Subscription is the subscription of the resource.
 	// +optional
 	Subscription string `json:"subscription,omitempty" protobuf:"bytes,8,opt,name=subscription"`
-	// ServiceAccount of the resource.
+	// ServiceAccount is the service account of the resource.
 	// +optional
 	ServiceAccount string `json:"serviceAccount,omitempty" protobuf:"bytes,9,opt,name=serviceAccount"`
-	// APIKey of the resource.
+	// APIKey is the API key of the resource.
 	// +optional
 	APIKey string `json:"apiKey,omitempty" protobuf:"bytes,10,opt,name=apiKey"`
-	// Secret of the resource.
+	// Secret is the secret of the resource.
 	// +optional
 	Secret string `json:"secret,omitempty" protobuf:"bytes,11,opt,name=secret"`
 }
 
-// RoleBindingStatus is what the service made of the binding.
+// RoleBindingStatus is the state of a role binding.
 type RoleBindingStatus struct {
-	// Conditions; Ready turns True when the binding is in force, and False with
-	// reason RoleNotFound when its role was deleted: it then grants nothing.
+	// Conditions has Ready, which is True when the binding is in force. It is False with reason
+	// RoleNotFound if the role was deleted; the binding then grants nothing.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,1,rep,name=conditions"`
-	// FailedClusters where the binding could not be applied.
+	// FailedClusters are the clusters on which the binding could not be applied.
 	// +optional
 	// +listType=atomic
 	FailedClusters []FailedCluster `json:"failedClusters,omitempty" protobuf:"bytes,2,rep,name=failedClusters"`
-	// SyncedClusters maps clusters to the generation of the binding in force there.
+	// SyncedClusters maps each cluster to the generation of the binding that is in force there.
 	// +optional
 	SyncedClusters map[string]int64 `json:"syncedClusters,omitempty" protobuf:"bytes,3,rep,name=syncedClusters"`
 }
 
-// FailedCluster is a cluster where a binding could not be applied.
+// FailedCluster is a cluster on which a binding could not be applied.
 type FailedCluster struct {
-	// Name of the cluster.
+	// Name is the name of the cluster.
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
-	// Namespace of the cluster.
+	// Namespace is the namespace of the cluster.
 	Namespace string `json:"namespace" protobuf:"bytes,2,opt,name=namespace"`
-	// Reason why.
+	// Reason is the reason of the failure.
 	Reason string `json:"reason" protobuf:"bytes,3,opt,name=reason"`
 }
 

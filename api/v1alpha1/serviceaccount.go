@@ -5,10 +5,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// ServiceAccount is a robot of an organization. The service makes OAuth 2.0
-// client credentials for it and delivers them in status.privateKeyData. The
-// annotation annotations.cloud.vendor.io/service-account-role: admin, set at
-// creation, makes it an administrator of the organization.
+// ServiceAccount is the identity of a program in an organization. The service creates OAuth 2.0
+// client credentials for it and returns them in status.privateKeyData. The annotation
+// annotations.cloud.vendor.io/service-account-role: admin, set at creation, makes it an
+// administrator of the organization.
 type ServiceAccount struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
@@ -26,17 +26,18 @@ type ServiceAccount struct {
 // ServiceAccountSpec is empty.
 type ServiceAccountSpec struct{}
 
-// ServiceAccountStatus is what the service made of the account.
+// ServiceAccountStatus is the state of a service account.
 type ServiceAccountStatus struct {
-	// PrivateKeyType says what privateKeyData holds; TYPE_VENDOR_CREDENTIALS_FILE.
+	// PrivateKeyType is the type of privateKeyData: TYPE_VENDOR_CREDENTIALS_FILE.
 	// +optional
 	PrivateKeyType string `json:"privateKeyType,omitempty" protobuf:"bytes,1,opt,name=privateKeyType"`
-	// PrivateKeyData is the base64-encoded credentials file: JSON with type,
-	// client_id, client_secret, client_email and issuer_url.
+	// PrivateKeyData is the base64-encoded credentials file: JSON with type, client_id,
+	// client_secret, client_email and issuer_url. The service omits it for callers who may not read
+	// it.
 	// +optional
 	PrivateKeyData string `json:"privateKeyData,omitempty" protobuf:"bytes,2,opt,name=privateKeyData"`
-	// Conditions; Ready comes first and turns True with reason Provisioned when
-	// the credentials can be used.
+	// Conditions has Ready first, which is True with reason Provisioned when the credentials can be
+	// used.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

@@ -5,16 +5,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// ServiceAccountBinding lets a service account run workloads in the environment
-// behind a pool member. It is about placement, not about permissions: those are
-// granted by a RoleBinding. It is deleted together with its service account.
+// ServiceAccountBinding lets a service account run workloads in the environment of a pool member.
+// It controls placement; a RoleBinding grants permissions. It is deleted together with its service
+// account.
 type ServiceAccountBinding struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// Spec names both ends; it cannot be changed after creation.
+	// Spec has the service account and the pool member. It cannot be changed.
 	// +optional
 	Spec ServiceAccountBindingSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 	// Status is set by the service.
@@ -22,25 +22,25 @@ type ServiceAccountBinding struct {
 	Status ServiceAccountBindingStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
 
-// ServiceAccountBindingSpec names the account and the place.
+// ServiceAccountBindingSpec has the service account and the pool member.
 type ServiceAccountBindingSpec struct {
-	// ServiceAccountName is the account, in the same namespace.
+	// ServiceAccountName is the service account, in the same namespace.
 	ServiceAccountName string `json:"serviceAccountName" protobuf:"bytes,1,opt,name=serviceAccountName"`
 	// PoolMemberRef is the pool member whose environment the account may use.
 	PoolMemberRef ObjectReference `json:"poolMemberRef" protobuf:"bytes,2,opt,name=poolMemberRef"`
-	// EnableIAMAccountCreation asks for an account in the member's own identity
-	// system; members without one ignore it.
+	// EnableIAMAccountCreation requests an account in the pool member's own identity system. Pool
+	// members without one ignore it.
 	// +optional
 	EnableIAMAccountCreation bool `json:"enableIAMAccountCreation,omitempty" protobuf:"varint,3,opt,name=enableIAMAccountCreation"`
-	// AWSAssumeRoleARNs are roles that the account's workloads may assume on AWS.
+	// AWSAssumeRoleARNs are the roles that the account's workloads may assume on AWS, at most 64.
 	// +optional
 	// +listType=atomic
 	AWSAssumeRoleARNs []string `json:"awsAssumeRoleARNs,omitempty" protobuf:"bytes,4,rep,name=awsAssumeRoleARNs"`
 }
 
-// ServiceAccountBindingStatus is what the service made of the binding.
+// ServiceAccountBindingStatus is the state of a service account binding.
 type ServiceAccountBindingStatus struct {
-	// Conditions; IAMAccountReady comes first and Ready last.
+	// Conditions has IAMAccountReady first and Ready last.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

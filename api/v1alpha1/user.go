@@ -5,15 +5,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// User is a person who belongs to the organization. Its name may be the
-// person's e-mail address.
+// User is a person in an organization. Its name may be the person's e-mail address.
 type User struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// Spec says who the person is.
+	// Spec describes the person.
 	// +optional
 	Spec UserSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 	// Status is set by the service.
@@ -21,14 +20,14 @@ type User struct {
 	Status UserStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
 
-// UserSpec says who the person is.
+// UserSpec describes a person.
 type UserSpec struct {
 	// Email is the person's e-mail address.
 	Email string `json:"email" protobuf:"bytes,1,opt,name=email"`
-	// Type of the user, for example internal.
+	// Type is the type of the user, for example internal.
 	// +optional
 	Type string `json:"type,omitempty" protobuf:"bytes,2,opt,name=type"`
-	// Name of the person.
+	// Name is the person's name.
 	// +optional
 	Name *UserName `json:"name,omitempty" protobuf:"bytes,3,opt,name=name"`
 	// Invitation is the state of the person's invitation.
@@ -38,23 +37,24 @@ type UserSpec struct {
 
 // UserName is a person's name.
 type UserName struct {
-	// First name.
+	// First is the first name.
 	First string `json:"first" protobuf:"bytes,1,opt,name=first"`
-	// Last name.
+	// Last is the last name.
 	Last string `json:"last" protobuf:"bytes,2,opt,name=last"`
 }
 
 // UserInvitation is the state of an invitation.
 type UserInvitation struct {
-	// Decision of the person: pending, accepted or declined.
+	// Decision is the person's decision: pending, accepted or declined.
 	Decision string `json:"decision" protobuf:"bytes,1,opt,name=decision"`
-	// Expiration is when the invitation ends.
+	// Expiration is the time at which the invitation expires.
 	Expiration metav1.Time `json:"expiration" protobuf:"bytes,2,opt,name=expiration"`
 }
 
-// UserStatus is what the service made of the user.
+// UserStatus is the state of a user.
 type UserStatus struct {
-	// Conditions; Ready turns True when the user belongs to the organization.
+	// Conditions has Active and then Ready. Both are True with reason CanSignIn when the person can
+	// sign in.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -16,18 +18,19 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: prose FOLDER")
-		os.Exit(2)
-	}
-	if err := run(os.Args[1]); err != nil {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "prose:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // a command of its own
 	}
 }
 
-func run(folder string) error {
-	list, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.go", "*.js").Output()
+func run(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errors.New("usage: prose FOLDER")
+	}
+	folder := args[0]
+	list, err := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
+		"*.go", "*.js").Output()
 	if err != nil {
 		return fmt.Errorf("listing the files of the repository: %w", err)
 	}

@@ -21,7 +21,7 @@ func TestMessages(t *testing.T) {
 	t.Parallel()
 	checked := 0
 	for _, p := range handWritten(t) {
-		if strings.HasPrefix(p.short(), "test/") || strings.HasPrefix(p.short(), "bench/") {
+		if strings.HasPrefix(p.modulePath(), "test/") || strings.HasPrefix(p.modulePath(), "bench/") {
 			continue
 		}
 		for _, s := range sources(t, p, false) {

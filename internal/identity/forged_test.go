@@ -367,8 +367,8 @@ func printedForms(v any) map[string]string {
 		out["json"] = string(data)
 	}
 	var text, structured bytes.Buffer
-	slog.New(slog.NewTextHandler(&text, nil)).Info("x", "value", v)
-	slog.New(slog.NewJSONHandler(&structured, nil)).Info("x", "value", v)
+	slog.New(slog.NewTextHandler(&text, nil)).Info("x", slog.Any("value", v))
+	slog.New(slog.NewJSONHandler(&structured, nil)).Info("x", slog.Any("value", v))
 	out["slog text"], out["slog json"] = text.String(), structured.String()
 	out["error"] = errors.Join(errors.New("x"), errs.Newf(errs.Internal, "with %v", v)).Error()
 	return out

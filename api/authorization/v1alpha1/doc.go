@@ -1,8 +1,9 @@
-// Package v1alpha1 holds the types of the group authorization.vendor.io: what a
-// caller asks about themselves, who am I and what may I do, and the answers.
+// Package v1alpha1 holds the types of the API group authorization.vendor.io. With them callers
+// query their own identity and permissions.
 //
-// They are created and never stored. What the permissions are for stands in the
-// ClusterRoles of the group cloud.vendor.io next door.
+// The objects are created and never stored: the response to the create call has the result. Roles
+// and role bindings are in freshet/api/v1alpha1; docs/spec/resources.md#roles lists the
+// permissions.
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true

@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is the API group of every kind here.
+// GroupName is the API group of every kind in this package.
 const GroupName = "authorization.vendor.io"
 
-// SchemeGroupVersion is the group and version of every kind here.
+// SchemeGroupVersion is the API group and version of every kind in this package.
 var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 // AddToScheme registers the kinds in a scheme.

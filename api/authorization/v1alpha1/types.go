@@ -6,94 +6,96 @@ import (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// SelfSubjectRulesReview asks what the caller may do in an organization.
+// SelfSubjectRulesReview returns the permissions of the caller in an organization.
 type SelfSubjectRulesReview struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says where.
+	// Spec selects the organization.
 	// +optional
 	Spec SelfSubjectRulesReviewSpec `json:"spec,omitempty"`
-	// Status is the answer.
+	// Status is the result. The service sets it.
 	// +optional
 	Status SelfSubjectRulesReviewStatus `json:"status,omitempty"`
 }
 
-// SelfSubjectRulesReviewSpec says where the rules are wanted.
+// SelfSubjectRulesReviewSpec selects the rules to return.
 type SelfSubjectRulesReviewSpec struct {
-	// Namespace is the organization; the caller's own when empty.
+	// Namespace is the organization. The default is the caller's own organization.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Instance leaves out rules that cannot reach this instance.
+	// Instance is the name of an instance. Rules that cannot apply to it are omitted.
 	// +optional
 	Instance string `json:"instance,omitempty"`
-	// Cluster leaves out rules that cannot reach this cluster.
+	// Cluster is the name of a cluster. Rules that cannot apply to it are omitted.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 }
 
-// SelfSubjectRulesReviewStatus is what the caller may do.
+// SelfSubjectRulesReviewStatus lists the permissions of the caller.
 type SelfSubjectRulesReviewStatus struct {
-	// ResourceRules are the rules about the resource API, in its own verbs.
+	// ResourceRules are the rules for the resource API, as verbs and resources.
 	// +listType=atomic
 	ResourceRules []ResourceRule `json:"resourceRules"`
-	// Rules are all rules, as permissions and where they hold.
+	// Rules are all rules, as permissions with their restrictions.
 	// +listType=atomic
 	Rules []PermissionRule `json:"rules"`
-	// Incomplete says that resourceRules cannot tell everything: where a rule
-	// holds is not always a matter of names. Rules are always complete.
+	// Incomplete is true if resourceRules cannot express every rule, because some restrictions are
+	// not names of resources. The field rules is always complete.
 	Incomplete bool `json:"incomplete"`
-	// EvaluationError says what of resourceRules is incomplete.
+	// EvaluationError is the reason why resourceRules is incomplete.
 	// +optional
 	EvaluationError string `json:"evaluationError,omitempty"`
 }
 
 // ResourceRule is a set of verbs on resources.
 type ResourceRule struct {
-	// Verbs of the resource API: get, list, watch, create, update, patch, delete, deletecollection.
+	// Verbs are the allowed verbs: get, list, watch, create, update, patch, delete,
+	// deletecollection.
 	// +listType=atomic
 	Verbs []string `json:"verbs"`
-	// APIGroups that the resources are of.
+	// APIGroups are the API groups of the resources.
 	// +listType=atomic
 	// +optional
 	APIGroups []string `json:"apiGroups,omitempty"`
-	// Resources by their plural name.
+	// Resources are the plural names of the resources.
 	// +listType=atomic
 	// +optional
 	Resources []string `json:"resources,omitempty"`
-	// ResourceNames that the rule holds for; all when empty.
+	// ResourceNames are the objects that the rule applies to. If the list is empty, it applies to
+	// all.
 	// +listType=atomic
 	// +optional
 	ResourceNames []string `json:"resourceNames,omitempty"`
 }
 
-// PermissionRule is a set of permissions and where they hold.
+// PermissionRule is a set of permissions with their restrictions.
 type PermissionRule struct {
-	// By says what gives the permissions: system administrator, organization
-	// administrator, role binding or own account.
+	// By is the source of the permissions: system administrator, organization administrator, role
+	// binding or own account.
 	By string `json:"by"`
-	// Role of the binding.
+	// Role is the name of the role that the binding grants.
 	// +optional
 	Role string `json:"role,omitempty"`
-	// Binding is the RoleBinding's name.
+	// Binding is the name of the RoleBinding.
 	// +optional
 	Binding string `json:"binding,omitempty"`
-	// Permissions in the form SERVICE.RESOURCE.VERB.
+	// Permissions are permissions of the form SERVICE.RESOURCE.VERB.
 	// +listType=atomic
 	Permissions []string `json:"permissions"`
-	// Restrictions of which one has to match; everywhere in the organization
-	// when empty.
+	// Restrictions limit the rule: at least one of them must match. If the list is empty, the rule
+	// applies to the whole organization.
 	// +listType=atomic
 	// +optional
 	Restrictions []Restriction `json:"restrictions,omitempty"`
-	// CEL is a condition that has to hold.
+	// CEL is an expression that must be true for the rule to apply.
 	// +optional
 	CEL string `json:"cel,omitempty"`
 }
 
-// Restriction names what a rule holds for; what is empty is not restricted. A
-// value may end in * for a prefix.
+// Restriction limits a rule to the objects that it names. An empty field matches every name. A
+// value that ends in * matches a prefix.
 type Restriction struct {
 	// +optional
 	Organization string `json:"organization,omitempty"`
@@ -123,16 +125,16 @@ type Restriction struct {
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// SelfSubjectUserReview asks who the caller is.
+// SelfSubjectUserReview returns the identity of the caller.
 type SelfSubjectUserReview struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is empty: the question is always about the caller.
+	// Spec is empty: the review is always about the caller.
 	// +optional
 	Spec SelfSubjectUserReviewSpec `json:"spec,omitempty"`
-	// Status is the answer.
+	// Status is the result. The service sets it.
 	// +optional
 	Status SelfSubjectUserReviewStatus `json:"status,omitempty"`
 }
@@ -140,37 +142,38 @@ type SelfSubjectUserReview struct {
 // SelfSubjectUserReviewSpec is empty.
 type SelfSubjectUserReviewSpec struct{}
 
-// SelfSubjectUserReviewStatus is who the caller is.
+// SelfSubjectUserReviewStatus is the identity of the caller.
 type SelfSubjectUserReviewStatus struct {
-	// Users are the resources that the caller is: one service account or user.
+	// Users has one entry: the service account or user of the caller.
 	// +listType=atomic
 	Users []UserRef `json:"users"`
 	// Principal is the caller's name in audit records and permissions.
 	Principal string `json:"principal"`
-	// SystemAdministrator says that the caller may do everything everywhere.
+	// SystemAdministrator is true if the caller has every permission in every organization.
 	// +optional
 	SystemAdministrator bool `json:"systemAdministrator,omitempty"`
-	// Administrator says that the caller may do everything in its organization.
+	// Administrator is true if the caller has every permission in its own organization.
 	// +optional
 	Administrator bool `json:"administrator,omitempty"`
-	// APIKey is the key that the caller came with; empty for an access token.
+	// APIKey is the name of the API key that the caller used. It is empty for an access token.
 	// +optional
 	APIKey string `json:"apiKey,omitempty"`
-	// ExpirationTime is when the credential ends.
+	// ExpirationTime is the time at which the credential expires. It is absent if the credential
+	// never expires.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
 // UserRef names a service account or a user.
 type UserRef struct {
-	// APIGroup of the resource.
+	// APIGroup is the API group of the resource.
 	APIGroup string `json:"apiGroup"`
-	// Kind of the resource: ServiceAccount or User.
+	// Kind is the kind of the resource: ServiceAccount or User.
 	Kind string `json:"kind"`
-	// Name of the resource.
+	// Name is the name of the resource.
 	Name string `json:"name"`
-	// Namespace of the resource.
+	// Namespace is the namespace of the resource.
 	Namespace string `json:"namespace"`
-	// Organization that the namespace stands for.
+	// Organization is the organization; it has the same name as the namespace.
 	Organization string `json:"organization"`
 }

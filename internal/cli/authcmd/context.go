@@ -206,7 +206,9 @@ or 'freshet apikey revoke'.`,
   freshet context use local`,
 		Args:              command.OneArg("the name of a context"),
 		ValidArgsFunction: completeContexts(env),
-		RunE:              func(cmd *cobra.Command, args []string) error { return deleteContext(cmd.Context(), env, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return deleteContext(cmd.Context(), env, args[0])
+		},
 	}
 }
 

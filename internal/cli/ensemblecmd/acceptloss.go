@@ -186,7 +186,7 @@ func (l *loss) print(w io.Writer) error {
 }
 
 var errNotConfirmed = errs.New(errs.Precondition,
-	"the input is not the cluster's name; nothing was changed")
+	"input is not the cluster's name; nothing was changed")
 
 // confirm makes the user type the cluster's name.
 func confirm(env *command.Env, name string) error {

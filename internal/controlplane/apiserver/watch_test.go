@@ -115,8 +115,9 @@ func TestWatch(t *testing.T) {
 			watches := map[string]*watchStream{
 				"from a version": a.watch(k.plural + "?watch=true&resourceVersion=" + version),
 				"across":         a.watch(apiPath + "/" + k.plural + "?watch=1&resourceVersion=" + version),
-				"legacy":         a.watch(apiPath + "/watch/namespaces/acme/" + k.plural + "?resourceVersion=" + version),
-				"legacy across":  a.watch(apiPath + "/watch/" + k.plural + "?resourceVersion=" + version),
+				"legacy": a.watch(apiPath + "/watch/namespaces/acme/" + k.plural +
+					"?resourceVersion=" + version),
+				"legacy across": a.watch(apiPath + "/watch/" + k.plural + "?resourceVersion=" + version),
 			}
 			fromNothing := a.watch(k.plural + "?watch=true")
 			fromAny := a.watch(k.plural + "?watch=true&resourceVersion=0")

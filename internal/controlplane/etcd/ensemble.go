@@ -107,7 +107,7 @@ func joinError(dir string, err error) (again bool, _ error) {
 	case strings.Contains(text, "could not retrieve cluster information"):
 		return true, errors.New("no other member can be reached")
 	case strings.Contains(text, "incompatible with current running cluster"): // also if no member returns its version
-		return true, errors.New("a member was reached, but no member returned an etcd version that is compatible " +
+		return true, errors.New("one member was reached, but no member returned an etcd version that is compatible " +
 			"with this one; check that the members run, all with the same version of freshet")
 	case strings.Contains(text, "member count is unequal"),
 		strings.Contains(text, "unmatched member while checking PeerURLs"):

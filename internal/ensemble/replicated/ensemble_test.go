@@ -177,7 +177,7 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 		o.Store.FS = fs
 	}
 	if os.Getenv("FRESHET_TEST_LOG") != "" {
-		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("member", name)
+		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With(slog.String("member", name))
 	}
 	for _, f := range change {
 		f(&o)

@@ -84,8 +84,8 @@ func firstAllowing(ctx context.Context, grants []*grant, permission int,
 
 // reasonNoBinding is the reason for a principal without any role binding. It mentions
 // ServiceAccountBinding, because users mistake it for a role binding.
-const reasonNoBinding = "no RoleBinding gives it any permission; an administrator of the organization has to create one " +
-	"(a ServiceAccountBinding sets where an account may run and grants no permissions)"
+const reasonNoBinding = "no RoleBinding gives it any permission; an administrator of the organization has to create " +
+	"one (a ServiceAccountBinding sets where an account may run and grants no permissions)"
 
 // administrator decides the cases that do not depend on role bindings: administrators,
 // other organizations, and credentials that are limited to an instance. done is false if

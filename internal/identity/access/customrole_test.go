@@ -136,7 +136,8 @@ func TestMayDefineOnlyOwnPermissions(t *testing.T) {
 		"missing role":                   {"whole", "absent", nil, false},
 		"predefined role with kind Role": {"whole", "org-admin", nil, false},
 	} {
-		if err := p.MayGrant(account(tc.who), roleBindingTo("b", tc.role, "victim", tc.where)); (err == nil) != tc.want {
+		err := p.MayGrant(account(tc.who), roleBindingTo("b", tc.role, "victim", tc.where))
+		if (err == nil) != tc.want {
 			t.Errorf("MayGrant, %s: %v, want allowed %v", name, err, tc.want)
 		}
 	}

@@ -160,7 +160,7 @@ func (in *importer) next() (exportLine, int, error) {
 	}
 	switch {
 	case (in.number == 1) != (line.Kind == lineRegistry):
-		return line, 0, errors.New(`the first line, and no other line, must have the kind "registry"`)
+		return line, 0, errors.New(`first line, and no other line, must have the kind "registry"`)
 	case line.Kind == lineRegistry && (line.Format != exportFormat || line.Edition != exportVersion):
 		return line, 0, fmt.Errorf("format %q edition %d is unknown", line.Format, line.Edition)
 	case line.Kind == lineEnd && line.Lines != in.number-1:

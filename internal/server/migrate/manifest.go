@@ -101,7 +101,7 @@ func (m *migration) begin(source string) error {
 		m.Report.Step("continuing the migration of " + old.Began.Format(time.DateTime))
 		return nil
 	case err == nil && old.From != from:
-		return errs.Newf(errs.Conflict, "a migration from %s to %s is not finished; finish it, or remove %s", old.From,
+		return errs.Newf(errs.Conflict, "migration from %s to %s is not finished; finish it, or remove %s", old.From,
 			m.to, m.path())
 	case err == nil:
 		m.Report.Step("the old data directory has changed since an earlier run; starting again")

@@ -75,7 +75,8 @@ func TestWhatMayIDo(t *testing.T) {
 	if r.at("status.incomplete") != true || r.text("status.evaluationError") == "" {
 		t.Errorf("review does not report that restrictions make it incomplete: %s", r.body)
 	}
-	if got := len(w.review(rulesReviews, robot, map[string]any{"instance": "test"}).at("status.rules").([]any)); got != 2 {
+	review := w.review(rulesReviews, robot, map[string]any{"instance": "test"})
+	if got := len(review.at("status.rules").([]any)); got != 2 {
 		t.Errorf("got %d rules for instance test, want 2", got)
 	}
 	rules, _ = w.review(rulesReviews, robot, map[string]any{"namespace": "elsewhere"}).at("status.rules").([]any)

@@ -164,7 +164,7 @@ func TestFaultMigrate(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other, "admin.token"), []byte(w.admin), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused("choose an empty data directory", "migrate", "--from", other, "--config", config("a"))
+	refused("use an empty data directory", "migrate", "--from", other, "--config", config("a"))
 	for path := range sums(t, filepath.Join(dir, "a")) {
 		info, err := os.Stat(path)
 		if err != nil || info.Mode().Perm() != 0o600 {
