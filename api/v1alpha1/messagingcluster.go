@@ -122,7 +122,7 @@ type Broker struct {
 	// condition AsRequested is False.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"`
-	// Image is the container image. The service sets it from the release channel.
+	// Image is the name of the image. The service sets it from the release channel.
 	// +optional
 	Image string `json:"image,omitempty" protobuf:"bytes,2,opt,name=image"`
 	// Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses
@@ -178,7 +178,7 @@ type Storage struct {
 	// has members, condition AsRequested is False.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"`
-	// Image is the container image. The service sets it from the release channel.
+	// Image is the name of the image. The service sets it from the release channel.
 	// +optional
 	Image string `json:"image,omitempty" protobuf:"bytes,2,opt,name=image"`
 	// Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses

@@ -209,12 +209,12 @@ func schema_freshet_api_authorization_v1alpha1_PermissionRule(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PermissionRule is a set of permissions and where they hold.",
+				Description: "PermissionRule is a set of permissions with their restrictions.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"by": {
 						SchemaProps: spec.SchemaProps{
-							Description: "By says what gives the permissions: system administrator, organization administrator, role binding or own account.",
+							Description: "By is the source of the permissions: system administrator, organization administrator, role binding or own account.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -222,14 +222,14 @@ func schema_freshet_api_authorization_v1alpha1_PermissionRule(ref common.Referen
 					},
 					"role": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Role of the binding.",
+							Description: "Role is the name of the role that the binding grants.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"binding": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Binding is the RoleBinding's name.",
+							Description: "Binding is the name of the RoleBinding.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -241,7 +241,7 @@ func schema_freshet_api_authorization_v1alpha1_PermissionRule(ref common.Referen
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Permissions in the form SERVICE.RESOURCE.VERB.",
+							Description: "Permissions are permissions of the form SERVICE.RESOURCE.VERB.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -260,7 +260,7 @@ func schema_freshet_api_authorization_v1alpha1_PermissionRule(ref common.Referen
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Restrictions of which one has to match; everywhere in the organization when empty.",
+							Description: "Restrictions limit the rule: at least one of them must match. If the list is empty, the rule applies to the whole organization.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -273,7 +273,7 @@ func schema_freshet_api_authorization_v1alpha1_PermissionRule(ref common.Referen
 					},
 					"cel": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CEL is a condition that has to hold.",
+							Description: "CEL is an expression that must be true for the rule to apply.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -301,7 +301,7 @@ func schema_freshet_api_authorization_v1alpha1_ResourceRule(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Verbs of the resource API: get, list, watch, create, update, patch, delete, deletecollection.",
+							Description: "Verbs are the allowed verbs: get, list, watch, create, update, patch, delete, deletecollection.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -320,7 +320,7 @@ func schema_freshet_api_authorization_v1alpha1_ResourceRule(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "APIGroups that the resources are of.",
+							Description: "APIGroups are the API groups of the resources.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -339,7 +339,7 @@ func schema_freshet_api_authorization_v1alpha1_ResourceRule(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources by their plural name.",
+							Description: "Resources are the plural names of the resources.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -358,7 +358,7 @@ func schema_freshet_api_authorization_v1alpha1_ResourceRule(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceNames that the rule holds for; all when empty.",
+							Description: "ResourceNames are the objects that the rule applies to. If the list is empty, it applies to all.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -381,7 +381,7 @@ func schema_freshet_api_authorization_v1alpha1_Restriction(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Restriction names what a rule holds for; what is empty is not restricted. A value may end in * for a prefix.",
+				Description: "Restriction limits a rule to the objects that it names. An empty field matches every name. A value that ends in * matches a prefix.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"organization": {
@@ -466,7 +466,7 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReview(ref common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SelfSubjectRulesReview asks what the caller may do in an organization.",
+				Description: "SelfSubjectRulesReview returns the permissions of the caller in an organization.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -491,14 +491,14 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReview(ref common
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says where.",
+							Description: "Spec selects the organization.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.SelfSubjectRulesReviewSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the answer.",
+							Description: "Status is the result. The service sets it.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.SelfSubjectRulesReviewStatus{}.OpenAPIModelName()),
 						},
@@ -515,26 +515,26 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReviewSpec(ref co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SelfSubjectRulesReviewSpec says where the rules are wanted.",
+				Description: "SelfSubjectRulesReviewSpec selects the rules to return.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace is the organization; the caller's own when empty.",
+							Description: "Namespace is the organization. The default is the caller's own organization.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"instance": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Instance leaves out rules that cannot reach this instance.",
+							Description: "Instance is the name of an instance. Rules that cannot apply to it are omitted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"cluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Cluster leaves out rules that cannot reach this cluster.",
+							Description: "Cluster is the name of a cluster. Rules that cannot apply to it are omitted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -549,7 +549,7 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReviewStatus(ref 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SelfSubjectRulesReviewStatus is what the caller may do.",
+				Description: "SelfSubjectRulesReviewStatus lists the permissions of the caller.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resourceRules": {
@@ -559,7 +559,7 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReviewStatus(ref 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceRules are the rules about the resource API, in its own verbs.",
+							Description: "ResourceRules are the rules for the resource API, as verbs and resources.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -577,7 +577,7 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReviewStatus(ref 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Rules are all rules, as permissions and where they hold.",
+							Description: "Rules are all rules, as permissions with their restrictions.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -590,7 +590,7 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReviewStatus(ref 
 					},
 					"incomplete": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Incomplete says that resourceRules cannot tell everything: where a rule holds is not always a matter of names. Rules are always complete.",
+							Description: "Incomplete is true if resourceRules cannot express every rule, because some restrictions are not names of resources. The field rules is always complete.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -598,7 +598,7 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectRulesReviewStatus(ref 
 					},
 					"evaluationError": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EvaluationError says what of resourceRules is incomplete.",
+							Description: "EvaluationError is the reason why resourceRules is incomplete.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -616,7 +616,7 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectUserReview(ref common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SelfSubjectUserReview asks who the caller is.",
+				Description: "SelfSubjectUserReview returns the identity of the caller.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -641,14 +641,14 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectUserReview(ref common.
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is empty: the question is always about the caller.",
+							Description: "Spec is empty: the review is always about the caller.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.SelfSubjectUserReviewSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the answer.",
+							Description: "Status is the result. The service sets it.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.SelfSubjectUserReviewStatus{}.OpenAPIModelName()),
 						},
@@ -676,7 +676,7 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectUserReviewStatus(ref c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SelfSubjectUserReviewStatus is who the caller is.",
+				Description: "SelfSubjectUserReviewStatus is the identity of the caller.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"users": {
@@ -686,7 +686,7 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectUserReviewStatus(ref c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Users are the resources that the caller is: one service account or user.",
+							Description: "Users has one entry: the service account or user of the caller.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -707,28 +707,28 @@ func schema_freshet_api_authorization_v1alpha1_SelfSubjectUserReviewStatus(ref c
 					},
 					"systemAdministrator": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SystemAdministrator says that the caller may do everything everywhere.",
+							Description: "SystemAdministrator is true if the caller has every permission in every organization.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"administrator": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Administrator says that the caller may do everything in its organization.",
+							Description: "Administrator is true if the caller has every permission in its own organization.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"apiKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "APIKey is the key that the caller came with; empty for an access token.",
+							Description: "APIKey is the name of the API key that the caller used. It is empty for an access token.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"expirationTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationTime is when the credential ends.",
+							Description: "ExpirationTime is the time at which the credential expires. It is absent if the credential never expires.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -750,7 +750,7 @@ func schema_freshet_api_authorization_v1alpha1_UserRef(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"apiGroup": {
 						SchemaProps: spec.SchemaProps{
-							Description: "APIGroup of the resource.",
+							Description: "APIGroup is the API group of the resource.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -758,7 +758,7 @@ func schema_freshet_api_authorization_v1alpha1_UserRef(ref common.ReferenceCallb
 					},
 					"kind": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Kind of the resource: ServiceAccount or User.",
+							Description: "Kind is the kind of the resource: ServiceAccount or User.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -766,7 +766,7 @@ func schema_freshet_api_authorization_v1alpha1_UserRef(ref common.ReferenceCallb
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the resource.",
+							Description: "Name is the name of the resource.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -774,7 +774,7 @@ func schema_freshet_api_authorization_v1alpha1_UserRef(ref common.ReferenceCallb
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace of the resource.",
+							Description: "Namespace is the namespace of the resource.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -782,7 +782,7 @@ func schema_freshet_api_authorization_v1alpha1_UserRef(ref common.ReferenceCallb
 					},
 					"organization": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Organization that the namespace stands for.",
+							Description: "Organization is the organization; it has the same name as the namespace.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -799,7 +799,7 @@ func schema_freshet_api_v1alpha1_APIKey(ref common.ReferenceCallback) common.Ope
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "APIKey is a long-lived credential of a service account. The client makes an RSA key pair and submits the public half; the service answers with the token encrypted to it (a JWE), so only the holder of the private half can read it. Set spec.revoke to true to revoke the key: it is dead when the call returns.",
+				Description: "APIKey is a long-lived credential of a service account. The client creates an RSA key pair and sends the public key. The service encrypts the token with it (JWE), so only the holder of the private key can read the token. Set spec.revoke to true to revoke the key. The revocation is in force when the call returns.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -825,7 +825,7 @@ func schema_freshet_api_v1alpha1_APIKey(ref common.ReferenceCallback) common.Ope
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what the key is for. Only description and revoke can be changed.",
+							Description: "Spec describes the key. Only description and revoke can be changed.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(apiv1alpha1.APIKeySpec{}.OpenAPIModelName()),
 						},
@@ -899,19 +899,19 @@ func schema_freshet_api_v1alpha1_APIKeySpec(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "APIKeySpec is what the key is for.",
+				Description: "APIKeySpec describes an API key.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"instanceName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "InstanceName is the instance the key is good for; empty means the whole organization, the resource API included. Cannot be changed.",
+							Description: "InstanceName is the instance for which the key is valid. If it is empty, the key is valid for the whole organization, including the resource API. Cannot be changed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"serviceAccountName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ServiceAccountName is the account the key belongs to. Cannot be changed.",
+							Description: "ServiceAccountName is the service account of the key. Cannot be changed.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -919,33 +919,33 @@ func schema_freshet_api_v1alpha1_APIKeySpec(ref common.ReferenceCallback) common
 					},
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description for people.",
+							Description: "Description is a text for users, at most 1024 characters.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"expirationTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationTime is when the key ends; it never does when left out. Cannot be changed.",
+							Description: "ExpirationTime is the time at which the key expires. Without it the key never expires. Cannot be changed.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"encryptionKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EncryptionKey is the public key the token is encrypted to. Without one the token appears in the answer to the create call, once, and is never stored. Cannot be changed.",
+							Description: "EncryptionKey is the public key that encrypts the token. Without it the plain token is in the response to the create call, once, and is never stored. Cannot be changed.",
 							Ref:         ref(apiv1alpha1.EncryptionKey{}.OpenAPIModelName()),
 						},
 					},
 					"revoke": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Revoke ends the key at once when set to true; there is no way back.",
+							Description: "Revoke revokes the key if it is true. A revocation cannot be undone.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"customizedMetadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CustomizedMetadata is copied into the token's claims.",
+							Description: "CustomizedMetadata is copied into the claim metadata of the token. It has at most 32 entries and 4 KiB. Cannot be changed.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -971,7 +971,7 @@ func schema_freshet_api_v1alpha1_APIKeyStatus(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "APIKeyStatus is what the service made of the key.",
+				Description: "APIKeyStatus is the state of an API key.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"keyId": {
@@ -983,38 +983,38 @@ func schema_freshet_api_v1alpha1_APIKeyStatus(ref common.ReferenceCallback) comm
 					},
 					"issuedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "IssuedAt is when the token was made.",
+							Description: "IssuedAt is the time at which the token was issued.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"expiresAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpiresAt is when the token ends; absent means never.",
+							Description: "ExpiresAt is the time at which the token expires. It is absent if the token never expires.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"revokedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RevokedAt is when the key was revoked.",
+							Description: "RevokedAt is the time at which the key was revoked.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"token": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Token is the plain token; only in the answer to a create call without an encryption key, and never stored.",
+							Description: "Token is the plain token. It is only in the response to a create call without an encryption key, and is never stored.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"encryptedToken": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EncryptedToken is the token encrypted to spec.encryptionKey.",
+							Description: "EncryptedToken is the token, encrypted with spec.encryptionKey.",
 							Ref:         ref(apiv1alpha1.EncryptedToken{}.OpenAPIModelName()),
 						},
 					},
 					"tokenHash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TokenHash is a SHA-256 of the token: it tells which token the key is, and is of no use as one.",
+							Description: "TokenHash is the SHA-256 hash of the token in hexadecimal. It identifies the token, but is not a credential.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1031,7 +1031,7 @@ func schema_freshet_api_v1alpha1_APIKeyStatus(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions: Issued, Expired, Revoked.",
+							Description: "Conditions are Issued, Expired and Revoked, in this order.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1054,7 +1054,7 @@ func schema_freshet_api_v1alpha1_AuditLog(ref common.ReferenceCallback) common.O
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AuditLog chooses what is logged.",
+				Description: "AuditLog selects the calls that are logged.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"categories": {
@@ -1064,7 +1064,7 @@ func schema_freshet_api_v1alpha1_AuditLog(ref common.ReferenceCallback) common.O
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Categories: Management, Describe, Produce, Consume.",
+							Description: "Categories are any of Management, Describe, Produce and Consume, at least one.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1087,19 +1087,19 @@ func schema_freshet_api_v1alpha1_AutoScalingPolicy(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AutoScalingPolicy bounds the number of replicas.",
+				Description: "AutoScalingPolicy limits the number of replicas.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"minReplicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MinReplicas, 1 or more.",
+							Description: "MinReplicas is the minimum number of replicas: at least 1 for brokers, 3 for storage nodes.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"maxReplicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MaxReplicas, at least minReplicas and at most 15.",
+							Description: "MaxReplicas is the maximum number of replicas, at least minReplicas and at most 15.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -1116,38 +1116,38 @@ func schema_freshet_api_v1alpha1_Broker(ref common.ReferenceCallback) common.Ope
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Broker is the compute half of a cluster.",
+				Description: "Broker describes the brokers of a cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of brokers, 1 to 15; 2 by default, 1 with nodeType shared. Engine pebble runs 1, whatever is asked for (condition AsRequested).",
+							Description: "Replicas is the number of brokers, 1 to 15. The default is 2, with nodeType shared 1. Engine pebble always runs one broker, in an ensemble one per member. If more are requested, condition AsRequested is False.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"image": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Image is set by the service from the release channel.",
+							Description: "Image is the name of the image. The service sets it from the release channel.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources of each replica; 1 CPU and 4Gi by default. Engine pebble uses what the server's process has (condition AsRequested).",
+							Description: "Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses the resources of the server's process; condition AsRequested reports that.",
 							Ref:         ref(apiv1alpha1.BrokerResources{}.OpenAPIModelName()),
 						},
 					},
 					"resourceSpec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceSpec picks resources by node type; resources win over it. Engine pebble has the node type shared: the server's process.",
+							Description: "ResourceSpec selects resources by node type. The field resources takes precedence. Engine pebble has the node type shared: the server's process.",
 							Ref:         ref(apiv1alpha1.BrokerResourceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"autoScalingPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AutoScalingPolicy lets the number of replicas follow the load. Without effect on engine pebble (condition AsRequested).",
+							Description: "AutoScalingPolicy scales the number of replicas with the load. It has no effect on engine pebble; condition AsRequested reports that.",
 							Ref:         ref(apiv1alpha1.AutoScalingPolicy{}.OpenAPIModelName()),
 						},
 					},
@@ -1163,12 +1163,12 @@ func schema_freshet_api_v1alpha1_BrokerResourceSpec(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "BrokerResourceSpec picks resources by node type.",
+				Description: "BrokerResourceSpec selects the resources of a broker by node type.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"nodeType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NodeType names a size. Engine pebble has shared: the server's process.",
+							Description: "NodeType is the name of a size. Engine pebble has shared: the server's process.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1183,31 +1183,31 @@ func schema_freshet_api_v1alpha1_BrokerResources(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "BrokerResources are the resources of one broker.",
+				Description: "BrokerResources are the resources of a broker.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"cpu": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CPU, from 400m to 16.",
+							Description: "CPU is the number of CPUs, from 400m to 16.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
 					"memory": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Memory, from 1.6Gi to 64Gi.",
+							Description: "Memory is the size of the memory, from 1.6Gi to 64Gi.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
 					"heapPercentage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HeapPercentage of memory for the heap; 0 is the default.",
+							Description: "HeapPercentage is the percentage of memory for the heap. 0 means the default.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"directPercentage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DirectPercentage of memory for direct buffers; 0 is the default.",
+							Description: "DirectPercentage is the percentage of memory for direct buffers. 0 means the default. Together with heapPercentage it is at most 100.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1225,24 +1225,24 @@ func schema_freshet_api_v1alpha1_CloudRestriction(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CloudRestriction narrows by resource of this API.",
+				Description: "CloudRestriction restricts by resource of this API.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"serviceAccount": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ServiceAccount that the role is narrowed to.",
+							Description: "ServiceAccount is the service account to which the role is restricted.",
 							Ref:         ref(apiv1alpha1.NameRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"apikey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "APIKey that the role is narrowed to.",
+							Description: "APIKey is the API key to which the role is restricted.",
 							Ref:         ref(apiv1alpha1.NameRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"secret": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Secret that the role is narrowed to.",
+							Description: "Secret is the secret to which the role is restricted.",
 							Ref:         ref(apiv1alpha1.NameRestriction{}.OpenAPIModelName()),
 						},
 					},
@@ -1258,33 +1258,33 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterConfig switches features of a cluster.",
+				Description: "ClusterConfig enables features and sets options of a cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"websocketEnabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "WebsocketEnabled switches the WebSocket interface, which engine pebble does not have (condition AsRequested).",
+							Description: "WebsocketEnabled enables the WebSocket interface. Engine pebble does not have it; condition AsRequested reports that.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"functionEnabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "FunctionEnabled switches functions, which engine pebble does not have (condition AsRequested).",
+							Description: "FunctionEnabled enables functions. Engine pebble does not have them; condition AsRequested reports that.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"transactionEnabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TransactionEnabled switches transactions, which engine pebble does not have (condition AsRequested).",
+							Description: "TransactionEnabled enables transactions. Engine pebble does not have them; condition AsRequested reports that.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"protocols": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Protocols that are on, with their settings; the presence of an entry, even an empty one, switches its protocol on, and null switches it off. Settings can be anything: at most 16 KiB as JSON and 16 levels deep each, 64 KiB together. Protocols that the engine does not have are kept and show as condition AsRequested False.",
+							Description: "Protocols maps the name of each enabled protocol to its settings. An entry, even an empty object, enables the protocol; null disables it. Settings have any fields: at most 16 KiB as JSON and 16 levels deep for each protocol, 64 KiB in total. Engine pebble supports stream, the Kafka protocol. Other protocols are stored without effect, and condition AsRequested is False.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1298,19 +1298,19 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 					},
 					"auditLog": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AuditLog chooses what is logged. Without effect on engine pebble, which always logs writes, administration and denials (condition AsRequested).",
+							Description: "AuditLog selects the calls that are logged. It has no effect on engine pebble, which always logs writes, administrative calls and denials; condition AsRequested reports that.",
 							Ref:         ref(apiv1alpha1.AuditLog{}.OpenAPIModelName()),
 						},
 					},
 					"lakehouseStorage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LakehouseStorage offloads topics to a lakehouse; it can be switched on and never off. Without effect on engine pebble (condition AsRequested).",
+							Description: "LakehouseStorage offloads topics to a lakehouse. Once it is enabled, it cannot be disabled. It has no effect on engine pebble; condition AsRequested reports that.",
 							Ref:         ref(apiv1alpha1.LakehouseStorage{}.OpenAPIModelName()),
 						},
 					},
 					"custom": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Custom are settings of this cluster by key. Known are registry.format (honour the query parameter format of the schema registry), quota.… (limits of this cluster alone) and shards (how many a group of members spreads the topics over, 1 to 64; it cannot be changed). Other keys are kept, get a warning and have no effect (condition AsRequested).",
+							Description: "Custom maps keys to settings of this cluster. Known keys are registry.format (the value honour enables the query parameter format of the schema registry), quota.… (limits of this cluster alone, for example quota.topics) and shards (the number of shards in an ensemble, 1 to 64; it cannot be changed). Other keys are stored without effect: the response has a warning, and condition AsRequested is False.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1335,7 +1335,7 @@ func schema_freshet_api_v1alpha1_ClusterEndpoint(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterEndpoint is where a service of a cluster answers: at the cluster's own name, and beneath the server's address.",
+				Description: "ClusterEndpoint has the URLs of a service of a cluster: one at the cluster's own host name, and one at the server's address.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -1348,7 +1348,7 @@ func schema_freshet_api_v1alpha1_ClusterEndpoint(ref common.ReferenceCallback) c
 					},
 					"url": {
 						SchemaProps: spec.SchemaProps{
-							Description: "URL at the cluster's own name.",
+							Description: "URL is the URL at the cluster's own host name. For type stream it is the bootstrap server with TLS.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1356,7 +1356,7 @@ func schema_freshet_api_v1alpha1_ClusterEndpoint(ref common.ReferenceCallback) c
 					},
 					"pathURL": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PathURL is the same at the server's address, which needs no DNS name of the cluster's own.",
+							Description: "PathURL is the URL at the server's address. It needs no DNS record for the cluster's host name. For type stream it is the bootstrap server without TLS.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1373,7 +1373,7 @@ func schema_freshet_api_v1alpha1_ClusterRole(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterRole is a predefined list of permissions that a RoleBinding can give. Roles come with the service and cannot be changed.",
+				Description: "ClusterRole is a predefined list of permissions that a RoleBinding can grant. The service creates the ClusterRoles; they cannot be changed.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1478,7 +1478,7 @@ func schema_freshet_api_v1alpha1_ClusterRoleSpec(ref common.ReferenceCallback) c
 				Properties: map[string]spec.Schema{
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description of what the role is for.",
+							Description: "Description is the purpose of the role.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1490,7 +1490,7 @@ func schema_freshet_api_v1alpha1_ClusterRoleSpec(ref common.ReferenceCallback) c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Permissions in the form SERVICE.RESOURCE.VERB.",
+							Description: "Permissions are permissions of the form SERVICE.RESOURCE.VERB.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1512,7 +1512,7 @@ func schema_freshet_api_v1alpha1_ClusterRoleStatus(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterRoleStatus is what the service says about the role.",
+				Description: "ClusterRoleStatus is the state of a cluster role.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"conditions": {
@@ -1527,7 +1527,7 @@ func schema_freshet_api_v1alpha1_ClusterRoleStatus(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions of the role.",
+							Description: "Conditions are the conditions of the role.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1550,47 +1550,47 @@ func schema_freshet_api_v1alpha1_CommonRestriction(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CommonRestriction holds the coordinates of messaging resources.",
+				Description: "CommonRestriction has the coordinates of messaging resources.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"organization": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Organization that the role is narrowed to.",
+							Description: "Organization is the organization to which the role is restricted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"instance": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Instance that the role is narrowed to.",
+							Description: "Instance is the instance to which the role is restricted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"cluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Cluster that the role is narrowed to.",
+							Description: "Cluster is the cluster to which the role is restricted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"tenant": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Tenant that the role is narrowed to.",
+							Description: "Tenant is the tenant to which the role is restricted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace of the tenant that the role is narrowed to.",
+							Description: "Namespace is the namespace, in the tenant, to which the role is restricted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"topic": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Topic that the role is narrowed to; allPartition('t') covers t and its partitions.",
+							Description: "Topic is the topic to which the role is restricted. allPartition('t') matches t and its partitions.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1610,7 +1610,7 @@ func schema_freshet_api_v1alpha1_ComponentStatus(ref common.ReferenceCallback) c
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas that exist.",
+							Description: "Replicas is the number of replicas.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -1618,7 +1618,7 @@ func schema_freshet_api_v1alpha1_ComponentStatus(ref common.ReferenceCallback) c
 					},
 					"readyReplicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ReadyReplicas that serve.",
+							Description: "ReadyReplicas is the number of replicas that serve requests.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -1626,7 +1626,7 @@ func schema_freshet_api_v1alpha1_ComponentStatus(ref common.ReferenceCallback) c
 					},
 					"updatedReplicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UpdatedReplicas that run the newest spec.",
+							Description: "UpdatedReplicas is the number of replicas that run with the newest spec.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -1643,7 +1643,7 @@ func schema_freshet_api_v1alpha1_Condition(ref common.ReferenceCallback) common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Condition is one observation of a resource's state.",
+				Description: "Condition is one aspect of a resource's state.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -1664,27 +1664,27 @@ func schema_freshet_api_v1alpha1_Condition(ref common.ReferenceCallback) common.
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Reason is one CamelCase word that says why the status is what it is.",
+							Description: "Reason is the reason for the status, as one CamelCase word.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Message explains the reason to a person.",
+							Description: "Message explains the reason to users.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"lastTransitionTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastTransitionTime is when the status last changed.",
+							Description: "LastTransitionTime is the time at which the status last changed.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ObservedGeneration is the metadata.generation the condition was set for. A smaller number than metadata.generation means the condition is out of date.",
+							Description: "ObservedGeneration is the metadata.generation for which the condition was set. If it is smaller than the current metadata.generation, the condition is out of date.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -1707,7 +1707,7 @@ func schema_freshet_api_v1alpha1_EncryptedToken(ref common.ReferenceCallback) co
 				Properties: map[string]spec.Schema{
 					"jwe": {
 						SchemaProps: spec.SchemaProps{
-							Description: "JWE in compact form (RFC 7516), RSA-OAEP and A256GCM.",
+							Description: "JWE is the token in compact serialization (RFC 7516), encrypted with RSA-OAEP and A256GCM.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1722,12 +1722,12 @@ func schema_freshet_api_v1alpha1_EncryptionKey(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "EncryptionKey is an RSA public key of at least 2048 bits, in one of two forms.",
+				Description: "EncryptionKey is an RSA public key of 2048 to 8192 bits, as either pem or jwk.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"pem": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PEM is a PEM-encoded public key (SPKI, BEGIN PUBLIC KEY).",
+							Description: "PEM is a PEM-encoded public key: SPKI (BEGIN PUBLIC KEY) or PKCS #1 (BEGIN RSA PUBLIC KEY).",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1749,12 +1749,12 @@ func schema_freshet_api_v1alpha1_EndpointAccess(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "EndpointAccess names a gateway.",
+				Description: "EndpointAccess is a gateway to a cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"gateway": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Gateway through which the cluster can be reached.",
+							Description: "Gateway is the name of the gateway.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1769,12 +1769,12 @@ func schema_freshet_api_v1alpha1_FailedCluster(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FailedCluster is a cluster where a binding could not be applied.",
+				Description: "FailedCluster is a cluster on which a binding could not be applied.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the cluster.",
+							Description: "Name is the name of the cluster.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1782,7 +1782,7 @@ func schema_freshet_api_v1alpha1_FailedCluster(ref common.ReferenceCallback) com
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace of the cluster.",
+							Description: "Namespace is the namespace of the cluster.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1790,7 +1790,7 @@ func schema_freshet_api_v1alpha1_FailedCluster(ref common.ReferenceCallback) com
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Reason why.",
+							Description: "Reason is the reason of the failure.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1807,18 +1807,18 @@ func schema_freshet_api_v1alpha1_InstanceAuth(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceAuth says how clients authenticate. The presence of apikey, even of an empty one, lets API keys in; access tokens work always.",
+				Description: "InstanceAuth configures how clients authenticate. If apikey is present, even as an empty object, the server accepts API keys. Access tokens always work.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"apikey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "APIKey lets API keys in. Without it they are answered with 401.",
+							Description: "APIKey enables API keys. Without it the server rejects them with 401.",
 							Ref:         ref(apiv1alpha1.InstanceAuthAPIKey{}.OpenAPIModelName()),
 						},
 					},
 					"oauth2": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OAuth2 tunes OAuth 2.0 access tokens, which work with it or without.",
+							Description: "OAuth2 configures OAuth 2.0 access tokens, which also work without it.",
 							Ref:         ref(apiv1alpha1.InstanceAuthOAuth2{}.OpenAPIModelName()),
 						},
 					},
@@ -1834,7 +1834,7 @@ func schema_freshet_api_v1alpha1_InstanceAuthAPIKey(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceAuthAPIKey has no settings.",
+				Description: "InstanceAuthAPIKey enables API keys. It has no settings.",
 				Type:        []string{"object"},
 			},
 		},
@@ -1845,12 +1845,12 @@ func schema_freshet_api_v1alpha1_InstanceAuthOAuth2(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceAuthOAuth2 tunes access tokens for the instance.",
+				Description: "InstanceAuthOAuth2 configures access tokens for the instance.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"tokenLifetimeSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TokenLifetimeSeconds is how long access tokens for this instance live; 86400 by default, at most 2592000 (30 days).",
+							Description: "TokenLifetimeSeconds is the lifetime of access tokens for this instance in seconds. The default is 86400, the maximum 2592000 (30 days).",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1865,7 +1865,7 @@ func schema_freshet_api_v1alpha1_InstanceAuthStatus(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceAuthStatus tells clients how to authenticate.",
+				Description: "InstanceAuthStatus describes how clients authenticate.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -1878,7 +1878,7 @@ func schema_freshet_api_v1alpha1_InstanceAuthStatus(ref common.ReferenceCallback
 					},
 					"oauth2": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OAuth2 holds what a client needs to ask for a token.",
+							Description: "OAuth2 has the parameters of a token request.",
 							Ref:         ref(apiv1alpha1.InstanceAuthStatusOAuth2{}.OpenAPIModelName()),
 						},
 					},
@@ -1895,12 +1895,12 @@ func schema_freshet_api_v1alpha1_InstanceAuthStatusOAuth2(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceAuthStatusOAuth2 is what a client needs to ask for a token.",
+				Description: "InstanceAuthStatusOAuth2 has the parameters of a token request.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"issuerURL": {
 						SchemaProps: spec.SchemaProps{
-							Description: "IssuerURL is where tokens come from.",
+							Description: "IssuerURL is the URL of the token issuer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1908,7 +1908,7 @@ func schema_freshet_api_v1alpha1_InstanceAuthStatusOAuth2(ref common.ReferenceCa
 					},
 					"audience": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Audience to ask for.",
+							Description: "Audience is the audience to request.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1930,28 +1930,28 @@ func schema_freshet_api_v1alpha1_LakehouseStorage(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"lakehouseType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LakehouseType, for example iceberg.",
+							Description: "LakehouseType is the type of the lakehouse, for example iceberg.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"catalogType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CatalogType of the lakehouse.",
+							Description: "CatalogType is the type of the lakehouse's catalog.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"catalogConnectionUrl": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CatalogConnectionURL of the lakehouse.",
+							Description: "CatalogConnectionURL is the URL of the lakehouse's catalog.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"catalogWarehouse": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CatalogWarehouse of the lakehouse.",
+							Description: "CatalogWarehouse is the warehouse in the lakehouse's catalog.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1966,7 +1966,7 @@ func schema_freshet_api_v1alpha1_MaintenanceWindow(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MaintenanceWindow is when the service may restart things.",
+				Description: "MaintenanceWindow is the time in which the service may restart components.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"recurrence": {
@@ -1978,7 +1978,7 @@ func schema_freshet_api_v1alpha1_MaintenanceWindow(ref common.ReferenceCallback)
 					},
 					"window": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Window is the time of day.",
+							Description: "Window is the time on each of these days.",
 							Ref:         ref(apiv1alpha1.TimeWindow{}.OpenAPIModelName()),
 						},
 					},
@@ -1994,7 +1994,7 @@ func schema_freshet_api_v1alpha1_MessagingCluster(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MessagingCluster is one running data plane of an instance: topics, subscriptions and a schema registry of its own, reached at the name in spec.serviceEndpoints. Create it with an empty name to have one made.",
+				Description: "MessagingCluster is a data plane of an instance, with its own topics, subscriptions and schema registry. Clients reach it at the URLs in status.endpoints. If a create request has no name, the service generates one.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2020,7 +2020,7 @@ func schema_freshet_api_v1alpha1_MessagingCluster(ref common.ReferenceCallback) 
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what the cluster should be.",
+							Description: "Spec is the desired state of the cluster.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(apiv1alpha1.MessagingClusterSpec{}.OpenAPIModelName()),
 						},
@@ -2094,7 +2094,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MessagingClusterSpec is what the cluster should be.",
+				Description: "MessagingClusterSpec is the desired state of a cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"instanceName": {
@@ -2107,21 +2107,21 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 					},
 					"location": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Location is the region the cluster runs in; the service picks a member of the instance's pool there. Cannot be changed.",
+							Description: "Location is the region in which the cluster runs. The service selects a member of the instance's pool in that region. Set location or poolMemberRef. Cannot be changed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"displayName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DisplayName is a name for people.",
+							Description: "DisplayName is a name for users, at most 253 characters.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"poolMemberRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PoolMemberRef is the pool member the cluster runs on. The service sets it from the location; it can be given instead of a location. Cannot be changed.",
+							Description: "PoolMemberRef is the pool member on which the cluster runs. If it is omitted, the service sets it from the location. Cannot be changed.",
 							Ref:         ref(apiv1alpha1.ObjectReference{}.OpenAPIModelName()),
 						},
 					},
@@ -2132,7 +2132,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "ServiceEndpoints are the names the cluster answers at; set by the service.",
+							Description: "ServiceEndpoints are the host names of the cluster. The service sets them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2150,7 +2150,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "EndpointAccess lists the gateways through which the cluster can be reached. Kept; without effect on engine pebble (condition AsRequested).",
+							Description: "EndpointAccess lists the gateways through which clients reach the cluster. It has no effect on engine pebble; condition AsRequested reports that.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2163,33 +2163,33 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 					},
 					"broker": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Broker describes the compute half. On engine pebble there is one broker, in the server's process; what asks for more shows as condition AsRequested False.",
+							Description: "Broker describes the brokers of the cluster. On engine pebble the process of the server is the broker; in an ensemble the process of every member is one. If the spec requests more, condition AsRequested is False.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(apiv1alpha1.Broker{}.OpenAPIModelName()),
 						},
 					},
 					"storage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Storage describes the storage half; serverless clusters have none of their own. On engine pebble the broker stores; what asks for more shows as condition AsRequested False.",
+							Description: "Storage describes the storage nodes of the cluster. Serverless clusters have no storage of their own. On engine pebble the brokers store the data. If the spec requests more, condition AsRequested is False.",
 							Ref:         ref(apiv1alpha1.Storage{}.OpenAPIModelName()),
 						},
 					},
 					"config": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Config switches features. What the engine does not have shows as condition AsRequested False.",
+							Description: "Config enables features and sets options. If the engine does not support one of them, condition AsRequested is False.",
 							Ref:         ref(apiv1alpha1.ClusterConfig{}.OpenAPIModelName()),
 						},
 					},
 					"releaseChannel": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ReleaseChannel is rapid (the default) or lts; it decides the images. Cannot be changed.",
+							Description: "ReleaseChannel is rapid (the default) or lts. It determines the images. Cannot be changed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"maintenanceWindow": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MaintenanceWindow is when the service may restart things. Without effect on engine pebble, which restarts nothing by itself (condition AsRequested).",
+							Description: "MaintenanceWindow is the time in which the service may restart components. It has no effect on engine pebble, which restarts nothing automatically; condition AsRequested reports that.",
 							Ref:         ref(apiv1alpha1.MaintenanceWindow{}.OpenAPIModelName()),
 						},
 					},
@@ -2200,7 +2200,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Tolerations of the cluster's workloads. Without effect on engine pebble (condition AsRequested).",
+							Description: "Tolerations are the tolerations of the cluster's workloads. They have no effect on engine pebble; condition AsRequested reports that.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2213,7 +2213,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 					},
 					"volume": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Volume names the object storage volume of the cluster. Without effect on engine pebble (condition AsRequested).",
+							Description: "Volume is the name of the object storage volume of the cluster. It has no effect on engine pebble; condition AsRequested reports that.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2225,7 +2225,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Catalogs are the table catalogues the cluster publishes to. Without effect on engine pebble (condition AsRequested).",
+							Description: "Catalogs are the table catalogs to which the cluster publishes. They have no effect on engine pebble; condition AsRequested reports that.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2239,7 +2239,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterSpec(ref common.ReferenceCallba
 					},
 					"tableFormat": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TableFormat of what the cluster publishes. Without effect on engine pebble (condition AsRequested).",
+							Description: "TableFormat is the format of the tables that the cluster publishes. It has no effect on engine pebble; condition AsRequested reports that.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2257,7 +2257,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MessagingClusterStatus is what the service made of the cluster.",
+				Description: "MessagingClusterStatus is the current state of a cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
@@ -2269,19 +2269,19 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 					},
 					"broker": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Broker counts what really runs.",
+							Description: "Broker counts the running brokers, whatever number the spec requests.",
 							Ref:         ref(apiv1alpha1.ComponentStatus{}.OpenAPIModelName()),
 						},
 					},
 					"storage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Storage counts what really runs.",
+							Description: "Storage counts the running storage nodes. In an ensemble it counts the copies of the shard that has the fewest.",
 							Ref:         ref(apiv1alpha1.ComponentStatus{}.OpenAPIModelName()),
 						},
 					},
 					"deploymentType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DeploymentType of the pool member.",
+							Description: "DeploymentType is the deployment type of the cluster's pool.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2295,7 +2295,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 					},
 					"rbacStatus": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RBACStatus lists what of the roles could not be applied.",
+							Description: "RBACStatus lists roles and role bindings that could not be applied.",
 							Ref:         ref(apiv1alpha1.RBACStatus{}.OpenAPIModelName()),
 						},
 					},
@@ -2311,7 +2311,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions: one per component, then AsRequested (whether the cluster is all that its spec asks for, and what it is not), then Ready.",
+							Description: "Conditions are, in this order: MetadataReady, StorageReady, BrokerReady and ProxyReady; in an ensemble ShardsReady, and WritesSynced if its NATS servers are external; AsRequested, which is False if fields of the spec have no effect, and lists them; Ready.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2329,7 +2329,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Endpoints are the whole URLs of the cluster's services: service (what the others begin with), messages, admin, topics and registry. They follow the server's base URL, or the address that it listens on. With the stream protocol there is also stream: the servers that its clients begin with.",
+							Description: "Endpoints are the complete URLs of the cluster's services: service (the prefix of the others), messages, admin, topics and registry. They are derived from the server's base URL, or from the address on which it listens. If the Kafka protocol is enabled there is also stream, the bootstrap servers of Kafka clients.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2350,7 +2350,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Shards of the cluster in a group of members, by number. A server that is alone has none.",
+							Description: "Shards are the shards of the cluster in an ensemble, by number. A single server has none.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2373,7 +2373,7 @@ func schema_freshet_api_v1alpha1_MessagingInstance(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MessagingInstance is a group of messaging clusters that share a pool, a way to authenticate and an audience for tokens.",
+				Description: "MessagingInstance is a set of messaging clusters that share a pool, the settings for authentication and the audience of tokens.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2399,7 +2399,7 @@ func schema_freshet_api_v1alpha1_MessagingInstance(ref common.ReferenceCallback)
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what the instance should be.",
+							Description: "Spec is the desired state of the instance.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(apiv1alpha1.MessagingInstanceSpec{}.OpenAPIModelName()),
 						},
@@ -2473,39 +2473,39 @@ func schema_freshet_api_v1alpha1_MessagingInstanceSpec(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MessagingInstanceSpec is what the instance should be.",
+				Description: "MessagingInstanceSpec is the desired state of an instance.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"availabilityMode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AvailabilityMode is zonal (the default) or regional; cannot be changed.",
+							Description: "AvailabilityMode is zonal (the default) or regional. Cannot be changed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"plan": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Plan is deprecated and kept as it was given.",
+							Description: "Plan is deprecated. It is stored without effect.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"poolRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PoolRef is the pool of resources the instance's clusters run on; the service's default pool when left out. Cannot be changed.",
+							Description: "PoolRef is the pool in which the instance's clusters run. The default is the server's first pool. Cannot be changed.",
 							Ref:         ref(apiv1alpha1.ObjectReference{}.OpenAPIModelName()),
 						},
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type is standard (the default), dedicated, serverless, byoc, byoc-pro or free. Cannot be changed.",
+							Description: "Type is standard (the default), dedicated, serverless, byoc, byoc-pro or free (zonal only). Cannot be changed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"auth": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Auth says how clients of the instance's clusters authenticate; {apikey: {}} by default. Access tokens work on every instance. API keys work only where apikey is present: elsewhere they are answered with 401, also those that are good for the whole organization, and no key can be made for the instance. A change is in force when the call returns.",
+							Description: "Auth configures how clients of the instance's clusters authenticate. The default is {apikey: {}}. Access tokens work on every instance. API keys, including those of the whole organization, work only if apikey is present. Otherwise the server rejects them with 401, and no key can be created for the instance. A change is in force when the call returns.",
 							Ref:         ref(apiv1alpha1.InstanceAuth{}.OpenAPIModelName()),
 						},
 					},
@@ -2521,12 +2521,12 @@ func schema_freshet_api_v1alpha1_MessagingInstanceStatus(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MessagingInstanceStatus is what the service made of the instance.",
+				Description: "MessagingInstanceStatus is the current state of an instance.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"auth": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Auth tells clients how to authenticate; null until the instance is set up.",
+							Description: "Auth describes how clients authenticate. It is null until the instance is set up.",
 							Ref:         ref(apiv1alpha1.InstanceAuthStatus{}.OpenAPIModelName()),
 						},
 					},
@@ -2549,7 +2549,7 @@ func schema_freshet_api_v1alpha1_MessagingInstanceStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions: SubscriptionReady, ResourceServerReady, ServiceAccountReady, then Ready.",
+							Description: "Conditions are SubscriptionReady, ResourceServerReady, ServiceAccountReady and Ready, in this order.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2573,18 +2573,18 @@ func schema_freshet_api_v1alpha1_MessagingRestriction(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MessagingRestriction narrows by topic domain and subscription.",
+				Description: "MessagingRestriction restricts by topic domain and subscription.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"topic": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Topic narrows by domain.",
+							Description: "Topic restricts by topic domain.",
 							Ref:         ref(apiv1alpha1.TopicRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"subscription": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Subscription that the role is narrowed to.",
+							Description: "Subscription is the subscription to which the role is restricted.",
 							Ref:         ref(apiv1alpha1.NameRestriction{}.OpenAPIModelName()),
 						},
 					},
@@ -2600,12 +2600,12 @@ func schema_freshet_api_v1alpha1_NameRestriction(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NameRestriction narrows to a name.",
+				Description: "NameRestriction restricts to a name.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the resource.",
+							Description: "Name is the name of the resource.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2620,12 +2620,12 @@ func schema_freshet_api_v1alpha1_ObjectReference(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ObjectReference names a resource, in the same namespace unless it says otherwise.",
+				Description: "ObjectReference refers to a pool or a pool member.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the resource.",
+							Description: "Name is the name of the resource.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2633,7 +2633,7 @@ func schema_freshet_api_v1alpha1_ObjectReference(ref common.ReferenceCallback) c
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace (organization) of the resource.",
+							Description: "Namespace is the namespace of the resource. If it is omitted, the name is looked up in all pools of the server.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2649,7 +2649,7 @@ func schema_freshet_api_v1alpha1_Pool(ref common.ReferenceCallback) common.OpenA
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Pool is a set of places that clusters can run on. Pools come from the server's configuration and cannot be changed through the API.",
+				Description: "Pool is a set of pool members on which clusters can run. Pools are defined in the server's configuration and cannot be changed through the API.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2749,7 +2749,7 @@ func schema_freshet_api_v1alpha1_PoolMember(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PoolMember is one place of a pool: a location with an engine. Members come from the server's configuration and cannot be changed through the API.",
+				Description: "PoolMember is a member of a pool: a location with a storage engine. Pool members are defined in the server's configuration and cannot be changed through the API.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2799,12 +2799,12 @@ func schema_freshet_api_v1alpha1_PoolMemberDomain(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PoolMemberDomain is a domain under which clusters get their names.",
+				Description: "PoolMemberDomain is a domain of the clusters' host names.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the domain.",
+							Description: "Name is the name of the domain.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2883,7 +2883,7 @@ func schema_freshet_api_v1alpha1_PoolMemberSpec(ref common.ReferenceCallback) co
 				Properties: map[string]spec.Schema{
 					"poolName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PoolName is the pool the member belongs to, in the same namespace.",
+							Description: "PoolName is the pool of the member, in the same namespace.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2891,7 +2891,7 @@ func schema_freshet_api_v1alpha1_PoolMemberSpec(ref common.ReferenceCallback) co
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type of the member's infrastructure, for example generic.",
+							Description: "Type is the type of the member's infrastructure, for example generic.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2899,7 +2899,7 @@ func schema_freshet_api_v1alpha1_PoolMemberSpec(ref common.ReferenceCallback) co
 					},
 					"location": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Location is the region identifier that clusters ask for.",
+							Description: "Location is the identifier of the region. Clusters select it with spec.location.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2907,7 +2907,7 @@ func schema_freshet_api_v1alpha1_PoolMemberSpec(ref common.ReferenceCallback) co
 					},
 					"engine": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Engine that keeps the data of the member's clusters, for example pebble.",
+							Description: "Engine is the storage engine of the member's clusters, for example pebble.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2919,7 +2919,7 @@ func schema_freshet_api_v1alpha1_PoolMemberSpec(ref common.ReferenceCallback) co
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Domains under which clusters get their names.",
+							Description: "Domains are the domains of the clusters' host names.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2943,19 +2943,19 @@ func schema_freshet_api_v1alpha1_PoolMemberStatus(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PoolMemberStatus is what the service says about the member.",
+				Description: "PoolMemberStatus is the state of a pool member.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"deploymentType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DeploymentType of the member.",
+							Description: "DeploymentType is the deployment type of the member's pool.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"serverVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ServerVersion that runs there.",
+							Description: "ServerVersion is the version of the server that runs on the member.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2979,7 +2979,7 @@ func schema_freshet_api_v1alpha1_PoolMemberStatus(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions of the member.",
+							Description: "Conditions are the conditions of the member.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3002,7 +3002,7 @@ func schema_freshet_api_v1alpha1_PoolSharing(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PoolSharing says which organizations may use a pool.",
+				Description: "PoolSharing lists the organizations that may use a pool.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"namespaces": {
@@ -3012,7 +3012,7 @@ func schema_freshet_api_v1alpha1_PoolSharing(ref common.ReferenceCallback) commo
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespaces that may use the pool; * means all.",
+							Description: "Namespaces are the organizations that may use the pool. * means all.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3040,7 +3040,7 @@ func schema_freshet_api_v1alpha1_PoolSpec(ref common.ReferenceCallback) common.O
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type of the pool's infrastructure, for example generic.",
+							Description: "Type is the type of the pool's infrastructure, for example generic.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3055,7 +3055,7 @@ func schema_freshet_api_v1alpha1_PoolSpec(ref common.ReferenceCallback) common.O
 					},
 					"sharing": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Sharing says which organizations may use the pool.",
+							Description: "Sharing lists the organizations that may use the pool.",
 							Ref:         ref(apiv1alpha1.PoolSharing{}.OpenAPIModelName()),
 						},
 					},
@@ -3072,7 +3072,7 @@ func schema_freshet_api_v1alpha1_PoolStatus(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PoolStatus is what the service says about the pool.",
+				Description: "PoolStatus is the state of a pool.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"conditions": {
@@ -3087,7 +3087,7 @@ func schema_freshet_api_v1alpha1_PoolStatus(ref common.ReferenceCallback) common
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions of the pool.",
+							Description: "Conditions are the conditions of the pool.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3110,7 +3110,7 @@ func schema_freshet_api_v1alpha1_ProtocolSettings(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProtocolSettings are the settings of one protocol of a cluster: an object of any shape, at most 16 KiB as JSON and 16 levels deep.",
+				Description: "ProtocolSettings are the settings of one protocol of a cluster: an object with any fields, at most 16 KiB as JSON and 16 levels deep.",
 				Type:        apiv1alpha1.ProtocolSettings{}.OpenAPISchemaType(),
 				Format:      apiv1alpha1.ProtocolSettings{}.OpenAPISchemaFormat(),
 			},
@@ -3122,7 +3122,7 @@ func schema_freshet_api_v1alpha1_RBACStatus(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RBACStatus lists what of the roles could not be applied.",
+				Description: "RBACStatus lists roles and role bindings that could not be applied.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"failedRoles": {
@@ -3132,7 +3132,7 @@ func schema_freshet_api_v1alpha1_RBACStatus(ref common.ReferenceCallback) common
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "FailedRoles that could not be applied.",
+							Description: "FailedRoles are the roles that could not be applied.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3151,7 +3151,7 @@ func schema_freshet_api_v1alpha1_RBACStatus(ref common.ReferenceCallback) common
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "FailedClusterRoles that could not be applied.",
+							Description: "FailedClusterRoles are the cluster roles that could not be applied.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3170,7 +3170,7 @@ func schema_freshet_api_v1alpha1_RBACStatus(ref common.ReferenceCallback) common
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "FailedRoleBindings that could not be applied.",
+							Description: "FailedRoleBindings are the role bindings that could not be applied.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3192,82 +3192,82 @@ func schema_freshet_api_v1alpha1_ResourceName(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceName is one tuple of names; what is left out means any.",
+				Description: "ResourceName is a tuple of names. An omitted value matches any name.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"organization": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Organization of the resource.",
+							Description: "Organization is the organization of the resource.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"instance": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Instance of the resource.",
+							Description: "Instance is the instance of the resource.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"cluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Cluster of the resource.",
+							Description: "Cluster is the cluster of the resource.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"tenant": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Tenant of the resource.",
+							Description: "Tenant is the tenant of the resource.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace of the resource.",
+							Description: "Namespace is the namespace of the resource, in its tenant.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"topicDomain": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TopicDomain of the resource.",
+							Description: "TopicDomain is the topic domain of the resource.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"topicName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TopicName of the resource.",
+							Description: "TopicName is the topic of the resource.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"subscription": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Subscription of the resource.",
+							Description: "Subscription is the subscription of the resource.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"serviceAccount": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ServiceAccount of the resource.",
+							Description: "ServiceAccount is the service account of the resource.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"apiKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "APIKey of the resource.",
+							Description: "APIKey is the API key of the resource.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"secret": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Secret of the resource.",
+							Description: "Secret is the secret of the resource.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3282,30 +3282,30 @@ func schema_freshet_api_v1alpha1_ResourceNameRestriction(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceNameRestriction names resources; what is left out means any.",
+				Description: "ResourceNameRestriction names resources. A value is a name, or a prefix and *; an omitted value matches any name.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"common": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Common coordinates.",
+							Description: "Common restricts by the coordinates that all messaging resources have.",
 							Ref:         ref(apiv1alpha1.CommonRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"messaging": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Messaging narrows by topic domain and subscription.",
+							Description: "Messaging restricts by topic domain and subscription.",
 							Ref:         ref(apiv1alpha1.MessagingRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"schema": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Schema narrows by subject of the schema registry.",
+							Description: "Schema restricts by subject of the schema registry.",
 							Ref:         ref(apiv1alpha1.SchemaRestriction{}.OpenAPIModelName()),
 						},
 					},
 					"cloud": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Cloud narrows by resource of this API.",
+							Description: "Cloud restricts by resource of this API.",
 							Ref:         ref(apiv1alpha1.CloudRestriction{}.OpenAPIModelName()),
 						},
 					},
@@ -3321,7 +3321,7 @@ func schema_freshet_api_v1alpha1_Role(ref common.ReferenceCallback) common.OpenA
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Role is an organization's own list of permissions that a RoleBinding of the organization can give. Whoever writes one needs every permission in it, in the whole organization. A change is in force at once, for everybody who has the role.",
+				Description: "Role is an organization's own list of permissions, which a RoleBinding of the organization can grant. A caller who writes a role needs every permission in it, in the whole organization. A change is in force for all bindings of the role when the call returns.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3340,7 +3340,7 @@ func schema_freshet_api_v1alpha1_Role(ref common.ReferenceCallback) common.OpenA
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Standard object metadata. The names of predefined roles are taken.",
+							Description: "Standard object metadata. The names of predefined roles are reserved.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -3371,7 +3371,7 @@ func schema_freshet_api_v1alpha1_RoleBinding(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RoleBinding gives the permissions of a role to users and service accounts of the organization, everywhere or on the resources a restriction names.",
+				Description: "RoleBinding grants the permissions of a role to users and service accounts of the organization: in the whole organization, or on the resources that a restriction names.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3397,7 +3397,7 @@ func schema_freshet_api_v1alpha1_RoleBinding(ref common.ReferenceCallback) commo
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says who gets which role on what.",
+							Description: "Spec has the subjects, the role and its restriction.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(apiv1alpha1.RoleBindingSpec{}.OpenAPIModelName()),
 						},
@@ -3471,7 +3471,7 @@ func schema_freshet_api_v1alpha1_RoleBindingSpec(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RoleBindingSpec says who gets which role on what. At most one of resourceNameRestriction, resourceNames and cel may be set.",
+				Description: "RoleBindingSpec has the subjects, the role and its restriction. At most one of resourceNameRestriction, resourceNames and cel may be set. Without any of them the role applies to the whole organization.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"subjects": {
@@ -3481,7 +3481,7 @@ func schema_freshet_api_v1alpha1_RoleBindingSpec(ref common.ReferenceCallback) c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Subjects get the role.",
+							Description: "Subjects are the users and service accounts that get the role, at most 1000.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3494,14 +3494,14 @@ func schema_freshet_api_v1alpha1_RoleBindingSpec(ref common.ReferenceCallback) c
 					},
 					"roleRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RoleRef is the role.",
+							Description: "RoleRef is the role. Cannot be changed.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(apiv1alpha1.RoleRef{}.OpenAPIModelName()),
 						},
 					},
 					"resourceNameRestriction": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceNameRestriction narrows the role to the resources it names.",
+							Description: "ResourceNameRestriction restricts the role to the resources that it names.",
 							Ref:         ref(apiv1alpha1.ResourceNameRestriction{}.OpenAPIModelName()),
 						},
 					},
@@ -3512,7 +3512,7 @@ func schema_freshet_api_v1alpha1_RoleBindingSpec(ref common.ReferenceCallback) c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceNames narrows the role to any of the resources listed; deprecated, use resourceNameRestriction.",
+							Description: "ResourceNames restricts the role to the listed resources, at most 1000. It is deprecated; use resourceNameRestriction.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3525,7 +3525,7 @@ func schema_freshet_api_v1alpha1_RoleBindingSpec(ref common.ReferenceCallback) c
 					},
 					"cel": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CEL narrows the role by an expression over srn, for example srn.instance == 'i' && srn.tenant == 't'.",
+							Description: "CEL restricts the role to the resources for which an expression over srn is true, for example srn.instance == 'i' && srn.tenant == 't'.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3543,7 +3543,7 @@ func schema_freshet_api_v1alpha1_RoleBindingStatus(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RoleBindingStatus is what the service made of the binding.",
+				Description: "RoleBindingStatus is the state of a role binding.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"conditions": {
@@ -3558,7 +3558,7 @@ func schema_freshet_api_v1alpha1_RoleBindingStatus(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions; Ready turns True when the binding is in force, and False with reason RoleNotFound when its role was deleted: it then grants nothing.",
+							Description: "Conditions has Ready, which is True when the binding is in force. It is False with reason RoleNotFound if the role was deleted; the binding then grants nothing.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3576,7 +3576,7 @@ func schema_freshet_api_v1alpha1_RoleBindingStatus(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "FailedClusters where the binding could not be applied.",
+							Description: "FailedClusters are the clusters on which the binding could not be applied.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3589,7 +3589,7 @@ func schema_freshet_api_v1alpha1_RoleBindingStatus(ref common.ReferenceCallback)
 					},
 					"syncedClusters": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SyncedClusters maps clusters to the generation of the binding in force there.",
+							Description: "SyncedClusters maps each cluster to the generation of the binding that is in force there.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -3669,14 +3669,14 @@ func schema_freshet_api_v1alpha1_RoleRef(ref common.ReferenceCallback) common.Op
 				Properties: map[string]spec.Schema{
 					"apiGroup": {
 						SchemaProps: spec.SchemaProps{
-							Description: "APIGroup of the role: cloud.vendor.io.",
+							Description: "APIGroup is the API group of the role: cloud.vendor.io.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"kind": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Kind is ClusterRole for a predefined role, Role for one of the organization.",
+							Description: "Kind is ClusterRole for a predefined role, Role for a role of the organization.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3684,7 +3684,7 @@ func schema_freshet_api_v1alpha1_RoleRef(ref common.ReferenceCallback) common.Op
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the role.",
+							Description: "Name is the name of the role.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3706,7 +3706,7 @@ func schema_freshet_api_v1alpha1_RoleSpec(ref common.ReferenceCallback) common.O
 				Properties: map[string]spec.Schema{
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description of what the role is for, at most 1024 characters.",
+							Description: "Description is the purpose of the role, at most 1024 characters.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3718,7 +3718,7 @@ func schema_freshet_api_v1alpha1_RoleSpec(ref common.ReferenceCallback) common.O
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Permissions in the form SERVICE.RESOURCE.VERB, each spelt out; those of the ClusterRole org-admin are all there are.",
+							Description: "Permissions are permissions of the form SERVICE.RESOURCE.VERB, without wildcards. The ClusterRole org-admin lists all permissions.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3740,7 +3740,7 @@ func schema_freshet_api_v1alpha1_RoleStatus(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RoleStatus is what the service says about the role.",
+				Description: "RoleStatus is the state of a role.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"conditions": {
@@ -3755,7 +3755,7 @@ func schema_freshet_api_v1alpha1_RoleStatus(ref common.ReferenceCallback) common
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions; Ready turns True when the role is in force.",
+							Description: "Conditions has Ready, which is True when the role is in force.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3778,12 +3778,12 @@ func schema_freshet_api_v1alpha1_SchemaRestriction(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SchemaRestriction narrows by subject.",
+				Description: "SchemaRestriction restricts by subject of the schema registry.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"subject": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Subject of the schema registry.",
+							Description: "Subject is the subject to which the role is restricted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3798,7 +3798,7 @@ func schema_freshet_api_v1alpha1_ServiceAccount(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ServiceAccount is a robot of an organization. The service makes OAuth 2.0 client credentials for it and delivers them in status.privateKeyData. The annotation annotations.cloud.vendor.io/service-account-role: admin, set at creation, makes it an administrator of the organization.",
+				Description: "ServiceAccount is the identity of a program in an organization. The service creates OAuth 2.0 client credentials for it and returns them in status.privateKeyData. The annotation annotations.cloud.vendor.io/service-account-role: admin, set at creation, makes it an administrator of the organization.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3848,7 +3848,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBinding(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ServiceAccountBinding lets a service account run workloads in the environment behind a pool member. It is about placement, not about permissions: those are granted by a RoleBinding. It is deleted together with its service account.",
+				Description: "ServiceAccountBinding lets a service account run workloads in the environment of a pool member. It controls placement; a RoleBinding grants permissions. It is deleted together with its service account.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3874,7 +3874,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBinding(ref common.ReferenceCallb
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec names both ends; it cannot be changed after creation.",
+							Description: "Spec has the service account and the pool member. It cannot be changed.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(apiv1alpha1.ServiceAccountBindingSpec{}.OpenAPIModelName()),
 						},
@@ -3948,12 +3948,12 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingSpec(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ServiceAccountBindingSpec names the account and the place.",
+				Description: "ServiceAccountBindingSpec has the service account and the pool member.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"serviceAccountName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ServiceAccountName is the account, in the same namespace.",
+							Description: "ServiceAccountName is the service account, in the same namespace.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3968,7 +3968,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingSpec(ref common.ReferenceC
 					},
 					"enableIAMAccountCreation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "EnableIAMAccountCreation asks for an account in the member's own identity system; members without one ignore it.",
+							Description: "EnableIAMAccountCreation requests an account in the pool member's own identity system. Pool members without one ignore it.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3980,7 +3980,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingSpec(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "AWSAssumeRoleARNs are roles that the account's workloads may assume on AWS.",
+							Description: "AWSAssumeRoleARNs are the roles that the account's workloads may assume on AWS, at most 64.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4005,7 +4005,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingStatus(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ServiceAccountBindingStatus is what the service made of the binding.",
+				Description: "ServiceAccountBindingStatus is the state of a service account binding.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"conditions": {
@@ -4020,7 +4020,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountBindingStatus(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions; IAMAccountReady comes first and Ready last.",
+							Description: "Conditions has IAMAccountReady first and Ready last.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4104,19 +4104,19 @@ func schema_freshet_api_v1alpha1_ServiceAccountStatus(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ServiceAccountStatus is what the service made of the account.",
+				Description: "ServiceAccountStatus is the state of a service account.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"privateKeyType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PrivateKeyType says what privateKeyData holds; TYPE_VENDOR_CREDENTIALS_FILE.",
+							Description: "PrivateKeyType is the type of privateKeyData: TYPE_VENDOR_CREDENTIALS_FILE.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"privateKeyData": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PrivateKeyData is the base64-encoded credentials file: JSON with type, client_id, client_secret, client_email and issuer_url.",
+							Description: "PrivateKeyData is the base64-encoded credentials file: JSON with type, client_id, client_secret, client_email and issuer_url. The service omits it for callers who may not read it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4133,7 +4133,7 @@ func schema_freshet_api_v1alpha1_ServiceAccountStatus(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions; Ready comes first and turns True with reason Provisioned when the credentials can be used.",
+							Description: "Conditions has Ready first, which is True with reason Provisioned when the credentials can be used.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4156,12 +4156,12 @@ func schema_freshet_api_v1alpha1_ServiceEndpoint(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ServiceEndpoint is a name the cluster answers at.",
+				Description: "ServiceEndpoint is a host name of a cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"dnsName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DNSName to connect to.",
+							Description: "DNSName is the host name to connect to.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4176,7 +4176,7 @@ func schema_freshet_api_v1alpha1_ServiceEndpoint(ref common.ReferenceCallback) c
 					},
 					"gateway": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Gateway through which the name is reached, if any.",
+							Description: "Gateway is the gateway through which clients reach the host name, if any.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4192,12 +4192,12 @@ func schema_freshet_api_v1alpha1_ShardCopy(ref common.ReferenceCallback) common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ShardCopy is the copy of a shard that a member has.",
+				Description: "ShardCopy is a member's copy of a shard.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"member": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Member that has the copy.",
+							Description: "Member is the name of the member.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4205,7 +4205,7 @@ func schema_freshet_api_v1alpha1_ShardCopy(ref common.ReferenceCallback) common.
 					},
 					"live": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Live says whether the member is there.",
+							Description: "Live is true if the member is live.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -4213,14 +4213,14 @@ func schema_freshet_api_v1alpha1_ShardCopy(ref common.ReferenceCallback) common.
 					},
 					"lag": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Lag is how many entries of the shard's log the copy is behind, rounded down to a thousand times a power of two: 0 is less than a thousand, which is usual while messages are produced.",
+							Description: "Lag is the number of entries of the shard's log that the copy has not applied, rounded down to 1000 times a power of two. 0 means fewer than 1000, which is normal while clients produce messages.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"problem": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Problem says why the copy cannot be used; empty when it can.",
+							Description: "Problem is the reason why the copy cannot be used. It is empty if the copy can be used.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4236,12 +4236,12 @@ func schema_freshet_api_v1alpha1_ShardStatus(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ShardStatus is a part of a cluster's topics that one member owns at a time.",
+				Description: "ShardStatus is the state of a shard: a part of the cluster's topics that one member at a time owns.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"number": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of the shard, from 0.",
+							Description: "Number is the number of the shard. The first shard has number 0.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -4249,14 +4249,14 @@ func schema_freshet_api_v1alpha1_ShardStatus(ref common.ReferenceCallback) commo
 					},
 					"owner": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Owner is the member that serves the shard; empty while there is none.",
+							Description: "Owner is the member that serves the shard. It is empty while the shard has no owner.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"epoch": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Epoch counts the ownerships of the shard.",
+							Description: "Epoch increases with every new owner of the shard.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -4271,7 +4271,7 @@ func schema_freshet_api_v1alpha1_ShardStatus(ref common.ReferenceCallback) commo
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Copies of the shard, that of the owner included.",
+							Description: "Copies are the copies of the shard, including the owner's.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4295,38 +4295,38 @@ func schema_freshet_api_v1alpha1_Storage(ref common.ReferenceCallback) common.Op
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Storage is the storage half of a cluster.",
+				Description: "Storage describes the storage nodes of a cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of storage nodes, 3 to 15; 3 by default, none with nodeType shared. Engine pebble stores in its 1 broker, whatever is asked for (condition AsRequested).",
+							Description: "Replicas is the number of storage nodes, 3 to 15. The default is 3; with nodeType shared the field has no default. In an ensemble it is the number of members that have a copy of each shard. A single server always has one copy. If more copies are requested than the ensemble has members, condition AsRequested is False.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"image": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Image is set by the service from the release channel.",
+							Description: "Image is the name of the image. The service sets it from the release channel.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources of each replica; 1 CPU and 4Gi by default. Engine pebble uses what the server's process has (condition AsRequested).",
+							Description: "Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses the resources of the server's process; condition AsRequested reports that.",
 							Ref:         ref(apiv1alpha1.StorageResources{}.OpenAPIModelName()),
 						},
 					},
 					"resourceSpec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceSpec picks resources by node type; resources win over it. Engine pebble has the node type shared: the server's process.",
+							Description: "ResourceSpec selects resources by node type. The field resources takes precedence. Engine pebble has the node type shared: the server's process.",
 							Ref:         ref(apiv1alpha1.StorageResourceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"autoScalingPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AutoScalingPolicy lets the number of replicas follow the load. Without effect on engine pebble (condition AsRequested).",
+							Description: "AutoScalingPolicy scales the number of replicas with the load. It has no effect on engine pebble; condition AsRequested reports that.",
 							Ref:         ref(apiv1alpha1.AutoScalingPolicy{}.OpenAPIModelName()),
 						},
 					},
@@ -4342,19 +4342,19 @@ func schema_freshet_api_v1alpha1_StorageResourceSpec(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StorageResourceSpec picks resources by node type.",
+				Description: "StorageResourceSpec selects the resources of a storage node by node type.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"nodeType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NodeType names a size. Engine pebble has shared: the server's process.",
+							Description: "NodeType is the name of a size. Engine pebble has shared: the server's process.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"storageSize": {
 						SchemaProps: spec.SchemaProps{
-							Description: "StorageSize names the size of the disks.",
+							Description: "StorageSize is the name of a disk size. It has no effect on engine pebble; condition AsRequested reports that.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4369,44 +4369,44 @@ func schema_freshet_api_v1alpha1_StorageResources(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StorageResources are the resources of one storage node.",
+				Description: "StorageResources are the resources of a storage node.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"cpu": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CPU, from 400m to 16.",
+							Description: "CPU is the number of CPUs, from 400m to 16.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
 					"memory": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Memory, from 1.6Gi to 64Gi.",
+							Description: "Memory is the size of the memory, from 1.6Gi to 64Gi.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
 					"heapPercentage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HeapPercentage of memory for the heap; 0 is the default.",
+							Description: "HeapPercentage is the percentage of memory for the heap. 0 means the default.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"directPercentage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DirectPercentage of memory for direct buffers; 0 is the default.",
+							Description: "DirectPercentage is the percentage of memory for direct buffers. 0 means the default. Together with heapPercentage it is at most 100.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"ledgerDisk": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LedgerDisk is the size of the message disk; the default when left out.",
+							Description: "LedgerDisk is the size of the disk for messages. If it is omitted, the disk has the default size.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
 					"journalDisk": {
 						SchemaProps: spec.SchemaProps{
-							Description: "JournalDisk is the size of the journal disk; the default when left out.",
+							Description: "JournalDisk is the size of the disk for the journal. If it is omitted, the disk has the default size.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
@@ -4423,19 +4423,19 @@ func schema_freshet_api_v1alpha1_Subject(ref common.ReferenceCallback) common.Op
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Subject is who gets a role.",
+				Description: "Subject is a user or service account that gets a role.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"apiGroup": {
 						SchemaProps: spec.SchemaProps{
-							Description: "APIGroup of the subject: cloud.vendor.io.",
+							Description: "APIGroup is the API group of the subject: cloud.vendor.io.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"kind": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Kind is User or ServiceAccount.",
+							Description: "Kind is User, ServiceAccount or IdentityPool. An IdentityPool is stored without effect.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4443,7 +4443,7 @@ func schema_freshet_api_v1alpha1_Subject(ref common.ReferenceCallback) common.Op
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the subject.",
+							Description: "Name is the name of the subject.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4451,7 +4451,7 @@ func schema_freshet_api_v1alpha1_Subject(ref common.ReferenceCallback) common.Op
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Namespace of the subject; the binding's own when empty.",
+							Description: "Namespace is the namespace of the subject. It must be empty or the namespace of the binding.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4467,19 +4467,19 @@ func schema_freshet_api_v1alpha1_TimeWindow(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TimeWindow is a time of day and how long it lasts.",
+				Description: "TimeWindow is a time of day and a duration.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"startTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "StartTime as HH:MM, UTC.",
+							Description: "StartTime is the time of day at which the window starts, as HH:MM in UTC.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"duration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Duration, for example 3h0m0s.",
+							Description: "Duration is the length of the window, at most 24h, for example 3h0m0s.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -4495,12 +4495,12 @@ func schema_freshet_api_v1alpha1_Toleration(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Toleration lets workloads run where others may not.",
+				Description: "Toleration allows the cluster's workloads to run on nodes with a matching taint.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"key": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Key of the taint.",
+							Description: "Key is the key of the taint.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4514,7 +4514,7 @@ func schema_freshet_api_v1alpha1_Toleration(ref common.ReferenceCallback) common
 					},
 					"value": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Value of the taint.",
+							Description: "Value is the value of the taint.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4536,7 +4536,7 @@ func schema_freshet_api_v1alpha1_TopicRestriction(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TopicRestriction narrows by topic domain.",
+				Description: "TopicRestriction restricts by topic domain.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"domain": {
@@ -4556,7 +4556,7 @@ func schema_freshet_api_v1alpha1_User(ref common.ReferenceCallback) common.OpenA
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "User is a person who belongs to the organization. Its name may be the person's e-mail address.",
+				Description: "User is a person in an organization. Its name may be the person's e-mail address.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -4582,7 +4582,7 @@ func schema_freshet_api_v1alpha1_User(ref common.ReferenceCallback) common.OpenA
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says who the person is.",
+							Description: "Spec describes the person.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(apiv1alpha1.UserSpec{}.OpenAPIModelName()),
 						},
@@ -4611,7 +4611,7 @@ func schema_freshet_api_v1alpha1_UserInvitation(ref common.ReferenceCallback) co
 				Properties: map[string]spec.Schema{
 					"decision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Decision of the person: pending, accepted or declined.",
+							Description: "Decision is the person's decision: pending, accepted or declined.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4619,7 +4619,7 @@ func schema_freshet_api_v1alpha1_UserInvitation(ref common.ReferenceCallback) co
 					},
 					"expiration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Expiration is when the invitation ends.",
+							Description: "Expiration is the time at which the invitation expires.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -4691,7 +4691,7 @@ func schema_freshet_api_v1alpha1_UserName(ref common.ReferenceCallback) common.O
 				Properties: map[string]spec.Schema{
 					"first": {
 						SchemaProps: spec.SchemaProps{
-							Description: "First name.",
+							Description: "First is the first name.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4699,7 +4699,7 @@ func schema_freshet_api_v1alpha1_UserName(ref common.ReferenceCallback) common.O
 					},
 					"last": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Last name.",
+							Description: "Last is the last name.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4716,7 +4716,7 @@ func schema_freshet_api_v1alpha1_UserSpec(ref common.ReferenceCallback) common.O
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "UserSpec says who the person is.",
+				Description: "UserSpec describes a person.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"email": {
@@ -4729,14 +4729,14 @@ func schema_freshet_api_v1alpha1_UserSpec(ref common.ReferenceCallback) common.O
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type of the user, for example internal.",
+							Description: "Type is the type of the user, for example internal.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the person.",
+							Description: "Name is the person's name.",
 							Ref:         ref(apiv1alpha1.UserName{}.OpenAPIModelName()),
 						},
 					},
@@ -4759,7 +4759,7 @@ func schema_freshet_api_v1alpha1_UserStatus(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "UserStatus is what the service made of the user.",
+				Description: "UserStatus is the state of a user.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"conditions": {
@@ -4774,7 +4774,7 @@ func schema_freshet_api_v1alpha1_UserStatus(ref common.ReferenceCallback) common
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions; Ready turns True when the user belongs to the organization.",
+							Description: "Conditions has Active and then Ready. Both are True with reason CanSignIn when the person can sign in.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

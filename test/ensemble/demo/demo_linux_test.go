@@ -178,7 +178,7 @@ func TestEnsembleDemo(t *testing.T) {
 	d.shows(`^5 +[abc] +\d+ +\d+ +a \d+, b \d+, c \d+`)
 	d.shows(`^Clients: produced [1-9]\d*/s, consumed [1-9]`)
 	d.shows(`redelivered \d+, foreign 0$`)
-	d.shows(`^Keys: a b c choose .* k kill -9 .* t stop gracefully .* p pause`)
+	d.shows(`^Keys: a b c choose .* k kill -9 .* t stop .* p pause`)
 	d.shows(`r revive   q quit$`)
 	d.fits()
 

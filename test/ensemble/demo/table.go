@@ -11,7 +11,7 @@ const wide = 110
 
 // keysHelp explains every key.
 var keysHelp = []string{
-	"Keys: a b c choose a member (>)", "k kill -9", "t stop gracefully", "p pause, resume",
+	"Keys: a b c choose a member (>)", "k kill -9", "t stop", "p pause, resume",
 	"r revive", "q quit",
 }
 

@@ -13,15 +13,15 @@ import (
 // APIKeyApplyConfiguration represents a declarative configuration of the APIKey type for use
 // with apply.
 //
-// APIKey is a long-lived credential of a service account. The client makes an
-// RSA key pair and submits the public half; the service answers with the token
-// encrypted to it (a JWE), so only the holder of the private half can read it.
-// Set spec.revoke to true to revoke the key: it is dead when the call returns.
+// APIKey is a long-lived credential of a service account. The client creates an RSA key pair and
+// sends the public key. The service encrypts the token with it (JWE), so only the holder of the
+// private key can read the token. Set spec.revoke to true to revoke the key. The revocation is in
+// force when the call returns.
 type APIKeyApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// Standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec is what the key is for. Only description and revoke can be changed.
+	// Spec describes the key. Only description and revoke can be changed.
 	Spec *APIKeySpecApplyConfiguration `json:"spec,omitempty"`
 	// Status is set by the service.
 	Status *APIKeyStatusApplyConfiguration `json:"status,omitempty"`

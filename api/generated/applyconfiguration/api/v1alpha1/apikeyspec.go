@@ -11,25 +11,25 @@ import (
 // APIKeySpecApplyConfiguration represents a declarative configuration of the APIKeySpec type for use
 // with apply.
 //
-// APIKeySpec is what the key is for.
+// APIKeySpec describes an API key.
 type APIKeySpecApplyConfiguration struct {
-	// InstanceName is the instance the key is good for; empty means the whole
-	// organization, the resource API included. Cannot be changed.
+	// InstanceName is the instance for which the key is valid. If it is empty, the key is valid for
+	// the whole organization, including the resource API. Cannot be changed.
 	InstanceName *string `json:"instanceName,omitempty"`
-	// ServiceAccountName is the account the key belongs to. Cannot be changed.
+	// ServiceAccountName is the service account of the key. Cannot be changed.
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
-	// Description for people.
+	// Description is a text for users, at most 1024 characters.
 	Description *string `json:"description,omitempty"`
-	// ExpirationTime is when the key ends; it never does when left out. Cannot
+	// ExpirationTime is the time at which the key expires. Without it the key never expires. Cannot
 	// be changed.
 	ExpirationTime *v1.Time `json:"expirationTime,omitempty"`
-	// EncryptionKey is the public key the token is encrypted to. Without one the
-	// token appears in the answer to the create call, once, and is never stored.
-	// Cannot be changed.
+	// EncryptionKey is the public key that encrypts the token. Without it the plain token is in the
+	// response to the create call, once, and is never stored. Cannot be changed.
 	EncryptionKey *EncryptionKeyApplyConfiguration `json:"encryptionKey,omitempty"`
-	// Revoke ends the key at once when set to true; there is no way back.
+	// Revoke revokes the key if it is true. A revocation cannot be undone.
 	Revoke *bool `json:"revoke,omitempty"`
-	// CustomizedMetadata is copied into the token's claims.
+	// CustomizedMetadata is copied into the claim metadata of the token. It has at most 32 entries
+	// and 4 KiB. Cannot be changed.
 	CustomizedMetadata map[string]string `json:"customizedMetadata,omitempty"`
 }
 

@@ -12,25 +12,25 @@ import (
 // APIKeyStatusApplyConfiguration represents a declarative configuration of the APIKeyStatus type for use
 // with apply.
 //
-// APIKeyStatus is what the service made of the key.
+// APIKeyStatus is the state of an API key.
 type APIKeyStatusApplyConfiguration struct {
 	// KeyID identifies the key in audit records and metrics.
 	KeyID *string `json:"keyId,omitempty"`
-	// IssuedAt is when the token was made.
+	// IssuedAt is the time at which the token was issued.
 	IssuedAt *v1.Time `json:"issuedAt,omitempty"`
-	// ExpiresAt is when the token ends; absent means never.
+	// ExpiresAt is the time at which the token expires. It is absent if the token never expires.
 	ExpiresAt *v1.Time `json:"expiresAt,omitempty"`
-	// RevokedAt is when the key was revoked.
+	// RevokedAt is the time at which the key was revoked.
 	RevokedAt *v1.Time `json:"revokedAt,omitempty"`
-	// Token is the plain token; only in the answer to a create call without an
-	// encryption key, and never stored.
+	// Token is the plain token. It is only in the response to a create call without an encryption
+	// key, and is never stored.
 	Token *string `json:"token,omitempty"`
-	// EncryptedToken is the token encrypted to spec.encryptionKey.
+	// EncryptedToken is the token, encrypted with spec.encryptionKey.
 	EncryptedToken *EncryptedTokenApplyConfiguration `json:"encryptedToken,omitempty"`
-	// TokenHash is a SHA-256 of the token: it tells which token the key is, and
-	// is of no use as one.
+	// TokenHash is the SHA-256 hash of the token in hexadecimal. It identifies the token, but is
+	// not a credential.
 	TokenHash *string `json:"tokenHash,omitempty"`
-	// Conditions: Issued, Expired, Revoked.
+	// Conditions are Issued, Expired and Revoked, in this order.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1alpha1
 // AuditLogApplyConfiguration represents a declarative configuration of the AuditLog type for use
 // with apply.
 //
-// AuditLog chooses what is logged.
+// AuditLog selects the calls that are logged.
 type AuditLogApplyConfiguration struct {
-	// Categories: Management, Describe, Produce, Consume.
+	// Categories are any of Management, Describe, Produce and Consume, at least one.
 	Categories []string `json:"categories,omitempty"`
 }
 

@@ -7,11 +7,11 @@ package v1alpha1
 // AutoScalingPolicyApplyConfiguration represents a declarative configuration of the AutoScalingPolicy type for use
 // with apply.
 //
-// AutoScalingPolicy bounds the number of replicas.
+// AutoScalingPolicy limits the number of replicas.
 type AutoScalingPolicyApplyConfiguration struct {
-	// MinReplicas, 1 or more.
+	// MinReplicas is the minimum number of replicas: at least 1 for brokers, 3 for storage nodes.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// MaxReplicas, at least minReplicas and at most 15.
+	// MaxReplicas is the maximum number of replicas, at least minReplicas and at most 15.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 }
 

@@ -7,21 +7,22 @@ package v1alpha1
 // BrokerApplyConfiguration represents a declarative configuration of the Broker type for use
 // with apply.
 //
-// Broker is the compute half of a cluster.
+// Broker describes the brokers of a cluster.
 type BrokerApplyConfiguration struct {
-	// Replicas is the number of brokers, 1 to 15; 2 by default, 1 with nodeType
-	// shared. Engine pebble runs 1, whatever is asked for (condition AsRequested).
+	// Replicas is the number of brokers, 1 to 15. The default is 2, with nodeType shared 1. Engine
+	// pebble always runs one broker, in an ensemble one per member. If more are requested,
+	// condition AsRequested is False.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Image is set by the service from the release channel.
+	// Image is the name of the image. The service sets it from the release channel.
 	Image *string `json:"image,omitempty"`
-	// Resources of each replica; 1 CPU and 4Gi by default. Engine pebble uses what
-	// the server's process has (condition AsRequested).
+	// Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses
+	// the resources of the server's process; condition AsRequested reports that.
 	Resources *BrokerResourcesApplyConfiguration `json:"resources,omitempty"`
-	// ResourceSpec picks resources by node type; resources win over it. Engine
+	// ResourceSpec selects resources by node type. The field resources takes precedence. Engine
 	// pebble has the node type shared: the server's process.
 	ResourceSpec *BrokerResourceSpecApplyConfiguration `json:"resourceSpec,omitempty"`
-	// AutoScalingPolicy lets the number of replicas follow the load. Without effect
-	// on engine pebble (condition AsRequested).
+	// AutoScalingPolicy scales the number of replicas with the load. It has no effect on engine
+	// pebble; condition AsRequested reports that.
 	AutoScalingPolicy *AutoScalingPolicyApplyConfiguration `json:"autoScalingPolicy,omitempty"`
 }
 

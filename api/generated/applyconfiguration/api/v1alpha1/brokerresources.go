@@ -11,15 +11,16 @@ import (
 // BrokerResourcesApplyConfiguration represents a declarative configuration of the BrokerResources type for use
 // with apply.
 //
-// BrokerResources are the resources of one broker.
+// BrokerResources are the resources of a broker.
 type BrokerResourcesApplyConfiguration struct {
-	// CPU, from 400m to 16.
+	// CPU is the number of CPUs, from 400m to 16.
 	CPU *resource.Quantity `json:"cpu,omitempty"`
-	// Memory, from 1.6Gi to 64Gi.
+	// Memory is the size of the memory, from 1.6Gi to 64Gi.
 	Memory *resource.Quantity `json:"memory,omitempty"`
-	// HeapPercentage of memory for the heap; 0 is the default.
+	// HeapPercentage is the percentage of memory for the heap. 0 means the default.
 	HeapPercentage *int32 `json:"heapPercentage,omitempty"`
-	// DirectPercentage of memory for direct buffers; 0 is the default.
+	// DirectPercentage is the percentage of memory for direct buffers. 0 means the default.
+	// Together with heapPercentage it is at most 100.
 	DirectPercentage *int32 `json:"directPercentage,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1alpha1
 // BrokerResourceSpecApplyConfiguration represents a declarative configuration of the BrokerResourceSpec type for use
 // with apply.
 //
-// BrokerResourceSpec picks resources by node type.
+// BrokerResourceSpec selects the resources of a broker by node type.
 type BrokerResourceSpecApplyConfiguration struct {
-	// NodeType names a size. Engine pebble has shared: the server's process.
+	// NodeType is the name of a size. Engine pebble has shared: the server's process.
 	NodeType *string `json:"nodeType,omitempty"`
 }
 

@@ -7,13 +7,13 @@ package v1alpha1
 // CloudRestrictionApplyConfiguration represents a declarative configuration of the CloudRestriction type for use
 // with apply.
 //
-// CloudRestriction narrows by resource of this API.
+// CloudRestriction restricts by resource of this API.
 type CloudRestrictionApplyConfiguration struct {
-	// ServiceAccount that the role is narrowed to.
+	// ServiceAccount is the service account to which the role is restricted.
 	ServiceAccount *NameRestrictionApplyConfiguration `json:"serviceAccount,omitempty"`
-	// APIKey that the role is narrowed to.
+	// APIKey is the API key to which the role is restricted.
 	APIKey *NameRestrictionApplyConfiguration `json:"apikey,omitempty"`
-	// Secret that the role is narrowed to.
+	// Secret is the secret to which the role is restricted.
 	Secret *NameRestrictionApplyConfiguration `json:"secret,omitempty"`
 }
 

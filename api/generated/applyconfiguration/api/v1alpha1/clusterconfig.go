@@ -11,34 +11,34 @@ import (
 // ClusterConfigApplyConfiguration represents a declarative configuration of the ClusterConfig type for use
 // with apply.
 //
-// ClusterConfig switches features of a cluster.
+// ClusterConfig enables features and sets options of a cluster.
 type ClusterConfigApplyConfiguration struct {
-	// WebsocketEnabled switches the WebSocket interface, which engine pebble does
-	// not have (condition AsRequested).
+	// WebsocketEnabled enables the WebSocket interface. Engine pebble does not have it; condition
+	// AsRequested reports that.
 	WebsocketEnabled *bool `json:"websocketEnabled,omitempty"`
-	// FunctionEnabled switches functions, which engine pebble does not have
-	// (condition AsRequested).
+	// FunctionEnabled enables functions. Engine pebble does not have them; condition AsRequested
+	// reports that.
 	FunctionEnabled *bool `json:"functionEnabled,omitempty"`
-	// TransactionEnabled switches transactions, which engine pebble does not have
-	// (condition AsRequested).
+	// TransactionEnabled enables transactions. Engine pebble does not have them; condition
+	// AsRequested reports that.
 	TransactionEnabled *bool `json:"transactionEnabled,omitempty"`
-	// Protocols that are on, with their settings; the presence of an entry, even an
-	// empty one, switches its protocol on, and null switches it off. Settings can be
-	// anything: at most 16 KiB as JSON and 16 levels deep each, 64 KiB together.
-	// Protocols that the engine does not have are kept and show as condition
-	// AsRequested False.
+	// Protocols maps the name of each enabled protocol to its settings. An entry, even an empty
+	// object, enables the protocol; null disables it. Settings have any fields: at most 16 KiB as
+	// JSON and 16 levels deep for each protocol, 64 KiB in total. Engine pebble supports stream,
+	// the Kafka protocol. Other protocols are stored without effect, and condition AsRequested is
+	// False.
 	Protocols map[string]apiv1alpha1.ProtocolSettings `json:"protocols,omitempty"`
-	// AuditLog chooses what is logged. Without effect on engine pebble, which
-	// always logs writes, administration and denials (condition AsRequested).
+	// AuditLog selects the calls that are logged. It has no effect on engine pebble, which always
+	// logs writes, administrative calls and denials; condition AsRequested reports that.
 	AuditLog *AuditLogApplyConfiguration `json:"auditLog,omitempty"`
-	// LakehouseStorage offloads topics to a lakehouse; it can be switched on
-	// and never off. Without effect on engine pebble (condition AsRequested).
+	// LakehouseStorage offloads topics to a lakehouse. Once it is enabled, it cannot be disabled.
+	// It has no effect on engine pebble; condition AsRequested reports that.
 	LakehouseStorage *LakehouseStorageApplyConfiguration `json:"lakehouseStorage,omitempty"`
-	// Custom are settings of this cluster by key. Known are registry.format (honour
-	// the query parameter format of the schema registry), quota.… (limits of this
-	// cluster alone) and shards (how many a group of members spreads the topics
-	// over, 1 to 64; it cannot be changed). Other keys are kept, get a warning and
-	// have no effect (condition AsRequested).
+	// Custom maps keys to settings of this cluster. Known keys are registry.format (the value
+	// honour enables the query parameter format of the schema registry), quota.… (limits of this
+	// cluster alone, for example quota.topics) and shards (the number of shards in an ensemble, 1
+	// to 64; it cannot be changed). Other keys are stored without effect: the response has a
+	// warning, and condition AsRequested is False.
 	Custom map[string]string `json:"custom,omitempty"`
 }
 

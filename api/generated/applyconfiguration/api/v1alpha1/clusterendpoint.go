@@ -7,15 +7,16 @@ package v1alpha1
 // ClusterEndpointApplyConfiguration represents a declarative configuration of the ClusterEndpoint type for use
 // with apply.
 //
-// ClusterEndpoint is where a service of a cluster answers: at the cluster's own
-// name, and beneath the server's address.
+// ClusterEndpoint has the URLs of a service of a cluster: one at the cluster's own host name, and
+// one at the server's address.
 type ClusterEndpointApplyConfiguration struct {
 	// Type is service, messages, admin, topics, registry or stream.
 	Type *string `json:"type,omitempty"`
-	// URL at the cluster's own name.
+	// URL is the URL at the cluster's own host name. For type stream it is the bootstrap server
+	// with TLS.
 	URL *string `json:"url,omitempty"`
-	// PathURL is the same at the server's address, which needs no DNS name of
-	// the cluster's own.
+	// PathURL is the URL at the server's address. It needs no DNS record for the cluster's host
+	// name. For type stream it is the bootstrap server without TLS.
 	PathURL *string `json:"pathURL,omitempty"`
 }
 

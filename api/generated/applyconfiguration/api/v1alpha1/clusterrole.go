@@ -13,8 +13,8 @@ import (
 // ClusterRoleApplyConfiguration represents a declarative configuration of the ClusterRole type for use
 // with apply.
 //
-// ClusterRole is a predefined list of permissions that a RoleBinding can give.
-// Roles come with the service and cannot be changed.
+// ClusterRole is a predefined list of permissions that a RoleBinding can grant. The service creates
+// the ClusterRoles; they cannot be changed.
 type ClusterRoleApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// Standard object metadata.

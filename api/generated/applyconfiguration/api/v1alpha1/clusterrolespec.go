@@ -9,9 +9,9 @@ package v1alpha1
 //
 // ClusterRoleSpec lists permissions.
 type ClusterRoleSpecApplyConfiguration struct {
-	// Description of what the role is for.
+	// Description is the purpose of the role.
 	Description *string `json:"description,omitempty"`
-	// Permissions in the form SERVICE.RESOURCE.VERB.
+	// Permissions are permissions of the form SERVICE.RESOURCE.VERB.
 	Permissions []string `json:"permissions,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1alpha1
 // ClusterRoleStatusApplyConfiguration represents a declarative configuration of the ClusterRoleStatus type for use
 // with apply.
 //
-// ClusterRoleStatus is what the service says about the role.
+// ClusterRoleStatus is the state of a cluster role.
 type ClusterRoleStatusApplyConfiguration struct {
-	// Conditions of the role.
+	// Conditions are the conditions of the role.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

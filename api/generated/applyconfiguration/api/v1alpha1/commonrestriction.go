@@ -7,19 +7,20 @@ package v1alpha1
 // CommonRestrictionApplyConfiguration represents a declarative configuration of the CommonRestriction type for use
 // with apply.
 //
-// CommonRestriction holds the coordinates of messaging resources.
+// CommonRestriction has the coordinates of messaging resources.
 type CommonRestrictionApplyConfiguration struct {
-	// Organization that the role is narrowed to.
+	// Organization is the organization to which the role is restricted.
 	Organization *string `json:"organization,omitempty"`
-	// Instance that the role is narrowed to.
+	// Instance is the instance to which the role is restricted.
 	Instance *string `json:"instance,omitempty"`
-	// Cluster that the role is narrowed to.
+	// Cluster is the cluster to which the role is restricted.
 	Cluster *string `json:"cluster,omitempty"`
-	// Tenant that the role is narrowed to.
+	// Tenant is the tenant to which the role is restricted.
 	Tenant *string `json:"tenant,omitempty"`
-	// Namespace of the tenant that the role is narrowed to.
+	// Namespace is the namespace, in the tenant, to which the role is restricted.
 	Namespace *string `json:"namespace,omitempty"`
-	// Topic that the role is narrowed to; allPartition('t') covers t and its partitions.
+	// Topic is the topic to which the role is restricted. allPartition('t') matches t and its
+	// partitions.
 	Topic *string `json:"topic,omitempty"`
 }
 

@@ -9,11 +9,11 @@ package v1alpha1
 //
 // ComponentStatus counts the replicas of a component.
 type ComponentStatusApplyConfiguration struct {
-	// Replicas that exist.
+	// Replicas is the number of replicas.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// ReadyReplicas that serve.
+	// ReadyReplicas is the number of replicas that serve requests.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// UpdatedReplicas that run the newest spec.
+	// UpdatedReplicas is the number of replicas that run with the newest spec.
 	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
 }
 

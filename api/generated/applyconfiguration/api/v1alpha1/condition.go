@@ -13,20 +13,20 @@ import (
 // ConditionApplyConfiguration represents a declarative configuration of the Condition type for use
 // with apply.
 //
-// Condition is one observation of a resource's state.
+// Condition is one aspect of a resource's state.
 type ConditionApplyConfiguration struct {
 	// Type names the condition, for example Ready.
 	Type *string `json:"type,omitempty"`
 	// Status is True, False or Unknown.
 	Status *apiv1alpha1.ConditionStatus `json:"status,omitempty"`
-	// Reason is one CamelCase word that says why the status is what it is.
+	// Reason is the reason for the status, as one CamelCase word.
 	Reason *string `json:"reason,omitempty"`
-	// Message explains the reason to a person.
+	// Message explains the reason to users.
 	Message *string `json:"message,omitempty"`
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the time at which the status last changed.
 	LastTransitionTime *v1.Time `json:"lastTransitionTime,omitempty"`
-	// ObservedGeneration is the metadata.generation the condition was set for.
-	// A smaller number than metadata.generation means the condition is out of date.
+	// ObservedGeneration is the metadata.generation for which the condition was set. If it is
+	// smaller than the current metadata.generation, the condition is out of date.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 }
 

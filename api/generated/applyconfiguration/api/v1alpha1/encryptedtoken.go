@@ -9,7 +9,7 @@ package v1alpha1
 //
 // EncryptedToken holds an encrypted token.
 type EncryptedTokenApplyConfiguration struct {
-	// JWE in compact form (RFC 7516), RSA-OAEP and A256GCM.
+	// JWE is the token in compact serialization (RFC 7516), encrypted with RSA-OAEP and A256GCM.
 	JWE *string `json:"jwe,omitempty"`
 }
 

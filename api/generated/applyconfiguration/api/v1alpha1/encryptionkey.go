@@ -7,9 +7,9 @@ package v1alpha1
 // EncryptionKeyApplyConfiguration represents a declarative configuration of the EncryptionKey type for use
 // with apply.
 //
-// EncryptionKey is an RSA public key of at least 2048 bits, in one of two forms.
+// EncryptionKey is an RSA public key of 2048 to 8192 bits, as either pem or jwk.
 type EncryptionKeyApplyConfiguration struct {
-	// PEM is a PEM-encoded public key (SPKI, BEGIN PUBLIC KEY).
+	// PEM is a PEM-encoded public key: SPKI (BEGIN PUBLIC KEY) or PKCS #1 (BEGIN RSA PUBLIC KEY).
 	PEM *string `json:"pem,omitempty"`
 	// JWK is a JSON Web Key.
 	JWK *string `json:"jwk,omitempty"`

@@ -7,9 +7,9 @@ package v1alpha1
 // EndpointAccessApplyConfiguration represents a declarative configuration of the EndpointAccess type for use
 // with apply.
 //
-// EndpointAccess names a gateway.
+// EndpointAccess is a gateway to a cluster.
 type EndpointAccessApplyConfiguration struct {
-	// Gateway through which the cluster can be reached.
+	// Gateway is the name of the gateway.
 	Gateway *string `json:"gateway,omitempty"`
 }
 

@@ -7,13 +7,13 @@ package v1alpha1
 // FailedClusterApplyConfiguration represents a declarative configuration of the FailedCluster type for use
 // with apply.
 //
-// FailedCluster is a cluster where a binding could not be applied.
+// FailedCluster is a cluster on which a binding could not be applied.
 type FailedClusterApplyConfiguration struct {
-	// Name of the cluster.
+	// Name is the name of the cluster.
 	Name *string `json:"name,omitempty"`
-	// Namespace of the cluster.
+	// Namespace is the namespace of the cluster.
 	Namespace *string `json:"namespace,omitempty"`
-	// Reason why.
+	// Reason is the reason of the failure.
 	Reason *string `json:"reason,omitempty"`
 }
 

@@ -11,12 +11,12 @@ import (
 // InstanceAuthApplyConfiguration represents a declarative configuration of the InstanceAuth type for use
 // with apply.
 //
-// InstanceAuth says how clients authenticate. The presence of apikey, even of an
-// empty one, lets API keys in; access tokens work always.
+// InstanceAuth configures how clients authenticate. If apikey is present, even as an empty object,
+// the server accepts API keys. Access tokens always work.
 type InstanceAuthApplyConfiguration struct {
-	// APIKey lets API keys in. Without it they are answered with 401.
+	// APIKey enables API keys. Without it the server rejects them with 401.
 	APIKey *apiv1alpha1.InstanceAuthAPIKey `json:"apikey,omitempty"`
-	// OAuth2 tunes OAuth 2.0 access tokens, which work with it or without.
+	// OAuth2 configures OAuth 2.0 access tokens, which also work without it.
 	OAuth2 *InstanceAuthOAuth2ApplyConfiguration `json:"oauth2,omitempty"`
 }
 

@@ -7,10 +7,10 @@ package v1alpha1
 // InstanceAuthOAuth2ApplyConfiguration represents a declarative configuration of the InstanceAuthOAuth2 type for use
 // with apply.
 //
-// InstanceAuthOAuth2 tunes access tokens for the instance.
+// InstanceAuthOAuth2 configures access tokens for the instance.
 type InstanceAuthOAuth2ApplyConfiguration struct {
-	// TokenLifetimeSeconds is how long access tokens for this instance live;
-	// 86400 by default, at most 2592000 (30 days).
+	// TokenLifetimeSeconds is the lifetime of access tokens for this instance in seconds. The
+	// default is 86400, the maximum 2592000 (30 days).
 	TokenLifetimeSeconds *int32 `json:"tokenLifetimeSeconds,omitempty"`
 }
 

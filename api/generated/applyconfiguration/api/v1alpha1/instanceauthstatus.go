@@ -7,11 +7,11 @@ package v1alpha1
 // InstanceAuthStatusApplyConfiguration represents a declarative configuration of the InstanceAuthStatus type for use
 // with apply.
 //
-// InstanceAuthStatus tells clients how to authenticate.
+// InstanceAuthStatus describes how clients authenticate.
 type InstanceAuthStatusApplyConfiguration struct {
 	// Type is apikey or oauth2.
 	Type *string `json:"type,omitempty"`
-	// OAuth2 holds what a client needs to ask for a token.
+	// OAuth2 has the parameters of a token request.
 	OAuth2 *InstanceAuthStatusOAuth2ApplyConfiguration `json:"oauth2,omitempty"`
 }
 

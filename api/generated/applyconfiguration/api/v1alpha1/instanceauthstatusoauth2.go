@@ -7,11 +7,11 @@ package v1alpha1
 // InstanceAuthStatusOAuth2ApplyConfiguration represents a declarative configuration of the InstanceAuthStatusOAuth2 type for use
 // with apply.
 //
-// InstanceAuthStatusOAuth2 is what a client needs to ask for a token.
+// InstanceAuthStatusOAuth2 has the parameters of a token request.
 type InstanceAuthStatusOAuth2ApplyConfiguration struct {
-	// IssuerURL is where tokens come from.
+	// IssuerURL is the URL of the token issuer.
 	IssuerURL *string `json:"issuerURL,omitempty"`
-	// Audience to ask for.
+	// Audience is the audience to request.
 	Audience *string `json:"audience,omitempty"`
 }
 

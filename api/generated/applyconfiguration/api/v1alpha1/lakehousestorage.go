@@ -9,13 +9,13 @@ package v1alpha1
 //
 // LakehouseStorage describes a lakehouse.
 type LakehouseStorageApplyConfiguration struct {
-	// LakehouseType, for example iceberg.
+	// LakehouseType is the type of the lakehouse, for example iceberg.
 	LakehouseType *string `json:"lakehouseType,omitempty"`
-	// CatalogType of the lakehouse.
+	// CatalogType is the type of the lakehouse's catalog.
 	CatalogType *string `json:"catalogType,omitempty"`
-	// CatalogConnectionURL of the lakehouse.
+	// CatalogConnectionURL is the URL of the lakehouse's catalog.
 	CatalogConnectionURL *string `json:"catalogConnectionUrl,omitempty"`
-	// CatalogWarehouse of the lakehouse.
+	// CatalogWarehouse is the warehouse in the lakehouse's catalog.
 	CatalogWarehouse *string `json:"catalogWarehouse,omitempty"`
 }
 

@@ -7,11 +7,11 @@ package v1alpha1
 // MaintenanceWindowApplyConfiguration represents a declarative configuration of the MaintenanceWindow type for use
 // with apply.
 //
-// MaintenanceWindow is when the service may restart things.
+// MaintenanceWindow is the time in which the service may restart components.
 type MaintenanceWindowApplyConfiguration struct {
 	// Recurrence lists days of the week, 0 (Monday) to 6 (Sunday), separated by commas.
 	Recurrence *string `json:"recurrence,omitempty"`
-	// Window is the time of day.
+	// Window is the time on each of these days.
 	Window *TimeWindowApplyConfiguration `json:"window,omitempty"`
 }
 

@@ -13,14 +13,14 @@ import (
 // MessagingClusterApplyConfiguration represents a declarative configuration of the MessagingCluster type for use
 // with apply.
 //
-// MessagingCluster is one running data plane of an instance: topics,
-// subscriptions and a schema registry of its own, reached at the name in
-// spec.serviceEndpoints. Create it with an empty name to have one made.
+// MessagingCluster is a data plane of an instance, with its own topics, subscriptions and schema
+// registry. Clients reach it at the URLs in status.endpoints. If a create request has no name, the
+// service generates one.
 type MessagingClusterApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// Standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec is what the cluster should be.
+	// Spec is the desired state of the cluster.
 	Spec *MessagingClusterSpecApplyConfiguration `json:"spec,omitempty"`
 	// Status is set by the service.
 	Status *MessagingClusterStatusApplyConfiguration `json:"status,omitempty"`

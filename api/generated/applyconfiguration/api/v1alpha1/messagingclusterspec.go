@@ -7,50 +7,50 @@ package v1alpha1
 // MessagingClusterSpecApplyConfiguration represents a declarative configuration of the MessagingClusterSpec type for use
 // with apply.
 //
-// MessagingClusterSpec is what the cluster should be.
+// MessagingClusterSpec is the desired state of a cluster.
 type MessagingClusterSpecApplyConfiguration struct {
 	// InstanceName is the MessagingInstance that owns the cluster. Cannot be changed.
 	InstanceName *string `json:"instanceName,omitempty"`
-	// Location is the region the cluster runs in; the service picks a member of
-	// the instance's pool there. Cannot be changed.
+	// Location is the region in which the cluster runs. The service selects a member of the
+	// instance's pool in that region. Set location or poolMemberRef. Cannot be changed.
 	Location *string `json:"location,omitempty"`
-	// DisplayName is a name for people.
+	// DisplayName is a name for users, at most 253 characters.
 	DisplayName *string `json:"displayName,omitempty"`
-	// PoolMemberRef is the pool member the cluster runs on. The service sets it
-	// from the location; it can be given instead of a location. Cannot be changed.
+	// PoolMemberRef is the pool member on which the cluster runs. If it is omitted, the service
+	// sets it from the location. Cannot be changed.
 	PoolMemberRef *ObjectReferenceApplyConfiguration `json:"poolMemberRef,omitempty"`
-	// ServiceEndpoints are the names the cluster answers at; set by the service.
+	// ServiceEndpoints are the host names of the cluster. The service sets them.
 	ServiceEndpoints []ServiceEndpointApplyConfiguration `json:"serviceEndpoints,omitempty"`
-	// EndpointAccess lists the gateways through which the cluster can be reached.
-	// Kept; without effect on engine pebble (condition AsRequested).
+	// EndpointAccess lists the gateways through which clients reach the cluster. It has no effect
+	// on engine pebble; condition AsRequested reports that.
 	EndpointAccess []EndpointAccessApplyConfiguration `json:"endpointAccess,omitempty"`
-	// Broker describes the compute half. On engine pebble there is one broker, in
-	// the server's process; what asks for more shows as condition AsRequested False.
+	// Broker describes the brokers of the cluster. On engine pebble the process of the server is
+	// the broker; in an ensemble the process of every member is one. If the spec requests more,
+	// condition AsRequested is False.
 	Broker *BrokerApplyConfiguration `json:"broker,omitempty"`
-	// Storage describes the storage half; serverless clusters have none of their own.
-	// On engine pebble the broker stores; what asks for more shows as condition
-	// AsRequested False.
+	// Storage describes the storage nodes of the cluster. Serverless clusters have no storage of
+	// their own. On engine pebble the brokers store the data. If the spec requests more, condition
+	// AsRequested is False.
 	Storage *StorageApplyConfiguration `json:"storage,omitempty"`
-	// Config switches features. What the engine does not have shows as condition
-	// AsRequested False.
+	// Config enables features and sets options. If the engine does not support one of them,
+	// condition AsRequested is False.
 	Config *ClusterConfigApplyConfiguration `json:"config,omitempty"`
-	// ReleaseChannel is rapid (the default) or lts; it decides the images.
-	// Cannot be changed.
+	// ReleaseChannel is rapid (the default) or lts. It determines the images. Cannot be changed.
 	ReleaseChannel *string `json:"releaseChannel,omitempty"`
-	// MaintenanceWindow is when the service may restart things. Without effect on
-	// engine pebble, which restarts nothing by itself (condition AsRequested).
+	// MaintenanceWindow is the time in which the service may restart components. It has no effect
+	// on engine pebble, which restarts nothing automatically; condition AsRequested reports that.
 	MaintenanceWindow *MaintenanceWindowApplyConfiguration `json:"maintenanceWindow,omitempty"`
-	// Tolerations of the cluster's workloads. Without effect on engine pebble
-	// (condition AsRequested).
+	// Tolerations are the tolerations of the cluster's workloads. They have no effect on engine
+	// pebble; condition AsRequested reports that.
 	Tolerations []TolerationApplyConfiguration `json:"tolerations,omitempty"`
-	// Volume names the object storage volume of the cluster. Without effect on
-	// engine pebble (condition AsRequested).
+	// Volume is the name of the object storage volume of the cluster. It has no effect on engine
+	// pebble; condition AsRequested reports that.
 	Volume *string `json:"volume,omitempty"`
-	// Catalogs are the table catalogues the cluster publishes to. Without effect on
-	// engine pebble (condition AsRequested).
+	// Catalogs are the table catalogs to which the cluster publishes. They have no effect on engine
+	// pebble; condition AsRequested reports that.
 	Catalogs []string `json:"catalogs,omitempty"`
-	// TableFormat of what the cluster publishes. Without effect on engine pebble
-	// (condition AsRequested).
+	// TableFormat is the format of the tables that the cluster publishes. It has no effect on
+	// engine pebble; condition AsRequested reports that.
 	TableFormat *string `json:"tableFormat,omitempty"`
 }
 

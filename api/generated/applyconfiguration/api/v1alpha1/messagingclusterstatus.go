@@ -7,30 +7,31 @@ package v1alpha1
 // MessagingClusterStatusApplyConfiguration represents a declarative configuration of the MessagingClusterStatus type for use
 // with apply.
 //
-// MessagingClusterStatus is what the service made of the cluster.
+// MessagingClusterStatus is the current state of a cluster.
 type MessagingClusterStatusApplyConfiguration struct {
 	// ObservedGeneration is the metadata.generation this status is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Broker counts what really runs.
+	// Broker counts the running brokers, whatever number the spec requests.
 	Broker *ComponentStatusApplyConfiguration `json:"broker,omitempty"`
-	// Storage counts what really runs.
+	// Storage counts the running storage nodes. In an ensemble it counts the copies of the shard
+	// that has the fewest.
 	Storage *ComponentStatusApplyConfiguration `json:"storage,omitempty"`
-	// DeploymentType of the pool member.
+	// DeploymentType is the deployment type of the cluster's pool.
 	DeploymentType *string `json:"deploymentType,omitempty"`
 	// InstanceType is the type of the owning instance.
 	InstanceType *string `json:"instanceType,omitempty"`
-	// RBACStatus lists what of the roles could not be applied.
+	// RBACStatus lists roles and role bindings that could not be applied.
 	RBACStatus *RBACStatusApplyConfiguration `json:"rbacStatus,omitempty"`
-	// Conditions: one per component, then AsRequested (whether the cluster is all
-	// that its spec asks for, and what it is not), then Ready.
+	// Conditions are, in this order: MetadataReady, StorageReady, BrokerReady and ProxyReady; in an
+	// ensemble ShardsReady, and WritesSynced if its NATS servers are external; AsRequested, which
+	// is False if fields of the spec have no effect, and lists them; Ready.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// Endpoints are the whole URLs of the cluster's services: service (what the
-	// others begin with), messages, admin, topics and registry. They follow
-	// the server's base URL, or the address that it listens on. With the stream
-	// protocol there is also stream: the servers that its clients begin with.
+	// Endpoints are the complete URLs of the cluster's services: service (the prefix of the
+	// others), messages, admin, topics and registry. They are derived from the server's base URL,
+	// or from the address on which it listens. If the Kafka protocol is enabled there is also
+	// stream, the bootstrap servers of Kafka clients.
 	Endpoints []ClusterEndpointApplyConfiguration `json:"endpoints,omitempty"`
-	// Shards of the cluster in a group of members, by number. A server that is alone
-	// has none.
+	// Shards are the shards of the cluster in an ensemble, by number. A single server has none.
 	Shards []ShardStatusApplyConfiguration `json:"shards,omitempty"`
 }
 

@@ -13,13 +13,13 @@ import (
 // MessagingInstanceApplyConfiguration represents a declarative configuration of the MessagingInstance type for use
 // with apply.
 //
-// MessagingInstance is a group of messaging clusters that share a pool, a way
-// to authenticate and an audience for tokens.
+// MessagingInstance is a set of messaging clusters that share a pool, the settings for
+// authentication and the audience of tokens.
 type MessagingInstanceApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// Standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec is what the instance should be.
+	// Spec is the desired state of the instance.
 	Spec *MessagingInstanceSpecApplyConfiguration `json:"spec,omitempty"`
 	// Status is set by the service.
 	Status *MessagingInstanceStatusApplyConfiguration `json:"status,omitempty"`

@@ -7,23 +7,22 @@ package v1alpha1
 // MessagingInstanceSpecApplyConfiguration represents a declarative configuration of the MessagingInstanceSpec type for use
 // with apply.
 //
-// MessagingInstanceSpec is what the instance should be.
+// MessagingInstanceSpec is the desired state of an instance.
 type MessagingInstanceSpecApplyConfiguration struct {
-	// AvailabilityMode is zonal (the default) or regional; cannot be changed.
+	// AvailabilityMode is zonal (the default) or regional. Cannot be changed.
 	AvailabilityMode *string `json:"availabilityMode,omitempty"`
-	// Plan is deprecated and kept as it was given.
+	// Plan is deprecated. It is stored without effect.
 	Plan *string `json:"plan,omitempty"`
-	// PoolRef is the pool of resources the instance's clusters run on; the
-	// service's default pool when left out. Cannot be changed.
+	// PoolRef is the pool in which the instance's clusters run. The default is the server's first
+	// pool. Cannot be changed.
 	PoolRef *ObjectReferenceApplyConfiguration `json:"poolRef,omitempty"`
-	// Type is standard (the default), dedicated, serverless, byoc, byoc-pro or
-	// free. Cannot be changed.
+	// Type is standard (the default), dedicated, serverless, byoc, byoc-pro or free (zonal only).
+	// Cannot be changed.
 	Type *string `json:"type,omitempty"`
-	// Auth says how clients of the instance's clusters authenticate; {apikey: {}} by
-	// default. Access tokens work on every instance. API keys work only where apikey
-	// is present: elsewhere they are answered with 401, also those that are good for
-	// the whole organization, and no key can be made for the instance. A change is in
-	// force when the call returns.
+	// Auth configures how clients of the instance's clusters authenticate. The default is {apikey:
+	// {}}. Access tokens work on every instance. API keys, including those of the whole
+	// organization, work only if apikey is present. Otherwise the server rejects them with 401, and
+	// no key can be created for the instance. A change is in force when the call returns.
 	Auth *InstanceAuthApplyConfiguration `json:"auth,omitempty"`
 }
 

@@ -7,13 +7,14 @@ package v1alpha1
 // MessagingInstanceStatusApplyConfiguration represents a declarative configuration of the MessagingInstanceStatus type for use
 // with apply.
 //
-// MessagingInstanceStatus is what the service made of the instance.
+// MessagingInstanceStatus is the current state of an instance.
 type MessagingInstanceStatusApplyConfiguration struct {
-	// Auth tells clients how to authenticate; null until the instance is set up.
+	// Auth describes how clients authenticate. It is null until the instance is set up.
 	Auth *InstanceAuthStatusApplyConfiguration `json:"auth,omitempty"`
 	// ObservedGeneration is the metadata.generation this status is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Conditions: SubscriptionReady, ResourceServerReady, ServiceAccountReady, then Ready.
+	// Conditions are SubscriptionReady, ResourceServerReady, ServiceAccountReady and Ready, in this
+	// order.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

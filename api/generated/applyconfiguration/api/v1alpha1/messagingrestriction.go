@@ -7,11 +7,11 @@ package v1alpha1
 // MessagingRestrictionApplyConfiguration represents a declarative configuration of the MessagingRestriction type for use
 // with apply.
 //
-// MessagingRestriction narrows by topic domain and subscription.
+// MessagingRestriction restricts by topic domain and subscription.
 type MessagingRestrictionApplyConfiguration struct {
-	// Topic narrows by domain.
+	// Topic restricts by topic domain.
 	Topic *TopicRestrictionApplyConfiguration `json:"topic,omitempty"`
-	// Subscription that the role is narrowed to.
+	// Subscription is the subscription to which the role is restricted.
 	Subscription *NameRestrictionApplyConfiguration `json:"subscription,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1alpha1
 // NameRestrictionApplyConfiguration represents a declarative configuration of the NameRestriction type for use
 // with apply.
 //
-// NameRestriction narrows to a name.
+// NameRestriction restricts to a name.
 type NameRestrictionApplyConfiguration struct {
-	// Name of the resource.
+	// Name is the name of the resource.
 	Name *string `json:"name,omitempty"`
 }
 

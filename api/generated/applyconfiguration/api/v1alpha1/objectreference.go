@@ -7,11 +7,12 @@ package v1alpha1
 // ObjectReferenceApplyConfiguration represents a declarative configuration of the ObjectReference type for use
 // with apply.
 //
-// ObjectReference names a resource, in the same namespace unless it says otherwise.
+// ObjectReference refers to a pool or a pool member.
 type ObjectReferenceApplyConfiguration struct {
-	// Name of the resource.
+	// Name is the name of the resource.
 	Name *string `json:"name,omitempty"`
-	// Namespace (organization) of the resource.
+	// Namespace is the namespace of the resource. If it is omitted, the name is looked up in all
+	// pools of the server.
 	Namespace *string `json:"namespace,omitempty"`
 }
 

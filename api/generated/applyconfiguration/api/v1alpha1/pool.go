@@ -13,8 +13,8 @@ import (
 // PoolApplyConfiguration represents a declarative configuration of the Pool type for use
 // with apply.
 //
-// Pool is a set of places that clusters can run on. Pools come from the
-// server's configuration and cannot be changed through the API.
+// Pool is a set of pool members on which clusters can run. Pools are defined in the server's
+// configuration and cannot be changed through the API.
 type PoolApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// Standard object metadata.

@@ -13,8 +13,8 @@ import (
 // PoolMemberApplyConfiguration represents a declarative configuration of the PoolMember type for use
 // with apply.
 //
-// PoolMember is one place of a pool: a location with an engine. Members come
-// from the server's configuration and cannot be changed through the API.
+// PoolMember is a member of a pool: a location with a storage engine. Pool members are defined in
+// the server's configuration and cannot be changed through the API.
 type PoolMemberApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// Standard object metadata.

@@ -7,9 +7,9 @@ package v1alpha1
 // PoolMemberDomainApplyConfiguration represents a declarative configuration of the PoolMemberDomain type for use
 // with apply.
 //
-// PoolMemberDomain is a domain under which clusters get their names.
+// PoolMemberDomain is a domain of the clusters' host names.
 type PoolMemberDomainApplyConfiguration struct {
-	// Name of the domain.
+	// Name is the name of the domain.
 	Name *string `json:"name,omitempty"`
 	// Type is service, or empty for an ingress.
 	Type *string `json:"type,omitempty"`

@@ -9,15 +9,15 @@ package v1alpha1
 //
 // PoolMemberSpec describes a pool member.
 type PoolMemberSpecApplyConfiguration struct {
-	// PoolName is the pool the member belongs to, in the same namespace.
+	// PoolName is the pool of the member, in the same namespace.
 	PoolName *string `json:"poolName,omitempty"`
-	// Type of the member's infrastructure, for example generic.
+	// Type is the type of the member's infrastructure, for example generic.
 	Type *string `json:"type,omitempty"`
-	// Location is the region identifier that clusters ask for.
+	// Location is the identifier of the region. Clusters select it with spec.location.
 	Location *string `json:"location,omitempty"`
-	// Engine that keeps the data of the member's clusters, for example pebble.
+	// Engine is the storage engine of the member's clusters, for example pebble.
 	Engine *string `json:"engine,omitempty"`
-	// Domains under which clusters get their names.
+	// Domains are the domains of the clusters' host names.
 	Domains []PoolMemberDomainApplyConfiguration `json:"domains,omitempty"`
 }
 

@@ -7,15 +7,15 @@ package v1alpha1
 // PoolMemberStatusApplyConfiguration represents a declarative configuration of the PoolMemberStatus type for use
 // with apply.
 //
-// PoolMemberStatus is what the service says about the member.
+// PoolMemberStatus is the state of a pool member.
 type PoolMemberStatusApplyConfiguration struct {
-	// DeploymentType of the member.
+	// DeploymentType is the deployment type of the member's pool.
 	DeploymentType *string `json:"deploymentType,omitempty"`
-	// ServerVersion that runs there.
+	// ServerVersion is the version of the server that runs on the member.
 	ServerVersion *string `json:"serverVersion,omitempty"`
 	// ObservedGeneration is the metadata.generation this status is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Conditions of the member.
+	// Conditions are the conditions of the member.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1alpha1
 // PoolSharingApplyConfiguration represents a declarative configuration of the PoolSharing type for use
 // with apply.
 //
-// PoolSharing says which organizations may use a pool.
+// PoolSharing lists the organizations that may use a pool.
 type PoolSharingApplyConfiguration struct {
-	// Namespaces that may use the pool; * means all.
+	// Namespaces are the organizations that may use the pool. * means all.
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 

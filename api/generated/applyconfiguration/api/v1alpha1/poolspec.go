@@ -9,11 +9,11 @@ package v1alpha1
 //
 // PoolSpec describes a pool.
 type PoolSpecApplyConfiguration struct {
-	// Type of the pool's infrastructure, for example generic.
+	// Type is the type of the pool's infrastructure, for example generic.
 	Type *string `json:"type,omitempty"`
 	// DeploymentType is hosted, managed or managed-pro.
 	DeploymentType *string `json:"deploymentType,omitempty"`
-	// Sharing says which organizations may use the pool.
+	// Sharing lists the organizations that may use the pool.
 	Sharing *PoolSharingApplyConfiguration `json:"sharing,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1alpha1
 // PoolStatusApplyConfiguration represents a declarative configuration of the PoolStatus type for use
 // with apply.
 //
-// PoolStatus is what the service says about the pool.
+// PoolStatus is the state of a pool.
 type PoolStatusApplyConfiguration struct {
-	// Conditions of the pool.
+	// Conditions are the conditions of the pool.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

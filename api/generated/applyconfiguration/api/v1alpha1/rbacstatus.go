@@ -7,13 +7,13 @@ package v1alpha1
 // RBACStatusApplyConfiguration represents a declarative configuration of the RBACStatus type for use
 // with apply.
 //
-// RBACStatus lists what of the roles could not be applied.
+// RBACStatus lists roles and role bindings that could not be applied.
 type RBACStatusApplyConfiguration struct {
-	// FailedRoles that could not be applied.
+	// FailedRoles are the roles that could not be applied.
 	FailedRoles []string `json:"failedRoles,omitempty"`
-	// FailedClusterRoles that could not be applied.
+	// FailedClusterRoles are the cluster roles that could not be applied.
 	FailedClusterRoles []string `json:"failedClusterRoles,omitempty"`
-	// FailedRoleBindings that could not be applied.
+	// FailedRoleBindings are the role bindings that could not be applied.
 	FailedRoleBindings []string `json:"failedRoleBindings,omitempty"`
 }
 

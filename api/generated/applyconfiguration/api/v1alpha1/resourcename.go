@@ -7,29 +7,29 @@ package v1alpha1
 // ResourceNameApplyConfiguration represents a declarative configuration of the ResourceName type for use
 // with apply.
 //
-// ResourceName is one tuple of names; what is left out means any.
+// ResourceName is a tuple of names. An omitted value matches any name.
 type ResourceNameApplyConfiguration struct {
-	// Organization of the resource.
+	// Organization is the organization of the resource.
 	Organization *string `json:"organization,omitempty"`
-	// Instance of the resource.
+	// Instance is the instance of the resource.
 	Instance *string `json:"instance,omitempty"`
-	// Cluster of the resource.
+	// Cluster is the cluster of the resource.
 	Cluster *string `json:"cluster,omitempty"`
-	// Tenant of the resource.
+	// Tenant is the tenant of the resource.
 	Tenant *string `json:"tenant,omitempty"`
-	// Namespace of the resource.
+	// Namespace is the namespace of the resource, in its tenant.
 	Namespace *string `json:"namespace,omitempty"`
-	// TopicDomain of the resource.
+	// TopicDomain is the topic domain of the resource.
 	TopicDomain *string `json:"topicDomain,omitempty"`
-	// TopicName of the resource.
+	// TopicName is the topic of the resource.
 	TopicName *string `json:"topicName,omitempty"`
-	// Subscription of the resource.
+	// Subscription is the subscription of the resource.
 	Subscription *string `json:"subscription,omitempty"`
-	// ServiceAccount of the resource.
+	// ServiceAccount is the service account of the resource.
 	ServiceAccount *string `json:"serviceAccount,omitempty"`
-	// APIKey of the resource.
+	// APIKey is the API key of the resource.
 	APIKey *string `json:"apiKey,omitempty"`
-	// Secret of the resource.
+	// Secret is the secret of the resource.
 	Secret *string `json:"secret,omitempty"`
 }
 

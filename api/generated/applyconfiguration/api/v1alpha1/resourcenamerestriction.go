@@ -7,15 +7,16 @@ package v1alpha1
 // ResourceNameRestrictionApplyConfiguration represents a declarative configuration of the ResourceNameRestriction type for use
 // with apply.
 //
-// ResourceNameRestriction names resources; what is left out means any.
+// ResourceNameRestriction names resources. A value is a name, or a prefix and *; an omitted value
+// matches any name.
 type ResourceNameRestrictionApplyConfiguration struct {
-	// Common coordinates.
+	// Common restricts by the coordinates that all messaging resources have.
 	Common *CommonRestrictionApplyConfiguration `json:"common,omitempty"`
-	// Messaging narrows by topic domain and subscription.
+	// Messaging restricts by topic domain and subscription.
 	Messaging *MessagingRestrictionApplyConfiguration `json:"messaging,omitempty"`
-	// Schema narrows by subject of the schema registry.
+	// Schema restricts by subject of the schema registry.
 	Schema *SchemaRestrictionApplyConfiguration `json:"schema,omitempty"`
-	// Cloud narrows by resource of this API.
+	// Cloud restricts by resource of this API.
 	Cloud *CloudRestrictionApplyConfiguration `json:"cloud,omitempty"`
 }
 

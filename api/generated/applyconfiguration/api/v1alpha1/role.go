@@ -13,12 +13,12 @@ import (
 // RoleApplyConfiguration represents a declarative configuration of the Role type for use
 // with apply.
 //
-// Role is an organization's own list of permissions that a RoleBinding of the
-// organization can give. Whoever writes one needs every permission in it, in the
-// whole organization. A change is in force at once, for everybody who has the role.
+// Role is an organization's own list of permissions, which a RoleBinding of the organization can
+// grant. A caller who writes a role needs every permission in it, in the whole organization. A
+// change is in force for all bindings of the role when the call returns.
 type RoleApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
-	// Standard object metadata. The names of predefined roles are taken.
+	// Standard object metadata. The names of predefined roles are reserved.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// Spec lists the permissions.
 	Spec *RoleSpecApplyConfiguration `json:"spec,omitempty"`

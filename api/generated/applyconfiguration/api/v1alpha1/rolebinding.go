@@ -13,13 +13,13 @@ import (
 // RoleBindingApplyConfiguration represents a declarative configuration of the RoleBinding type for use
 // with apply.
 //
-// RoleBinding gives the permissions of a role to users and service accounts of
-// the organization, everywhere or on the resources a restriction names.
+// RoleBinding grants the permissions of a role to users and service accounts of the organization:
+// in the whole organization, or on the resources that a restriction names.
 type RoleBindingApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// Standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec says who gets which role on what.
+	// Spec has the subjects, the role and its restriction.
 	Spec *RoleBindingSpecApplyConfiguration `json:"spec,omitempty"`
 	// Status is set by the service.
 	Status *RoleBindingStatusApplyConfiguration `json:"status,omitempty"`

@@ -7,19 +7,20 @@ package v1alpha1
 // RoleBindingSpecApplyConfiguration represents a declarative configuration of the RoleBindingSpec type for use
 // with apply.
 //
-// RoleBindingSpec says who gets which role on what. At most one of
-// resourceNameRestriction, resourceNames and cel may be set.
+// RoleBindingSpec has the subjects, the role and its restriction. At most one of
+// resourceNameRestriction, resourceNames and cel may be set. Without any of them the role applies
+// to the whole organization.
 type RoleBindingSpecApplyConfiguration struct {
-	// Subjects get the role.
+	// Subjects are the users and service accounts that get the role, at most 1000.
 	Subjects []SubjectApplyConfiguration `json:"subjects,omitempty"`
-	// RoleRef is the role.
+	// RoleRef is the role. Cannot be changed.
 	RoleRef *RoleRefApplyConfiguration `json:"roleRef,omitempty"`
-	// ResourceNameRestriction narrows the role to the resources it names.
+	// ResourceNameRestriction restricts the role to the resources that it names.
 	ResourceNameRestriction *ResourceNameRestrictionApplyConfiguration `json:"resourceNameRestriction,omitempty"`
-	// ResourceNames narrows the role to any of the resources listed; deprecated,
-	// use resourceNameRestriction.
+	// ResourceNames restricts the role to the listed resources, at most 1000. It is deprecated; use
+	// resourceNameRestriction.
 	ResourceNames []ResourceNameApplyConfiguration `json:"resourceNames,omitempty"`
-	// CEL narrows the role by an expression over srn, for example
+	// CEL restricts the role to the resources for which an expression over srn is true, for example
 	// srn.instance == 'i' && srn.tenant == 't'.
 	CEL *string `json:"cel,omitempty"`
 }

@@ -7,14 +7,14 @@ package v1alpha1
 // RoleBindingStatusApplyConfiguration represents a declarative configuration of the RoleBindingStatus type for use
 // with apply.
 //
-// RoleBindingStatus is what the service made of the binding.
+// RoleBindingStatus is the state of a role binding.
 type RoleBindingStatusApplyConfiguration struct {
-	// Conditions; Ready turns True when the binding is in force, and False with
-	// reason RoleNotFound when its role was deleted: it then grants nothing.
+	// Conditions has Ready, which is True when the binding is in force. It is False with reason
+	// RoleNotFound if the role was deleted; the binding then grants nothing.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// FailedClusters where the binding could not be applied.
+	// FailedClusters are the clusters on which the binding could not be applied.
 	FailedClusters []FailedClusterApplyConfiguration `json:"failedClusters,omitempty"`
-	// SyncedClusters maps clusters to the generation of the binding in force there.
+	// SyncedClusters maps each cluster to the generation of the binding that is in force there.
 	SyncedClusters map[string]int64 `json:"syncedClusters,omitempty"`
 }
 

@@ -9,11 +9,11 @@ package v1alpha1
 //
 // RoleRef names a role.
 type RoleRefApplyConfiguration struct {
-	// APIGroup of the role: cloud.vendor.io.
+	// APIGroup is the API group of the role: cloud.vendor.io.
 	APIGroup *string `json:"apiGroup,omitempty"`
-	// Kind is ClusterRole for a predefined role, Role for one of the organization.
+	// Kind is ClusterRole for a predefined role, Role for a role of the organization.
 	Kind *string `json:"kind,omitempty"`
-	// Name of the role.
+	// Name is the name of the role.
 	Name *string `json:"name,omitempty"`
 }
 

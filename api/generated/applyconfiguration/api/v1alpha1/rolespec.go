@@ -9,10 +9,10 @@ package v1alpha1
 //
 // RoleSpec lists permissions.
 type RoleSpecApplyConfiguration struct {
-	// Description of what the role is for, at most 1024 characters.
+	// Description is the purpose of the role, at most 1024 characters.
 	Description *string `json:"description,omitempty"`
-	// Permissions in the form SERVICE.RESOURCE.VERB, each spelt out; those of the
-	// ClusterRole org-admin are all there are.
+	// Permissions are permissions of the form SERVICE.RESOURCE.VERB, without wildcards. The
+	// ClusterRole org-admin lists all permissions.
 	Permissions []string `json:"permissions,omitempty"`
 }
 

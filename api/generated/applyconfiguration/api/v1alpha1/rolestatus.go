@@ -7,9 +7,9 @@ package v1alpha1
 // RoleStatusApplyConfiguration represents a declarative configuration of the RoleStatus type for use
 // with apply.
 //
-// RoleStatus is what the service says about the role.
+// RoleStatus is the state of a role.
 type RoleStatusApplyConfiguration struct {
-	// Conditions; Ready turns True when the role is in force.
+	// Conditions has Ready, which is True when the role is in force.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1alpha1
 // SchemaRestrictionApplyConfiguration represents a declarative configuration of the SchemaRestriction type for use
 // with apply.
 //
-// SchemaRestriction narrows by subject.
+// SchemaRestriction restricts by subject of the schema registry.
 type SchemaRestrictionApplyConfiguration struct {
-	// Subject of the schema registry.
+	// Subject is the subject to which the role is restricted.
 	Subject *string `json:"subject,omitempty"`
 }
 

@@ -15,10 +15,10 @@ import (
 // ServiceAccountApplyConfiguration represents a declarative configuration of the ServiceAccount type for use
 // with apply.
 //
-// ServiceAccount is a robot of an organization. The service makes OAuth 2.0
-// client credentials for it and delivers them in status.privateKeyData. The
-// annotation annotations.cloud.vendor.io/service-account-role: admin, set at
-// creation, makes it an administrator of the organization.
+// ServiceAccount is the identity of a program in an organization. The service creates OAuth 2.0
+// client credentials for it and returns them in status.privateKeyData. The annotation
+// annotations.cloud.vendor.io/service-account-role: admin, set at creation, makes it an
+// administrator of the organization.
 type ServiceAccountApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// Standard object metadata.

@@ -13,14 +13,14 @@ import (
 // ServiceAccountBindingApplyConfiguration represents a declarative configuration of the ServiceAccountBinding type for use
 // with apply.
 //
-// ServiceAccountBinding lets a service account run workloads in the environment
-// behind a pool member. It is about placement, not about permissions: those are
-// granted by a RoleBinding. It is deleted together with its service account.
+// ServiceAccountBinding lets a service account run workloads in the environment of a pool member.
+// It controls placement; a RoleBinding grants permissions. It is deleted together with its service
+// account.
 type ServiceAccountBindingApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// Standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec names both ends; it cannot be changed after creation.
+	// Spec has the service account and the pool member. It cannot be changed.
 	Spec *ServiceAccountBindingSpecApplyConfiguration `json:"spec,omitempty"`
 	// Status is set by the service.
 	Status *ServiceAccountBindingStatusApplyConfiguration `json:"status,omitempty"`

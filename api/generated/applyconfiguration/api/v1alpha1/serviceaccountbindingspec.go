@@ -7,16 +7,16 @@ package v1alpha1
 // ServiceAccountBindingSpecApplyConfiguration represents a declarative configuration of the ServiceAccountBindingSpec type for use
 // with apply.
 //
-// ServiceAccountBindingSpec names the account and the place.
+// ServiceAccountBindingSpec has the service account and the pool member.
 type ServiceAccountBindingSpecApplyConfiguration struct {
-	// ServiceAccountName is the account, in the same namespace.
+	// ServiceAccountName is the service account, in the same namespace.
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
 	// PoolMemberRef is the pool member whose environment the account may use.
 	PoolMemberRef *ObjectReferenceApplyConfiguration `json:"poolMemberRef,omitempty"`
-	// EnableIAMAccountCreation asks for an account in the member's own identity
-	// system; members without one ignore it.
+	// EnableIAMAccountCreation requests an account in the pool member's own identity system. Pool
+	// members without one ignore it.
 	EnableIAMAccountCreation *bool `json:"enableIAMAccountCreation,omitempty"`
-	// AWSAssumeRoleARNs are roles that the account's workloads may assume on AWS.
+	// AWSAssumeRoleARNs are the roles that the account's workloads may assume on AWS, at most 64.
 	AWSAssumeRoleARNs []string `json:"awsAssumeRoleARNs,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1alpha1
 // ServiceAccountBindingStatusApplyConfiguration represents a declarative configuration of the ServiceAccountBindingStatus type for use
 // with apply.
 //
-// ServiceAccountBindingStatus is what the service made of the binding.
+// ServiceAccountBindingStatus is the state of a service account binding.
 type ServiceAccountBindingStatusApplyConfiguration struct {
-	// Conditions; IAMAccountReady comes first and Ready last.
+	// Conditions has IAMAccountReady first and Ready last.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

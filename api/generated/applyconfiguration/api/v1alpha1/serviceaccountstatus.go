@@ -7,15 +7,16 @@ package v1alpha1
 // ServiceAccountStatusApplyConfiguration represents a declarative configuration of the ServiceAccountStatus type for use
 // with apply.
 //
-// ServiceAccountStatus is what the service made of the account.
+// ServiceAccountStatus is the state of a service account.
 type ServiceAccountStatusApplyConfiguration struct {
-	// PrivateKeyType says what privateKeyData holds; TYPE_VENDOR_CREDENTIALS_FILE.
+	// PrivateKeyType is the type of privateKeyData: TYPE_VENDOR_CREDENTIALS_FILE.
 	PrivateKeyType *string `json:"privateKeyType,omitempty"`
-	// PrivateKeyData is the base64-encoded credentials file: JSON with type,
-	// client_id, client_secret, client_email and issuer_url.
+	// PrivateKeyData is the base64-encoded credentials file: JSON with type, client_id,
+	// client_secret, client_email and issuer_url. The service omits it for callers who may not read
+	// it.
 	PrivateKeyData *string `json:"privateKeyData,omitempty"`
-	// Conditions; Ready comes first and turns True with reason Provisioned when
-	// the credentials can be used.
+	// Conditions has Ready first, which is True with reason Provisioned when the credentials can be
+	// used.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

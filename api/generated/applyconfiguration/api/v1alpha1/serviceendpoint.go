@@ -7,13 +7,13 @@ package v1alpha1
 // ServiceEndpointApplyConfiguration represents a declarative configuration of the ServiceEndpoint type for use
 // with apply.
 //
-// ServiceEndpoint is a name the cluster answers at.
+// ServiceEndpoint is a host name of a cluster.
 type ServiceEndpointApplyConfiguration struct {
-	// DNSName to connect to.
+	// DNSName is the host name to connect to.
 	DNSName *string `json:"dnsName,omitempty"`
 	// Type is service, or empty for an ingress.
 	Type *string `json:"type,omitempty"`
-	// Gateway through which the name is reached, if any.
+	// Gateway is the gateway through which clients reach the host name, if any.
 	Gateway *string `json:"gateway,omitempty"`
 }
 

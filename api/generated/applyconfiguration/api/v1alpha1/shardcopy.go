@@ -7,17 +7,17 @@ package v1alpha1
 // ShardCopyApplyConfiguration represents a declarative configuration of the ShardCopy type for use
 // with apply.
 //
-// ShardCopy is the copy of a shard that a member has.
+// ShardCopy is a member's copy of a shard.
 type ShardCopyApplyConfiguration struct {
-	// Member that has the copy.
+	// Member is the name of the member.
 	Member *string `json:"member,omitempty"`
-	// Live says whether the member is there.
+	// Live is true if the member is live.
 	Live *bool `json:"live,omitempty"`
-	// Lag is how many entries of the shard's log the copy is behind, rounded down to
-	// a thousand times a power of two: 0 is less than a thousand, which is usual
-	// while messages are produced.
+	// Lag is the number of entries of the shard's log that the copy has not applied, rounded down
+	// to 1000 times a power of two. 0 means fewer than 1000, which is normal while clients produce
+	// messages.
 	Lag *int64 `json:"lag,omitempty"`
-	// Problem says why the copy cannot be used; empty when it can.
+	// Problem is the reason why the copy cannot be used. It is empty if the copy can be used.
 	Problem *string `json:"problem,omitempty"`
 }
 

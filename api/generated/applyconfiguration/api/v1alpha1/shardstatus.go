@@ -7,15 +7,16 @@ package v1alpha1
 // ShardStatusApplyConfiguration represents a declarative configuration of the ShardStatus type for use
 // with apply.
 //
-// ShardStatus is a part of a cluster's topics that one member owns at a time.
+// ShardStatus is the state of a shard: a part of the cluster's topics that one member at a time
+// owns.
 type ShardStatusApplyConfiguration struct {
-	// Number of the shard, from 0.
+	// Number is the number of the shard. The first shard has number 0.
 	Number *int32 `json:"number,omitempty"`
-	// Owner is the member that serves the shard; empty while there is none.
+	// Owner is the member that serves the shard. It is empty while the shard has no owner.
 	Owner *string `json:"owner,omitempty"`
-	// Epoch counts the ownerships of the shard.
+	// Epoch increases with every new owner of the shard.
 	Epoch *int64 `json:"epoch,omitempty"`
-	// Copies of the shard, that of the owner included.
+	// Copies are the copies of the shard, including the owner's.
 	Copies []ShardCopyApplyConfiguration `json:"copies,omitempty"`
 }
 

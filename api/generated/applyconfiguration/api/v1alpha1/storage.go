@@ -7,22 +7,23 @@ package v1alpha1
 // StorageApplyConfiguration represents a declarative configuration of the Storage type for use
 // with apply.
 //
-// Storage is the storage half of a cluster.
+// Storage describes the storage nodes of a cluster.
 type StorageApplyConfiguration struct {
-	// Replicas is the number of storage nodes, 3 to 15; 3 by default, none with
-	// nodeType shared. Engine pebble stores in its 1 broker, whatever is asked for
-	// (condition AsRequested).
+	// Replicas is the number of storage nodes, 3 to 15. The default is 3; with nodeType shared the
+	// field has no default. In an ensemble it is the number of members that have a copy of each
+	// shard. A single server always has one copy. If more copies are requested than the ensemble
+	// has members, condition AsRequested is False.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Image is set by the service from the release channel.
+	// Image is the name of the image. The service sets it from the release channel.
 	Image *string `json:"image,omitempty"`
-	// Resources of each replica; 1 CPU and 4Gi by default. Engine pebble uses what
-	// the server's process has (condition AsRequested).
+	// Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses
+	// the resources of the server's process; condition AsRequested reports that.
 	Resources *StorageResourcesApplyConfiguration `json:"resources,omitempty"`
-	// ResourceSpec picks resources by node type; resources win over it. Engine
+	// ResourceSpec selects resources by node type. The field resources takes precedence. Engine
 	// pebble has the node type shared: the server's process.
 	ResourceSpec *StorageResourceSpecApplyConfiguration `json:"resourceSpec,omitempty"`
-	// AutoScalingPolicy lets the number of replicas follow the load. Without effect
-	// on engine pebble (condition AsRequested).
+	// AutoScalingPolicy scales the number of replicas with the load. It has no effect on engine
+	// pebble; condition AsRequested reports that.
 	AutoScalingPolicy *AutoScalingPolicyApplyConfiguration `json:"autoScalingPolicy,omitempty"`
 }
 

@@ -11,19 +11,22 @@ import (
 // StorageResourcesApplyConfiguration represents a declarative configuration of the StorageResources type for use
 // with apply.
 //
-// StorageResources are the resources of one storage node.
+// StorageResources are the resources of a storage node.
 type StorageResourcesApplyConfiguration struct {
-	// CPU, from 400m to 16.
+	// CPU is the number of CPUs, from 400m to 16.
 	CPU *resource.Quantity `json:"cpu,omitempty"`
-	// Memory, from 1.6Gi to 64Gi.
+	// Memory is the size of the memory, from 1.6Gi to 64Gi.
 	Memory *resource.Quantity `json:"memory,omitempty"`
-	// HeapPercentage of memory for the heap; 0 is the default.
+	// HeapPercentage is the percentage of memory for the heap. 0 means the default.
 	HeapPercentage *int32 `json:"heapPercentage,omitempty"`
-	// DirectPercentage of memory for direct buffers; 0 is the default.
+	// DirectPercentage is the percentage of memory for direct buffers. 0 means the default.
+	// Together with heapPercentage it is at most 100.
 	DirectPercentage *int32 `json:"directPercentage,omitempty"`
-	// LedgerDisk is the size of the message disk; the default when left out.
+	// LedgerDisk is the size of the disk for messages. If it is omitted, the disk has the default
+	// size.
 	LedgerDisk *resource.Quantity `json:"ledgerDisk,omitempty"`
-	// JournalDisk is the size of the journal disk; the default when left out.
+	// JournalDisk is the size of the disk for the journal. If it is omitted, the disk has the
+	// default size.
 	JournalDisk *resource.Quantity `json:"journalDisk,omitempty"`
 }
 

@@ -7,11 +7,12 @@ package v1alpha1
 // StorageResourceSpecApplyConfiguration represents a declarative configuration of the StorageResourceSpec type for use
 // with apply.
 //
-// StorageResourceSpec picks resources by node type.
+// StorageResourceSpec selects the resources of a storage node by node type.
 type StorageResourceSpecApplyConfiguration struct {
-	// NodeType names a size. Engine pebble has shared: the server's process.
+	// NodeType is the name of a size. Engine pebble has shared: the server's process.
 	NodeType *string `json:"nodeType,omitempty"`
-	// StorageSize names the size of the disks.
+	// StorageSize is the name of a disk size. It has no effect on engine pebble; condition
+	// AsRequested reports that.
 	StorageSize *string `json:"storageSize,omitempty"`
 }
 

@@ -7,15 +7,15 @@ package v1alpha1
 // SubjectApplyConfiguration represents a declarative configuration of the Subject type for use
 // with apply.
 //
-// Subject is who gets a role.
+// Subject is a user or service account that gets a role.
 type SubjectApplyConfiguration struct {
-	// APIGroup of the subject: cloud.vendor.io.
+	// APIGroup is the API group of the subject: cloud.vendor.io.
 	APIGroup *string `json:"apiGroup,omitempty"`
-	// Kind is User or ServiceAccount.
+	// Kind is User, ServiceAccount or IdentityPool. An IdentityPool is stored without effect.
 	Kind *string `json:"kind,omitempty"`
-	// Name of the subject.
+	// Name is the name of the subject.
 	Name *string `json:"name,omitempty"`
-	// Namespace of the subject; the binding's own when empty.
+	// Namespace is the namespace of the subject. It must be empty or the namespace of the binding.
 	Namespace *string `json:"namespace,omitempty"`
 }
 

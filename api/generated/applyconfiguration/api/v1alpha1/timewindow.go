@@ -11,11 +11,11 @@ import (
 // TimeWindowApplyConfiguration represents a declarative configuration of the TimeWindow type for use
 // with apply.
 //
-// TimeWindow is a time of day and how long it lasts.
+// TimeWindow is a time of day and a duration.
 type TimeWindowApplyConfiguration struct {
-	// StartTime as HH:MM, UTC.
+	// StartTime is the time of day at which the window starts, as HH:MM in UTC.
 	StartTime *string `json:"startTime,omitempty"`
-	// Duration, for example 3h0m0s.
+	// Duration is the length of the window, at most 24h, for example 3h0m0s.
 	Duration *v1.Duration `json:"duration,omitempty"`
 }
 

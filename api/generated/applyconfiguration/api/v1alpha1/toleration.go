@@ -7,13 +7,13 @@ package v1alpha1
 // TolerationApplyConfiguration represents a declarative configuration of the Toleration type for use
 // with apply.
 //
-// Toleration lets workloads run where others may not.
+// Toleration allows the cluster's workloads to run on nodes with a matching taint.
 type TolerationApplyConfiguration struct {
-	// Key of the taint.
+	// Key is the key of the taint.
 	Key *string `json:"key,omitempty"`
 	// Operator is Exists or Equal.
 	Operator *string `json:"operator,omitempty"`
-	// Value of the taint.
+	// Value is the value of the taint.
 	Value *string `json:"value,omitempty"`
 	// Effect is NoSchedule, PreferNoSchedule or NoExecute.
 	Effect *string `json:"effect,omitempty"`

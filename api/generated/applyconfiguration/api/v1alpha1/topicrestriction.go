@@ -7,7 +7,7 @@ package v1alpha1
 // TopicRestrictionApplyConfiguration represents a declarative configuration of the TopicRestriction type for use
 // with apply.
 //
-// TopicRestriction narrows by topic domain.
+// TopicRestriction restricts by topic domain.
 type TopicRestrictionApplyConfiguration struct {
 	// Domain is persistent or non-persistent.
 	Domain *string `json:"domain,omitempty"`

@@ -13,13 +13,12 @@ import (
 // UserApplyConfiguration represents a declarative configuration of the User type for use
 // with apply.
 //
-// User is a person who belongs to the organization. Its name may be the
-// person's e-mail address.
+// User is a person in an organization. Its name may be the person's e-mail address.
 type UserApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// Standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec says who the person is.
+	// Spec describes the person.
 	Spec *UserSpecApplyConfiguration `json:"spec,omitempty"`
 	// Status is set by the service.
 	Status *UserStatusApplyConfiguration `json:"status,omitempty"`

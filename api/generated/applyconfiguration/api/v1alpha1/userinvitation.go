@@ -13,9 +13,9 @@ import (
 //
 // UserInvitation is the state of an invitation.
 type UserInvitationApplyConfiguration struct {
-	// Decision of the person: pending, accepted or declined.
+	// Decision is the person's decision: pending, accepted or declined.
 	Decision *string `json:"decision,omitempty"`
-	// Expiration is when the invitation ends.
+	// Expiration is the time at which the invitation expires.
 	Expiration *v1.Time `json:"expiration,omitempty"`
 }
 

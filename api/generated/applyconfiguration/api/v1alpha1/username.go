@@ -9,9 +9,9 @@ package v1alpha1
 //
 // UserName is a person's name.
 type UserNameApplyConfiguration struct {
-	// First name.
+	// First is the first name.
 	First *string `json:"first,omitempty"`
-	// Last name.
+	// Last is the last name.
 	Last *string `json:"last,omitempty"`
 }
 

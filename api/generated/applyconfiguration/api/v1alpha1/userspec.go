@@ -7,13 +7,13 @@ package v1alpha1
 // UserSpecApplyConfiguration represents a declarative configuration of the UserSpec type for use
 // with apply.
 //
-// UserSpec says who the person is.
+// UserSpec describes a person.
 type UserSpecApplyConfiguration struct {
 	// Email is the person's e-mail address.
 	Email *string `json:"email,omitempty"`
-	// Type of the user, for example internal.
+	// Type is the type of the user, for example internal.
 	Type *string `json:"type,omitempty"`
-	// Name of the person.
+	// Name is the person's name.
 	Name *UserNameApplyConfiguration `json:"name,omitempty"`
 	// Invitation is the state of the person's invitation.
 	Invitation *UserInvitationApplyConfiguration `json:"invitation,omitempty"`

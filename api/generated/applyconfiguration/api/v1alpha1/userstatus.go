@@ -7,9 +7,10 @@ package v1alpha1
 // UserStatusApplyConfiguration represents a declarative configuration of the UserStatus type for use
 // with apply.
 //
-// UserStatus is what the service made of the user.
+// UserStatus is the state of a user.
 type UserStatusApplyConfiguration struct {
-	// Conditions; Ready turns True when the user belongs to the organization.
+	// Conditions has Active and then Ready. Both are True with reason CanSignIn when the person can
+	// sign in.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
