@@ -179,7 +179,7 @@ func TestEnsembleDemo(t *testing.T) {
 	d.shows(`^Clients: produced [1-9]\d*/s, consumed [1-9]`)
 	d.shows(`redelivered \d+, foreign 0$`)
 	d.shows(`^Keys: a b c choose .* k kill -9 .* t stop .* p pause`)
-	d.shows(`r revive   q quit$`)
+	d.shows(`q quit$`)
 	d.fits()
 
 	d.press("xc")
@@ -218,7 +218,7 @@ func TestEnsembleDemoInterrupted(t *testing.T) {
 
 	d = open(t, 40, 12)
 	d.shows(`^> a +runs`)
-	d.shows(`r revive   q quit`)
+	d.shows(`q quit$`)
 	d.fits()
 	d.press("\x03")
 	d.end()
