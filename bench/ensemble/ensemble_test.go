@@ -2,7 +2,7 @@
 // on the same cores: CPU time of all server processes per message, message rate, and
 // memory of the idle members. `make bench-ensemble` runs it.
 //
-//   - group_test.go: starts both targets and measures them alternately.
+//   - ensemble_test.go: starts both targets and measures them alternately.
 //   - rows_test.go: the kinds of load.
 //   - payload_test.go: the messages: realistic events and incompressible random bytes.
 //   - profile_test.go: CPU profiles of the members.
