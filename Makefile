@@ -52,6 +52,10 @@ quick-start: build ## Run the README's first five minutes in a shell, with pause
 # (Other such modules are run by the tests that start their server.)
 CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod test/clients/dex/go.mod test/clients/operations/go.mod))
 
+.PHONY: check
+check: $(BIN)/.linters $(BIN)/vale ## Check the changed files in about 2 min: format, lint, prose, unit tests; SINCE=COMMIT
+	hack/check.sh $(SINCE)
+
 # The contract and end-to-end tests run the real binary, some of them with the real
 # kubectl; without FRESHET_BIN and KUBECTL they would build both themselves.
 .PHONY: test

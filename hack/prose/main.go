@@ -1,6 +1,7 @@
-// Command prose writes the prose of the project's Go and JavaScript files to a folder, so that a prose linter can
-// read it: comments, and string literals of at least three words outside of tests. Each output file has as many
-// lines as its source, so that the linter's line numbers are those of the source.
+// Command prose writes the prose of Go and JavaScript files (by default all files of the
+// project) to a folder, so that a prose linter can read it: comments, and string literals of
+// at least three words outside of tests. Each output file has as many lines as its source,
+// so that the line numbers of the linter are those of the source.
 package main
 
 import (
@@ -25,16 +26,22 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) != 1 {
-		return errors.New("usage: prose FOLDER")
+	if len(args) == 0 {
+		return errors.New("usage: prose FOLDER [FILE ...]")
 	}
-	folder := args[0]
-	list, err := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
-		"*.go", "*.js").Output()
-	if err != nil {
-		return fmt.Errorf("listing the files of the repository: %w", err)
+	folder, names := args[0], args[1:]
+	if len(names) == 0 {
+		list, err := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
+			"*.go", "*.js").Output()
+		if err != nil {
+			return fmt.Errorf("listing the files of the repository: %w", err)
+		}
+		names = strings.Split(strings.TrimSuffix(string(list), "\x00"), "\x00")
 	}
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
+	for _, name := range names {
+		if ext := filepath.Ext(name); ext != ".go" && ext != ".js" {
+			continue
+		}
 		source, err := os.ReadFile(name)
 		if os.IsNotExist(err) || strings.Contains(name, "/vendor/") {
 			continue
