@@ -131,9 +131,11 @@ func TestAttackManyCallers(t *testing.T) {
 		}
 		before := served.Load()
 		a.post(organizationPath("other")+"/users", padded(fmt.Sprintf("v-%d", i), 1)).want(http.StatusCreated)
-		if n := served.Load() - before; n > 8*limit {
+		// In one queue for all, about 490 waiting calls of the attacker would be served first. With fair
+		// shares it is a few, plus those served while this busy process sends the victim's call.
+		if n := served.Load() - before; n > callers/2 {
 			late++
-			t.Errorf("calls of the attacker served before one of the victim: got %d, want at most %d", n, 8*limit)
+			t.Errorf("calls of the attacker served before one of the victim: got %d, want at most %d", n, callers/2)
 		}
 	}
 	close(stop)
