@@ -100,17 +100,17 @@ func TestPrint(t *testing.T) {
 func TestExplain(t *testing.T) {
 	c := in(t)
 	for path, want := range map[string][]string{
-		"sa":              {"KIND:       ServiceAccount", "ServiceAccount is a robot of an organization"},
+		"sa":              {"KIND:       ServiceAccount", "ServiceAccount is the identity of a program in an organization"},
 		"user.spec.email": {"Email is the person's e-mail address"},
 		"mi.spec": {
 			"availabilityMode", "zonal (the default) or regional", "poolRef", "ObjectReference",
 		},
-		"mc.spec.broker":               {"replicas", "<integer>", "1 to 15; 2 by default"},
-		"mc.spec.config.protocols":     {"switches its protocol on"},
+		"mc.spec.broker":               {"replicas", "<integer>", "1 to 15. The default is 2"},
+		"mc.spec.config.protocols":     {"enables the protocol"},
 		"ak.spec.encryptionKey.pem":    {"BEGIN PUBLIC KEY"},
-		"ak.spec.expirationTime":       {"it never does when left out"},
+		"ak.spec.expirationTime":       {"Without it the key never expires"},
 		"sab.spec.poolMemberRef":       {"name", "-required-"},
-		"rb.spec.subjects":             {"kind", "User or ServiceAccount"},
+		"rb.spec.subjects":             {"kind", "User, ServiceAccount or IdentityPool"},
 		"clusterrole.spec.permissions": {"SERVICE.RESOURCE.VERB"},
 		"pool.spec":                    {"type"},
 		"pm.spec":                      {"poolName"},

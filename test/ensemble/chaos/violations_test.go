@@ -19,50 +19,29 @@ import (
 	"freshet/test/testserver"
 )
 
-// faultyProxy is a proxy in front of a server that violates the server's guarantees.
+// faultyProxy is a proxy in front of a server that violates the server's guarantees. Each kind of request has
+// its own counter, so that a slow machine with few requests meets every fault, too.
 type faultyProxy struct {
 	http.Handler
-	count atomic.Int64
+	first, second, acknowledged, schemas atomic.Int64 // requests: produce to load-0 and to load-1, PUT, subjects
 }
 
 // ServeHTTP returns a wrong response to some requests and forwards the others.
 func (l *faultyProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n := l.count.Add(1)
-	now := n%40 == 0
 	produces := r.Method == http.MethodPost &&
 		strings.HasPrefix(r.URL.Path, "/admin/rest/topics/v1/public/default/load-") &&
 		strings.Count(r.URL.Path, "/") == 8
 	switch {
-	case produces && now && strings.Contains(r.URL.Path, "load-0/"): // acknowledges a message without storing it
-		w.Header().Set("X-Msg-Message-String-Id", "1:1000000:0:0")
-		w.WriteHeader(http.StatusCreated)
-	case produces && now: // stores a message twice
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return
-		}
-		again := r.Clone(r.Context())
-		again.Header.Del("Idempotency-Key")
-		again.Body = io.NopCloser(bytes.NewReader(body))
-		l.Handler.ServeHTTP(httptest.NewRecorder(), again)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		l.Handler.ServeHTTP(w, r)
-	case produces && n%40 == 20: // stores a message in another topic
-		other := strings.NewReplacer("/load-0/", "/load-1/", "/load-1/", "/load-0/")
-		r.URL.Path = other.Replace(r.URL.Path)
-		l.Handler.ServeHTTP(w, r)
-	case produces && n%40 == 10: // changes a message
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return
-		}
-		body[len(body)-20] ^= 1
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		l.Handler.ServeHTTP(w, r)
+	case produces && strings.Contains(r.URL.Path, "/load-0/"):
+		l.produceToFirst(w, r)
+	case produces:
+		l.produceToSecond(w, r)
 	// drops an acknowledgement
-	case r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/shared/messages") && now:
+	case r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/shared/messages") &&
+		l.acknowledged.Add(1)%faultEvery == 0:
 		w.WriteHeader(http.StatusNoContent)
-	case strings.Contains(r.URL.Path, "/subjects/") && n%2 == 0: // returns the same schema id for every schema
+	// returns the same schema id for every schema
+	case strings.Contains(r.URL.Path, "/subjects/") && l.schemas.Add(1)%2 == 0:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"id":1}`)
 	case strings.HasSuffix(r.URL.Path, "/serviceaccounts") && r.Method == http.MethodGet: // accepts every key
@@ -72,6 +51,42 @@ func (l *faultyProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		l.Handler.ServeHTTP(w, r)
 	}
+}
+
+// faultEvery is the number of requests of a kind after which a fault occurs again.
+const faultEvery = 10
+
+// produceToFirst acknowledges some messages without storing them, and stores others in another topic.
+func (l *faultyProxy) produceToFirst(w http.ResponseWriter, r *http.Request) {
+	switch l.first.Add(1) % faultEvery {
+	case 2:
+		w.Header().Set("X-Msg-Message-String-Id", "1:1000000:0:0")
+		w.WriteHeader(http.StatusCreated)
+		return
+	case 4:
+		r.URL.Path = strings.Replace(r.URL.Path, "/load-0/", "/load-1/", 1)
+	}
+	l.Handler.ServeHTTP(w, r)
+}
+
+// produceToSecond stores some messages twice and changes others.
+func (l *faultyProxy) produceToSecond(w http.ResponseWriter, r *http.Request) {
+	n := l.second.Add(1) % faultEvery
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	if n == 2 {
+		again := r.Clone(r.Context())
+		again.Header.Del("Idempotency-Key")
+		again.Body = io.NopCloser(bytes.NewReader(body))
+		l.Handler.ServeHTTP(httptest.NewRecorder(), again)
+	}
+	if n == 4 {
+		body[len(body)-20] ^= 1
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	l.Handler.ServeHTTP(w, r)
 }
 
 // TestViolationsAreFound checks that the clients and the history check together detect every
