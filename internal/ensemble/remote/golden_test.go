@@ -77,6 +77,15 @@ func TestTheServerExecutesCallsOfEarlierVersions(t *testing.T) {
 	}
 }
 
+// TestCallsOfNewerVersionsAreRejected sends a call that this version does not have.
+func TestCallsOfNewerVersionsAreRejected(t *testing.T) {
+	t.Parallel()
+	got := NewServer(answers{}, slog.New(slog.DiscardHandler)).handle(t.Context(), &request{Method: 255})
+	if got.Failure == nil || !errors.Is(got.Failure.err(), engine.ErrNewerFormat) {
+		t.Errorf("got the reply %+v, want %v", got, engine.ErrNewerFormat)
+	}
+}
+
 func readGolden(t *testing.T) []string {
 	t.Helper()
 	golden, err := os.ReadFile(goldenFile)
@@ -219,7 +228,9 @@ var calls = []struct {
 		return result("", s.ResetSubscription(ctx, 1, "s", goldenPosition))
 	}},
 	{"Receive", func(ctx context.Context, s *Shard) string { return result(s.Receive(ctx, 1, "s", goldenReceive)) }},
-	{"Settle", func(ctx context.Context, s *Shard) string { return result("", s.Settle(ctx, 1, "s", goldenSettlements)) }},
+	{"Settle", func(ctx context.Context, s *Shard) string {
+		return result("", s.Settle(ctx, 1, "s", goldenSettlements))
+	}},
 	{"ReadBatches", func(ctx context.Context, s *Shard) string {
 		var visited []engine.StoredValue
 		extent, err := s.ReadBatches(ctx, 1, 2, 3, func(v *engine.StoredValue) (bool, error) {
