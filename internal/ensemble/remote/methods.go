@@ -98,10 +98,10 @@ func (s *Shard) Settle(ctx context.Context, id engine.TopicID, name string, sett
 	return s.do(ctx, settle, request{Topic: id, Name: name, Settlements: settlements})
 }
 
-// AppendBatch returns ErrNotOwner: only the owner can append a batch, because the side entries
-// of the batch depend on its position.
+// AppendBatch returns ErrNotOwner: only the owner appends batches, because it keeps the state of
+// their producers in memory.
 func (*Shard) AppendBatch(context.Context, engine.TopicID, int32, engine.MessageBatch,
-	func(uint64) []engine.Attribute,
+	[]engine.AttributeWrite,
 ) (engine.PendingAppend, error) {
 	return nil, engine.ErrNotOwner
 }

@@ -8,14 +8,14 @@ import (
 )
 
 // AppendBatch implements engine.Batches. Only the owner of the topic's shard can append batches.
-func (e *Engine) AppendBatch(ctx context.Context, id engine.TopicID, partition int32, run engine.MessageBatch,
-	sides func(first uint64) []engine.Attribute,
+func (e *Engine) AppendBatch(ctx context.Context, id engine.TopicID, partition int32, batch engine.MessageBatch,
+	attributes []engine.AttributeWrite,
 ) (engine.PendingAppend, error) {
 	owned, err := e.shards[e.ShardOf(id)].Engine()
 	if err != nil {
 		return nil, err
 	}
-	return owned.AppendBatch(ctx, id, partition, run, sides)
+	return owned.AppendBatch(ctx, id, partition, batch, attributes)
 }
 
 // ReadBatches implements engine.Batches. When the owner changes during the read, it continues at

@@ -158,9 +158,11 @@
 // the same time only to delete their topic, under topic.admin and topic.mu.
 //
 // Callers' locks come first: package messaging calls AppendBatch and Attributes with the mutex
-// of its producerTable held, so the order is producerTable.mu, then the locks above. AppendBatch
-// calls the function that returns the attributes with committer.mu held. So this function
-// must neither call the engine nor take a lock that may be held during a call of the engine.
+// of its producerTable held, so the order is producerTable.mu, then the locks above. No code of
+// a caller runs with one of these locks held: a caller passes the attributes of a batch as
+// values, to which AppendBatch adds the batch's first entry under committer.mu. The functions
+// that callers pass (visit of a read, OnDeadLetter, the functions in commitBatch.after) run
+// without a lock; only write of SaveSnapshot runs with journal.saveMu.
 //
 // complete takes committer.mu and, after releasing it, topicTable.mu, subscription.mu and
 // leaves. So a goroutine that holds topicTable.mu, topic.mu, subscription.mu or

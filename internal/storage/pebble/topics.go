@@ -50,18 +50,14 @@ func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engi
 
 // ConfigureTopic implements engine.Topics.
 func (e *Engine) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	if err := e.enter(ctx); err != nil {
-		return err
-	}
-	defer e.leave()
-	if err := checkTopicConfig(config); err != nil {
-		return err
-	}
-	t, err := e.topics.acquire(ctx, id)
+	t, err := e.begin(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer t.release()
+	defer t.end()
+	if err := checkTopicConfig(config); err != nil {
+		return err
+	}
 	g, err := t.configure(config)
 	if err != nil {
 		return err
@@ -115,15 +111,11 @@ func (t *topic) configure(config engine.TopicConfig) (*commitBatch, error) {
 
 // DeleteTopic implements engine.Topics.
 func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
-	if err := e.enter(ctx); err != nil {
-		return err
-	}
-	defer e.leave()
-	t, err := e.topics.acquire(ctx, id)
+	t, err := e.begin(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer t.release()
+	defer t.end()
 	g, err := t.remove()
 	if err != nil {
 		return err
