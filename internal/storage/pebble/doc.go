@@ -15,6 +15,7 @@
 //     rewrite old messages.
 //   - topic.go, partition.go: topics are loaded at first use and unloaded when idle, so
 //     that an idle topic costs disk space but no memory.
+//   - append.go: the path of messages and batches into a commit batch.
 //   - batches.go, split.go: batches of messages that are stored as one value.
 //   - cursor.go, receive.go, settle.go: a subscription selects the entries to deliver from
 //     memory (durable, not acknowledged, not leased, not delayed) and reads the records
@@ -25,7 +26,7 @@
 //     times in the store drives them, so that idle topics cost nothing.
 //   - usage.go: usage statistics of all topics, at the cost of the topics in memory.
 //   - checkpoint.go: a copy of the store at one point in time, for backups.
-//   - checkIntact.go, logscan.go: detect missing or truncated files before the store is opened.
+//   - intact.go, logscan.go: detect missing or truncated files before the store is opened.
 //     damage.go: unreadable data of an open store.
 //   - failstop.go: a failed write to the write-ahead log stops the engine permanently.
 //   - store.go, log.go: the store below the engine. A store with an external log follows

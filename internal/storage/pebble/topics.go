@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	cdb "github.com/cockroachdb/pebble/v2"
-
 	"freshet/internal/storage/engine"
 )
 
@@ -181,12 +179,9 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 	if limit < 1 || behind == ^engine.TopicID(0) {
 		return nil, nil
 	}
-	iter, err := e.db.NewIter(&cdb.IterOptions{
-		LowerBound: topicPrefix(behind + 1),
-		UpperBound: after([]byte{keyTopic}),
-	})
+	iter, err := e.iterate(topicPrefix(behind+1), after([]byte{keyTopic}))
 	if err != nil {
-		return nil, e.recordStoreDamage(storeError(err))
+		return nil, err
 	}
 	defer iter.Close()
 	var ids []engine.TopicID
@@ -203,7 +198,7 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return ids, e.recordStoreDamage(storeError(iter.Error()))
+	return ids, e.iterError(iter)
 }
 
 // listed reports whether ListTopics returns a stored topic. A new topic is listed only
