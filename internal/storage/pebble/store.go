@@ -54,6 +54,9 @@ func openStore(dir string, opts Options, logged bool) (*store, error) {
 	s.tables.s, s.disk.s = s, s
 	db, err := s.open()
 	if err != nil {
+		if s.health != nil {
+			err = errors.Join(err, s.health.Close())
+		}
 		return nil, err
 	}
 	s.db = db
