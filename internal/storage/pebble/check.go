@@ -178,8 +178,7 @@ func (c *checker) value(key, value []byte) {
 	case keyFormat:
 		u := unpacker{rest: body}
 		if c.done.Format = u.uint(); c.done.Format > formatVersion {
-			c.problem("", fmt.Sprintf("%v: its format is %d, this version reads formats up to %d",
-				engine.ErrNewerFormat, c.done.Format, formatVersion))
+			c.problem("", newerFormat(c.done.Format).Error())
 		}
 	}
 }

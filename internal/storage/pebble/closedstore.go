@@ -70,8 +70,7 @@ func (r *closedStore) load(s *store) error {
 		}
 	}
 	if r.format > formatVersion {
-		return fmt.Errorf("%w: its format is %d, this version reads formats up to %d", engine.ErrNewerFormat, r.format,
-			formatVersion)
+		return newerFormat(r.format)
 	}
 	var err error
 	if r.logPosition, err = s.get([]byte{keyLogPosition}); err != nil && !errors.Is(err, cdb.ErrNotFound) {
