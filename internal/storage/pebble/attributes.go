@@ -23,6 +23,7 @@ func (p *partition) prepareAttributes(attributes []engine.AttributeWrite) ([]att
 		return nil, nil
 	}
 	writes := make([]attributeWrite, len(attributes))
+	prefix := attributeKey(p.topic.id, p.index, nil)
 	for i := range attributes {
 		a := &attributes[i]
 		size := len(a.Value)
@@ -33,9 +34,11 @@ func (p *partition) prepareAttributes(attributes []engine.AttributeWrite) ([]att
 			return nil, fmt.Errorf("%w: attribute has a key of %d and a value of %d bytes, at most %d are allowed",
 				engine.ErrTooLarge, len(a.Key), size, engine.MaxAttributeBytes)
 		}
-		writes[i] = attributeWrite{key: attributeKey(p.topic.id, p.index, a.Key), hasEntry: a.AppendEntry}
+		// The key and the value share one allocation.
+		buffer := append(append(make([]byte, 0, len(prefix)+len(a.Key)+size), prefix...), a.Key...)
+		writes[i] = attributeWrite{key: buffer[:len(buffer):len(buffer)], hasEntry: a.AppendEntry}
 		if a.Value != nil || a.AppendEntry {
-			writes[i].value = make([]byte, size)
+			writes[i].value = buffer[len(buffer) : len(buffer)+size]
 			copy(writes[i].value, a.Value)
 		}
 	}
