@@ -61,9 +61,9 @@ func (t *KafkaTopic) Append(ctx context.Context, partition int32, batch []byte) 
 		return nil, err
 	}
 	defer t.b.quota.ReleaseBytes(size) // from here on the engine counts the bytes
-	appendBatch := func(sides func(uint64) []engine.Attribute) (ticket engine.PendingAppend, err error) {
+	appendBatch := func(attributes []engine.AttributeWrite) (ticket engine.PendingAppend, err error) {
 		err = t.engineCall(ctx, func() error {
-			ticket, err = t.b.engine.AppendBatch(ctx, t.topic.id, partition, run, sides)
+			ticket, err = t.b.engine.AppendBatch(ctx, t.topic.id, partition, run, attributes)
 			return err
 		})
 		return ticket, err

@@ -35,5 +35,8 @@
 //   - The catalogue is written before the engine. After a crash the engine may lack a topic, have a
 //     deleted topic, or have old rules; reconcile, and repair on first use, correct that.
 //   - A catalogue entry is never modified after it was published; a change replaces the entry.
-//   - A producerTable may be ahead of the disk, never behind the engine's append order.
+//   - A producerTable may be ahead of the disk, never behind the engine's append order: with
+//     producerTable.mu held, a batch is checked, passed to the engine, which assigns its offset
+//     under its own lock, and recorded in the table. The engine adds that offset to the stored
+//     state of the producer; it calls nothing of this package under its locks.
 package messaging

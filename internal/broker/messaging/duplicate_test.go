@@ -12,11 +12,14 @@ import (
 )
 
 // idempotent returns a batch with one record of producer 7.
-func idempotent(sequence int32) []byte {
+func idempotent(sequence int32) []byte { return batchOf(7, sequence) }
+
+// batchOf returns a batch with one record of a producer.
+func batchOf(producer uint64, sequence int32) []byte {
 	builder := records.NewBuilder(nil, 0)
 	builder.Add(&records.Record{Value: []byte("x"), Time: 5})
 	batch := builder.Finish()
-	binary.BigEndian.PutUint64(batch[43:], 7)
+	binary.BigEndian.PutUint64(batch[43:], producer)
 	binary.BigEndian.PutUint16(batch[51:], 0)
 	binary.BigEndian.PutUint32(batch[53:], uint32(sequence))
 	binary.BigEndian.PutUint32(batch[17:], crc32.Checksum(batch[21:], crc32.MakeTable(crc32.Castagnoli)))

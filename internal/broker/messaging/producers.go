@@ -81,7 +81,7 @@ func (t *KafkaTopic) producerTable(ctx context.Context, partition int32) (*produ
 // append checks a batch against the producer's earlier batches and appends it. A duplicate gets the
 // offset and the append time of the original.
 func (p *producerTable) append(head *records.BatchHeader, appended *AppendedBatch, left *atomic.Bool,
-	appendBatch func(func(uint64) []engine.Attribute) (engine.PendingAppend, error),
+	appendBatch func([]engine.AttributeWrite) (engine.PendingAppend, error),
 ) (duplicate bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,23 +103,20 @@ func (p *producerTable) append(head *records.BatchHeader, appended *AppendedBatc
 	next.batches = append(next.batches, trackedBatch{first: head.Sequence, last: last, appendTime: appended.AppendTime})
 	sent := &next.batches[len(next.batches)-1]
 	evicted := p.evictLocked(next.at)
-	ticket, err := appendBatch(func(first uint64) []engine.Attribute {
-		sent.offset = first
-		sides := []engine.Attribute{encodeProducer(head.ProducerID, next)}
-		for _, id := range evicted {
-			sides = append(sides, engine.Attribute{Key: producerKey(id)})
-		}
-		return sides
-	})
+	attributes := []engine.AttributeWrite{newProducerWrite(head.ProducerID, next)}
+	for _, id := range evicted {
+		attributes = append(attributes, engine.AttributeWrite{Attribute: engine.Attribute{Key: producerKey(id)}})
+	}
+	ticket, err := appendBatch(attributes)
 	if err != nil {
 		return false, err
 	}
-	sent.ticket = ticket
+	sent.offset, sent.ticket = ticket.First(), ticket
 	for _, id := range evicted {
 		delete(p.producers, id)
 	}
 	p.producers[head.ProducerID] = next
-	appended.First, appended.ticket = ticket.First(), ticket
+	appended.First, appended.ticket = sent.offset, ticket
 	return false, nil
 }
 
@@ -189,7 +186,8 @@ var producerKeyPrefix = []byte{'p'}
 
 const (
 	producerHeaderLen = 2 + 8
-	producerBatchLen  = 4 + 4 + 8
+	producerBatchLen  = 4 + 4 + producerOffsetLen
+	producerOffsetLen = 8 // at the end of a batch
 )
 
 func producerKey(id int64) []byte {
@@ -205,6 +203,14 @@ func encodeProducer(id int64, s *producerState) engine.Attribute {
 		value = binary.BigEndian.AppendUint64(value, b.offset)
 	}
 	return engine.Attribute{Key: producerKey(id), Value: value}
+}
+
+// newProducerWrite returns the write of a producer whose last batch is being appended: the
+// engine adds the offset of that batch, with which the value ends.
+func newProducerWrite(id int64, s *producerState) engine.AttributeWrite {
+	w := engine.AttributeWrite{Attribute: encodeProducer(id, s), AppendEntry: true}
+	w.Value = w.Value[:len(w.Value)-producerOffsetLen]
+	return w
 }
 
 func decodeProducer(side engine.Attribute) (int64, *producerState, error) {

@@ -21,6 +21,10 @@ const (
 	maxElectionTimeout = 3500 * time.Millisecond
 )
 
+// The variables of nats-server. This file is the only one that uses go:linkname.
+// elections_test.go fails when a version of nats-server has renamed them, has changed their
+// defaults, or does not read them.
+
 //go:linkname natsHeartbeatInterval github.com/nats-io/nats-server/v2/server.hbInterval
 var natsHeartbeatInterval time.Duration
 

@@ -24,8 +24,9 @@
 // # Wire format
 //
 // Requests and responses are encoded with encoding/gob (wire.go), which identifies fields by
-// name. The field names of request, reply, wireError and of the engine types in them are
-// therefore part of the protocol between members of different versions.
+// name. The field names of request, reply, wireError and of the engine types in them, and the
+// numbers of the operations (operations.go), are therefore part of the protocol between
+// members of different versions. testdata/calls.golden contains the bytes of every call.
 //
 // # Locks
 //

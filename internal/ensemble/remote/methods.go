@@ -8,65 +8,50 @@ import (
 )
 
 // do sends a call that has no result.
-func (s *Shard) do(ctx context.Context, r request) error {
-	_, err := s.call(ctx, r)
+func (s *Shard) do(ctx context.Context, o operation[reply], r request) error {
+	_, err := o.call(ctx, s, r)
 	return err
 }
 
 // CreateTopic implements engine.Topics.
 func (s *Shard) CreateTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	return s.do(ctx, request{Method: createTopic, Topic: id, TopicConfig: config})
+	return s.do(ctx, createTopic, request{Topic: id, TopicConfig: config})
 }
 
 // ConfigureTopic implements engine.Topics.
 func (s *Shard) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	return s.do(ctx, request{Method: configureTopic, Topic: id, TopicConfig: config})
+	return s.do(ctx, configureTopic, request{Topic: id, TopicConfig: config})
 }
 
 // DeleteTopic implements engine.Topics.
 func (s *Shard) DeleteTopic(ctx context.Context, id engine.TopicID) error {
-	return s.do(ctx, request{Method: deleteTopic, Topic: id})
+	return s.do(ctx, deleteTopic, request{Topic: id})
 }
 
 // DescribeTopic implements engine.Topics.
 func (s *Shard) DescribeTopic(ctx context.Context, id engine.TopicID) (engine.TopicStats, error) {
-	a, err := s.call(ctx, request{Method: describeTopic, Topic: id})
-	if err != nil {
-		return engine.TopicStats{}, err
-	}
-	return a.Stats, nil
+	return describeTopic.call(ctx, s, request{Topic: id})
 }
 
 // ListTopics implements engine.Topics.
 func (s *Shard) ListTopics(ctx context.Context, after engine.TopicID, limit int) ([]engine.TopicID, error) {
-	a, err := s.call(ctx, request{Method: listTopics, Topic: after, Limit: limit})
-	if err != nil {
-		return nil, err
-	}
-	return a.IDs, nil
+	return listTopics.call(ctx, s, request{Topic: after, Limit: limit})
 }
 
 // Append implements engine.Log.
 func (s *Shard) Append(ctx context.Context, id engine.TopicID, partition int32,
 	msgs []engine.Message,
 ) ([]engine.Appended, error) {
-	a, err := s.call(ctx, request{Method: appendMessages, Topic: id, Partition: partition, Messages: msgs})
-	if err != nil {
-		return nil, err
-	}
-	return a.Appended, nil
+	return appendMessages.call(ctx, s, request{Topic: id, Partition: partition, Messages: msgs})
 }
 
 // Read implements engine.Log.
 func (s *Shard) Read(ctx context.Context, id engine.TopicID, req engine.ReadRequest) ([]engine.Record, error) {
 	for left := req.Wait; ; {
 		req.Wait = min(left, maxWait)
-		a, err := s.call(ctx, request{Method: readMessages, Topic: id, Read: req})
-		if left -= req.Wait; err != nil || len(a.Records) > 0 || left <= 0 {
-			if err != nil {
-				return nil, err
-			}
-			return a.Records, nil
+		records, err := readMessages.call(ctx, s, request{Topic: id, Read: req})
+		if left -= req.Wait; err != nil || len(records) > 0 || left <= 0 {
+			return records, err
 		}
 	}
 }
@@ -75,24 +60,24 @@ func (s *Shard) Read(ctx context.Context, id engine.TopicID, req engine.ReadRequ
 func (s *Shard) CreateSubscription(ctx context.Context, id engine.TopicID, name string,
 	config engine.SubscriptionConfig, at engine.Position,
 ) error {
-	return s.do(ctx, request{Method: createSubscription, Topic: id, Name: name, Subscription: config, Position: at})
+	return s.do(ctx, createSubscription, request{Topic: id, Name: name, Subscription: config, Position: at})
 }
 
 // ConfigureSubscription implements engine.Subscriptions.
 func (s *Shard) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string,
 	config engine.SubscriptionConfig,
 ) error {
-	return s.do(ctx, request{Method: configureSubscription, Topic: id, Name: name, Subscription: config})
+	return s.do(ctx, configureSubscription, request{Topic: id, Name: name, Subscription: config})
 }
 
 // DeleteSubscription implements engine.Subscriptions.
 func (s *Shard) DeleteSubscription(ctx context.Context, id engine.TopicID, name string) error {
-	return s.do(ctx, request{Method: deleteSubscription, Topic: id, Name: name})
+	return s.do(ctx, deleteSubscription, request{Topic: id, Name: name})
 }
 
 // ResetSubscription implements engine.Subscriptions.
 func (s *Shard) ResetSubscription(ctx context.Context, id engine.TopicID, name string, at engine.Position) error {
-	return s.do(ctx, request{Method: resetSubscription, Topic: id, Name: name, Position: at})
+	return s.do(ctx, resetSubscription, request{Topic: id, Name: name, Position: at})
 }
 
 // Receive implements engine.Subscriptions.
@@ -101,25 +86,22 @@ func (s *Shard) Receive(ctx context.Context, id engine.TopicID, name string,
 ) ([]engine.Delivery, error) {
 	for left := req.Wait; ; {
 		req.Wait = min(left, maxWait)
-		a, err := s.call(ctx, request{Method: receive, Topic: id, Name: name, Receive: req})
-		if left -= req.Wait; err != nil || len(a.Deliveries) > 0 || left <= 0 {
-			if err != nil {
-				return nil, err
-			}
-			return a.Deliveries, nil
+		deliveries, err := receive.call(ctx, s, request{Topic: id, Name: name, Receive: req})
+		if left -= req.Wait; err != nil || len(deliveries) > 0 || left <= 0 {
+			return deliveries, err
 		}
 	}
 }
 
 // Settle implements engine.Subscriptions.
 func (s *Shard) Settle(ctx context.Context, id engine.TopicID, name string, settlements []engine.Settlement) error {
-	return s.do(ctx, request{Method: settle, Topic: id, Name: name, Settlements: settlements})
+	return s.do(ctx, settle, request{Topic: id, Name: name, Settlements: settlements})
 }
 
-// AppendBatch returns ErrNotOwner: only the owner can append a batch, because the side entries
-// of the batch depend on its position.
+// AppendBatch returns ErrNotOwner: only the owner appends batches, because it keeps the state of
+// their producers in memory.
 func (*Shard) AppendBatch(context.Context, engine.TopicID, int32, engine.MessageBatch,
-	func(uint64) []engine.Attribute,
+	[]engine.AttributeWrite,
 ) (engine.PendingAppend, error) {
 	return nil, engine.ErrNotOwner
 }
@@ -130,8 +112,8 @@ func (s *Shard) ReadBatches(ctx context.Context, id engine.TopicID, partition in
 ) (engine.Extent, error) {
 	var extent engine.Extent
 	for first := true; ; first = false {
-		a, err := s.call(ctx,
-			request{Method: readBatches, Topic: id, Partition: partition, Entry: from, Limit: pageLimit(visit)})
+		a, err := readBatches.call(ctx, s,
+			request{Topic: id, Partition: partition, Entry: from, Limit: pageLimit(visit)})
 		if err != nil {
 			return extent, err
 		}
@@ -160,10 +142,10 @@ func pageLimit(visit func(*engine.StoredValue) (bool, error)) int {
 }
 
 // WaitEntries implements engine.Batches.
-func (s *Shard) WaitEntries(ctx context.Context, marks []engine.PartitionPosition) error {
+func (s *Shard) WaitEntries(ctx context.Context, positions []engine.PartitionPosition) error {
 	for {
-		a, err := s.call(ctx, request{Method: grown, Marks: marks})
-		if err != nil || !a.More {
+		again, err := waitEntries.call(ctx, s, request{Marks: positions})
+		if err != nil || !again {
 			return err
 		}
 	}
@@ -173,32 +155,24 @@ func (s *Shard) WaitEntries(ctx context.Context, marks []engine.PartitionPositio
 func (s *Shard) FindByTime(ctx context.Context, id engine.TopicID, partition int32,
 	millis int64,
 ) (engine.FindResult, error) {
-	a, err := s.call(ctx, request{Method: find, Topic: id, Partition: partition, Millis: millis})
-	if err != nil {
-		return engine.FindResult{}, err
-	}
-	return a.Found, nil
+	return findByTime.call(ctx, s, request{Topic: id, Partition: partition, Millis: millis})
 }
 
 // FindNewest implements engine.Batches.
 func (s *Shard) FindNewest(ctx context.Context, id engine.TopicID, partition int32) (engine.FindResult, error) {
-	a, err := s.call(ctx, request{Method: findNewest, Topic: id, Partition: partition})
-	if err != nil {
-		return engine.FindResult{}, err
-	}
-	return a.Found, nil
+	return findNewest.call(ctx, s, request{Topic: id, Partition: partition})
 }
 
 // Attributes implements engine.Batches.
 func (s *Shard) Attributes(ctx context.Context, id engine.TopicID, partition int32, prefix []byte,
 	visit func(engine.Attribute) error,
 ) error {
-	a, err := s.call(ctx, request{Method: sides, Topic: id, Partition: partition, Key: prefix})
+	all, err := attributes.call(ctx, s, request{Topic: id, Partition: partition, Key: prefix})
 	if err != nil {
 		return err
 	}
-	for _, side := range a.Sides {
-		if err := visit(side); err != nil {
+	for _, attribute := range all {
+		if err := visit(attribute); err != nil {
 			return err
 		}
 	}
@@ -207,20 +181,12 @@ func (s *Shard) Attributes(ctx context.Context, id engine.TopicID, partition int
 
 // Trim implements engine.Batches.
 func (s *Shard) Trim(ctx context.Context, id engine.TopicID, partition int32, before uint64) (uint64, error) {
-	a, err := s.call(ctx, request{Method: trim, Topic: id, Partition: partition, Entry: before})
-	if err != nil {
-		return 0, err
-	}
-	return a.Entry, nil
+	return trim.call(ctx, s, request{Topic: id, Partition: partition, Entry: before})
 }
 
 // Totals returns the totals of the shard's topics from the owner.
 func (s *Shard) Totals(ctx context.Context) (engine.Totals, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	a, err := s.call(ctx, request{Method: totals})
-	if err != nil {
-		return engine.Totals{}, err
-	}
-	return a.Totals, nil
+	return totals.call(ctx, s, request{})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	"freshet/internal/storage/engine"
@@ -113,93 +112,13 @@ func (s *Server) handle(ctx context.Context, r *request) *reply {
 		f.Refused, f.Owner = true, owner
 		return &reply{Failure: f}
 	}
+	operation, ok := operations[r.Method]
+	if !ok {
+		return &reply{Failure: newWireError(engine.ErrNewerFormat)}
+	}
 	a := &reply{}
-	if err := a.execute(ctx, owned, r); err != nil {
+	if err := operation.execute(ctx, owned, r, a); err != nil {
 		return &reply{Failure: newWireError(err)}
 	}
 	return a
-}
-
-func (a *reply) execute(ctx context.Context, e engine.Engine, r *request) (err error) {
-	switch r.Method {
-	case createTopic:
-		return e.CreateTopic(ctx, r.Topic, r.TopicConfig)
-	case configureTopic:
-		return e.ConfigureTopic(ctx, r.Topic, r.TopicConfig)
-	case deleteTopic:
-		return e.DeleteTopic(ctx, r.Topic)
-	case describeTopic:
-		a.Stats, err = e.DescribeTopic(ctx, r.Topic)
-	case listTopics:
-		a.IDs, err = e.ListTopics(ctx, r.Topic, min(r.Limit, pageItems))
-	case appendMessages:
-		a.Appended, err = e.Append(ctx, r.Topic, r.Partition, r.Messages)
-	case readMessages:
-		r.Read.Wait = min(r.Read.Wait, maxWait)
-		a.Records, err = e.Read(ctx, r.Topic, r.Read)
-	case createSubscription:
-		return e.CreateSubscription(ctx, r.Topic, r.Name, r.Subscription, r.Position)
-	case configureSubscription:
-		return e.ConfigureSubscription(ctx, r.Topic, r.Name, r.Subscription)
-	case deleteSubscription:
-		return e.DeleteSubscription(ctx, r.Topic, r.Name)
-	case resetSubscription:
-		return e.ResetSubscription(ctx, r.Topic, r.Name, r.Position)
-	case receive:
-		r.Receive.Wait = min(r.Receive.Wait, maxWait)
-		a.Deliveries, err = e.Receive(ctx, r.Topic, r.Name, r.Receive)
-	case settle:
-		return e.Settle(ctx, r.Topic, r.Name, r.Settlements)
-	default:
-		return a.executeBatches(ctx, e, r)
-	}
-	return err
-}
-
-func (a *reply) executeBatches(ctx context.Context, e engine.Engine, r *request) (err error) {
-	switch r.Method {
-	case readBatches:
-		return a.readPage(ctx, e, r)
-	case grown:
-		waiting, cancel := context.WithTimeout(ctx, maxWait)
-		defer cancel()
-		err = e.WaitEntries(waiting, r.Marks)
-		if err != nil && ctx.Err() == nil && waiting.Err() != nil {
-			a.More, err = true, nil // the caller repeats the request
-		}
-	case find:
-		a.Found, err = e.FindByTime(ctx, r.Topic, r.Partition, r.Millis)
-	case findNewest:
-		a.Found, err = e.FindNewest(ctx, r.Topic, r.Partition)
-	case sides:
-		err = e.Attributes(ctx, r.Topic, r.Partition, r.Key, func(s engine.Attribute) error {
-			a.Sides = append(a.Sides, engine.Attribute{Key: slices.Clone(s.Key), Value: slices.Clone(s.Value)})
-			return nil
-		})
-	case trim:
-		a.Entry, err = e.Trim(ctx, r.Topic, r.Partition, r.Entry)
-	case totals:
-		a.Totals = e.Totals()
-	default:
-		err = engine.ErrNewerFormat
-	}
-	return err
-}
-
-// readPage reads batches up to the size limit of a response.
-func (a *reply) readPage(ctx context.Context, e engine.Engine, r *request) (err error) {
-	if r.Limit == 0 {
-		a.Extent, err = e.ReadBatches(ctx, r.Topic, r.Partition, r.Entry, nil)
-		return err
-	}
-	size := 0
-	a.Extent, err = e.ReadBatches(ctx, r.Topic, r.Partition, r.Entry, func(s *engine.StoredValue) (bool, error) {
-		copied := *s
-		copied.Run.Body = slices.Clone(s.Run.Body)
-		a.Stored = append(a.Stored, copied)
-		size += len(copied.Run.Body) + len(copied.Record.Payload)
-		a.More = size >= pageBytes || len(a.Stored) >= min(r.Limit, pageItems)
-		return !a.More, nil
-	})
-	return err
 }

@@ -25,31 +25,8 @@ const (
 	confirmTimeout = 10 * time.Second // for the caller to confirm that messages arrived
 )
 
-// method selects the call of a request.
+// method is the number of an operation (operations.go).
 type method uint8
-
-const (
-	createTopic method = iota + 1
-	configureTopic
-	deleteTopic
-	describeTopic
-	listTopics
-	appendMessages
-	readMessages
-	createSubscription
-	configureSubscription
-	deleteSubscription
-	resetSubscription
-	receive
-	settle
-	readBatches
-	grown
-	find
-	findNewest
-	sides
-	trim
-	totals
-)
 
 // request is any call. gob does not send fields that are zero.
 type request struct {

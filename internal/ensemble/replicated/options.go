@@ -87,7 +87,6 @@ type Status struct {
 	Owner         engine.Owner
 	Applied       uint64 // sequence of the log up to which this member has applied it
 	End           uint64 // last sequence of the log that this member knows
-	LogBytes      int64
 	Full          bool   // produce requests are rejected
 	SlowestMember string // the member that holds up purging the log most, "" when it is this one
 	Copies        []Copy

@@ -61,7 +61,6 @@ type shardView struct {
 	ownerRev     int64     // create revision of the owner key; 0 when the shard has no owner
 	unownedSince time.Time // since when the shard has no owner; meaningful while ownerRev is 0
 	copies       map[string]replicaStatus
-	bytes        int64 // size of the log; not maintained
 
 	holders    []string // the members that have a copy; nil for all
 	holdersRev int64    // mod revision of that list; 0 when there is none

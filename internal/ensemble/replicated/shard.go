@@ -156,10 +156,9 @@ func (s *Shard) Status() Status {
 	defer s.mu.Unlock()
 	out := Status{
 		Role: s.role, Owner: s.view.serving(), Err: s.err,
-		Applied: s.applied.Load(), End: max(s.end.Load(), s.applied.Load()), LogBytes: s.view.bytes,
+		Applied: s.applied.Load(), End: max(s.end.Load(), s.applied.Load()),
 	}
 	if s.writer != nil {
-		out.LogBytes = s.writer.bytes.Load()
 		out.Full, _ = s.writer.Full()
 	}
 	copies := s.view.holderCopies()

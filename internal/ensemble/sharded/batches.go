@@ -8,14 +8,14 @@ import (
 )
 
 // AppendBatch implements engine.Batches. Only the owner of the topic's shard can append batches.
-func (e *Engine) AppendBatch(ctx context.Context, id engine.TopicID, partition int32, run engine.MessageBatch,
-	sides func(first uint64) []engine.Attribute,
+func (e *Engine) AppendBatch(ctx context.Context, id engine.TopicID, partition int32, batch engine.MessageBatch,
+	attributes []engine.AttributeWrite,
 ) (engine.PendingAppend, error) {
 	owned, err := e.shards[e.ShardOf(id)].Engine()
 	if err != nil {
 		return nil, err
 	}
-	return owned.AppendBatch(ctx, id, partition, run, sides)
+	return owned.AppendBatch(ctx, id, partition, batch, attributes)
 }
 
 // ReadBatches implements engine.Batches. When the owner changes during the read, it continues at
@@ -82,40 +82,31 @@ func (e *Engine) grown(ctx context.Context, shard int, marks []engine.PartitionP
 // FindByTime implements engine.Batches.
 func (e *Engine) FindByTime(ctx context.Context, id engine.TopicID, partition int32,
 	millis int64,
-) (found engine.FindResult, err error) {
-	err = e.call(ctx, e.ShardOf(id), retryAlways, func(at target) (err error) {
-		found, err = at.FindByTime(ctx, id, partition, millis)
-		return err
+) (engine.FindResult, error) {
+	return on(ctx, e, id, retryAlways, func(at target) (engine.FindResult, error) {
+		return at.FindByTime(ctx, id, partition, millis)
 	})
-	return found, err
 }
 
 // FindNewest implements engine.Batches.
 func (e *Engine) FindNewest(ctx context.Context, id engine.TopicID,
 	partition int32,
-) (found engine.FindResult, err error) {
-	err = e.call(ctx, e.ShardOf(id), retryAlways, func(at target) (err error) {
-		found, err = at.FindNewest(ctx, id, partition)
-		return err
+) (engine.FindResult, error) {
+	return on(ctx, e, id, retryAlways, func(at target) (engine.FindResult, error) {
+		return at.FindNewest(ctx, id, partition)
 	})
-	return found, err
 }
 
 // Attributes implements engine.Batches.
 func (e *Engine) Attributes(ctx context.Context, id engine.TopicID, partition int32, prefix []byte,
 	visit func(engine.Attribute) error,
 ) error {
-	return e.call(ctx, e.ShardOf(id), retryNever,
-		func(at target) error { return at.Attributes(ctx, id, partition, prefix, visit) })
+	return e.once(ctx, id, func(at target) error { return at.Attributes(ctx, id, partition, prefix, visit) })
 }
 
 // Trim implements engine.Batches.
 func (e *Engine) Trim(ctx context.Context, id engine.TopicID, partition int32,
 	before uint64,
-) (first uint64, err error) {
-	err = e.call(ctx, e.ShardOf(id), retryNever, func(at target) (err error) {
-		first, err = at.Trim(ctx, id, partition, before)
-		return err
-	})
-	return first, err
+) (uint64, error) {
+	return on(ctx, e, id, retryNever, func(at target) (uint64, error) { return at.Trim(ctx, id, partition, before) })
 }

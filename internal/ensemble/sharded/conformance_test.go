@@ -105,9 +105,9 @@ func (s *store) Open(t testing.TB) engine.Engine {
 
 // AppendBatch calls the owner's engine; every other method uses the remote member.
 func (s *stack) AppendBatch(ctx context.Context, id engine.TopicID, partition int32, run engine.MessageBatch,
-	sides func(uint64) []engine.Attribute,
+	attributes []engine.AttributeWrite,
 ) (engine.PendingAppend, error) {
-	return s.parts[id%shards].AppendBatch(ctx, id, partition, run, sides)
+	return s.parts[id%shards].AppendBatch(ctx, id, partition, run, attributes)
 }
 
 // Close also closes the connections.

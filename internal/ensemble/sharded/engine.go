@@ -178,6 +178,24 @@ func (e *Engine) call(ctx context.Context, shard int, r retryPolicy, do func(tar
 	}
 }
 
+// on calls do with the owner of a topic's shard, as call does, and returns the result of the
+// last attempt.
+func on[T any](ctx context.Context, e *Engine, id engine.TopicID, r retryPolicy,
+	do func(target) (T, error),
+) (result T, err error) {
+	err = e.call(ctx, e.ShardOf(id), r, func(at target) (err error) {
+		result, err = do(at)
+		return err
+	})
+	return result, err
+}
+
+// once calls do with the owner of a topic's shard. It repeats only calls of which nothing has
+// happened.
+func (e *Engine) once(ctx context.Context, id engine.TopicID, do func(target) error) error {
+	return e.call(ctx, e.ShardOf(id), retryNever, do)
+}
+
 // closedError translates the error of an interrupted call. While the cluster is open, a closed
 // engine means that another member owns the shard. While the cluster closes, a broken
 // connection means that the cluster is closed.

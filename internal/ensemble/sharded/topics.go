@@ -10,26 +10,22 @@ import (
 
 // CreateTopic implements engine.Topics.
 func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	return e.call(ctx, e.ShardOf(id), retryNever, func(at target) error { return at.CreateTopic(ctx, id, config) })
+	return e.once(ctx, id, func(at target) error { return at.CreateTopic(ctx, id, config) })
 }
 
 // ConfigureTopic implements engine.Topics.
 func (e *Engine) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	return e.call(ctx, e.ShardOf(id), retryNever, func(at target) error { return at.ConfigureTopic(ctx, id, config) })
+	return e.once(ctx, id, func(at target) error { return at.ConfigureTopic(ctx, id, config) })
 }
 
 // DeleteTopic implements engine.Topics.
 func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
-	return e.call(ctx, e.ShardOf(id), retryNever, func(at target) error { return at.DeleteTopic(ctx, id) })
+	return e.once(ctx, id, func(at target) error { return at.DeleteTopic(ctx, id) })
 }
 
 // DescribeTopic implements engine.Topics.
-func (e *Engine) DescribeTopic(ctx context.Context, id engine.TopicID) (stats engine.TopicStats, err error) {
-	err = e.call(ctx, e.ShardOf(id), retryAlways, func(at target) (err error) {
-		stats, err = at.DescribeTopic(ctx, id)
-		return err
-	})
-	return stats, err
+func (e *Engine) DescribeTopic(ctx context.Context, id engine.TopicID) (engine.TopicStats, error) {
+	return on(ctx, e, id, retryAlways, func(at target) (engine.TopicStats, error) { return at.DescribeTopic(ctx, id) })
 }
 
 // ListTopics implements engine.Topics.
@@ -53,67 +49,56 @@ func (e *Engine) ListTopics(ctx context.Context, after engine.TopicID, limit int
 // Append implements engine.Log.
 func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
 	msgs []engine.Message,
-) (appended []engine.Appended, err error) {
-	err = e.call(ctx, e.ShardOf(id), retryNever, func(at target) (err error) {
-		appended, err = at.Append(ctx, id, partition, msgs)
-		return err
+) ([]engine.Appended, error) {
+	return on(ctx, e, id, retryNever, func(at target) ([]engine.Appended, error) {
+		return at.Append(ctx, id, partition, msgs)
 	})
-	return appended, err
 }
 
 // Read implements engine.Log.
 func (e *Engine) Read(ctx context.Context, id engine.TopicID,
 	req engine.ReadRequest,
-) (records []engine.Record, err error) {
-	err = e.call(ctx, e.ShardOf(id), retryAlways, func(at target) (err error) {
-		records, err = at.Read(ctx, id, req)
-		return err
-	})
-	return records, err
+) ([]engine.Record, error) {
+	return on(ctx, e, id, retryAlways, func(at target) ([]engine.Record, error) { return at.Read(ctx, id, req) })
 }
 
 // CreateSubscription implements engine.Subscriptions.
 func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name string,
 	config engine.SubscriptionConfig, at engine.Position,
 ) error {
-	return e.call(ctx, e.ShardOf(id), retryNever,
-		func(to target) error { return to.CreateSubscription(ctx, id, name, config, at) })
+	return e.once(ctx, id, func(to target) error { return to.CreateSubscription(ctx, id, name, config, at) })
 }
 
 // ConfigureSubscription implements engine.Subscriptions.
 func (e *Engine) ConfigureSubscription(ctx context.Context, id engine.TopicID, name string,
 	config engine.SubscriptionConfig,
 ) error {
-	return e.call(ctx, e.ShardOf(id), retryNever,
-		func(at target) error { return at.ConfigureSubscription(ctx, id, name, config) })
+	return e.once(ctx, id, func(at target) error { return at.ConfigureSubscription(ctx, id, name, config) })
 }
 
 // DeleteSubscription implements engine.Subscriptions.
 func (e *Engine) DeleteSubscription(ctx context.Context, id engine.TopicID, name string) error {
-	return e.call(ctx, e.ShardOf(id), retryNever, func(at target) error { return at.DeleteSubscription(ctx, id, name) })
+	return e.once(ctx, id, func(at target) error { return at.DeleteSubscription(ctx, id, name) })
 }
 
 // ResetSubscription implements engine.Subscriptions.
 func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name string, at engine.Position) error {
-	return e.call(ctx, e.ShardOf(id), retryNever,
-		func(to target) error { return to.ResetSubscription(ctx, id, name, at) })
+	return e.once(ctx, id, func(to target) error { return to.ResetSubscription(ctx, id, name, at) })
 }
 
 // Receive implements engine.Subscriptions.
 func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string,
 	req engine.ReceiveRequest,
-) (deliveries []engine.Delivery, err error) {
+) ([]engine.Delivery, error) {
 	until := time.Now().Add(req.Wait)
-	err = e.call(ctx, e.ShardOf(id), retryWhenMoved, func(at target) (err error) {
-		deliveries, err = at.Receive(ctx, id, name, req)
+	return on(ctx, e, id, retryWhenMoved, func(at target) ([]engine.Delivery, error) {
+		deliveries, err := at.Receive(ctx, id, name, req)
 		req.Wait = max(0, time.Until(until)) // for the next owner
-		return err
+		return deliveries, err
 	})
-	return deliveries, err
 }
 
 // Settle implements engine.Subscriptions.
 func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, settlements []engine.Settlement) error {
-	return e.call(ctx, e.ShardOf(id), retryNever,
-		func(at target) error { return at.Settle(ctx, id, name, settlements) })
+	return e.once(ctx, id, func(at target) error { return at.Settle(ctx, id, name, settlements) })
 }

@@ -25,7 +25,17 @@ type Attribute struct {
 	Value []byte // at most MaxAttributeBytes bytes; nil deletes the key
 }
 
-// MaxAttributeBytes is the maximum size of an Attribute's key and of its value, in bytes.
+// AttributeWrite is an Attribute that AppendBatch writes.
+type AttributeWrite struct {
+	Attribute
+	// AppendEntry makes the engine append the entry of the batch's first message to the value,
+	// as eight bytes in big-endian order. The caller does not know that entry before the
+	// append.
+	AppendEntry bool
+}
+
+// MaxAttributeBytes is the maximum size of an Attribute's key and of its value, in bytes. The
+// value includes an appended entry.
 const MaxAttributeBytes = 1 << 10
 
 // PendingAppend is an appended batch that may not be durable yet.
@@ -44,11 +54,10 @@ type Batches interface {
 	// AppendBatch assigns entries to the batch, after every batch and message appended
 	// before, and returns without waiting for durability: the batch is durable and visible
 	// once Wait of the result returns nil. Batches appended by one goroutine keep their
-	// order. The function attributes, which may be nil, gets the entry of the batch's first
-	// message and returns the attributes to write atomically with the batch. The engine
-	// calls it under a lock, so it must be fast and must not call the engine.
+	// order. The attributes are written atomically with the batch; the engine does not retain
+	// them.
 	AppendBatch(ctx context.Context, id TopicID, partition int32, batch MessageBatch,
-		attributes func(first uint64) []Attribute) (PendingAppend, error)
+		attributes []AttributeWrite) (PendingAppend, error)
 	// ReadBatches calls visit for the durable batches and single messages from an entry on, in
 	// order. The first batch may begin before the entry. ReadBatches stops when visit returns
 	// false, and returns the partition's extent as of the beginning of the call; with a nil

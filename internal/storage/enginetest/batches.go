@@ -3,6 +3,7 @@ package enginetest
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -65,12 +66,17 @@ func plainBatch(payloads ...string) engine.MessageBatch {
 
 // putBatch appends a batch to partition 0, waits until it is durable, and returns its first
 // entry.
-func (v *env) putBatch(id engine.TopicID, r engine.MessageBatch, attributes ...engine.Attribute) uint64 {
+func (v *env) putBatch(id engine.TopicID, r engine.MessageBatch, attributes ...engine.AttributeWrite) uint64 {
 	v.Helper()
-	pending, err := v.AppendBatch(v.ctx, id, 0, r, func(uint64) []engine.Attribute { return attributes })
+	pending, err := v.AppendBatch(v.ctx, id, 0, r, attributes)
 	v.ok(err)
 	v.ok(pending.Wait(v.ctx))
 	return pending.First()
+}
+
+// writeOf returns the write of an attribute.
+func writeOf(key, value string) engine.AttributeWrite {
+	return engine.AttributeWrite{Attribute: engine.Attribute{Key: []byte(key), Value: []byte(value)}}
 }
 
 // stored returns what ReadRuns visits from an entry on: batches as [first: body], messages as
@@ -240,18 +246,9 @@ var batchTests = []testCase{
 	}},
 	{"attributes are written with their batch", func(v *env) {
 		v.topic(1, retainAllParts(2))
-		attribute := func(key,
-			value string,
-		) engine.Attribute {
-			return engine.Attribute{Key: []byte(key), Value: []byte(value)}
-		}
-		v.putBatch(1, plainBatch("a"), attribute("p1", "one"), attribute("p2", "two"))
-		if _, err := v.AppendBatch(v.ctx, 1, 0, plainBatch("x", "y"), func(first uint64) []engine.Attribute {
-			return []engine.Attribute{attribute("first", fmt.Sprint(first))}
-		}); err != nil || v.attribute(1, "first") != "1" {
-			v.Fatalf("got error %v and the first entry %q, want 1", err, v.attribute(1, "first"))
-		}
-		v.putBatch(1, plainBatch("b"), attribute("p1", "three"), engine.Attribute{Key: []byte("p2")})
+		v.putBatch(1, plainBatch("a"), writeOf("p1", "one"), writeOf("p2", "two"))
+		v.putBatch(1, plainBatch("b"), writeOf("p1", "three"),
+			engine.AttributeWrite{Attribute: engine.Attribute{Key: []byte("p2")}})
 		for range 2 {
 			if v.attribute(1, "p1") != "three" || v.attribute(1, "p2") != "" {
 				v.Fatalf("got %q and %q, want three and nothing", v.attribute(1, "p1"), v.attribute(1, "p2"))
@@ -264,15 +261,46 @@ var batchTests = []testCase{
 			return nil
 		}))
 		v.same(other, []string{})
-		large := attribute("p", strings.Repeat("x", engine.MaxAttributeBytes+1))
-		_, err := v.AppendBatch(v.ctx, 1, 0, plainBatch("c"),
-			func(uint64) []engine.Attribute { return []engine.Attribute{large} })
+		large := writeOf("p", strings.Repeat("x", engine.MaxAttributeBytes+1))
+		_, err := v.AppendBatch(v.ctx, 1, 0, plainBatch("c"), []engine.AttributeWrite{large})
 		v.want(err, engine.ErrTooLarge)
 		v.ok(v.DeleteTopic(v.ctx, 1))
 		v.topic(2, retainAll)
 		if v.attribute(2, "p1") != "" {
 			v.Fatal("got an attribute of another topic, want none")
 		}
+	}},
+	{"an attribute gets the first entry of its batch", func(v *env) {
+		v.topic(1, retainAll)
+		v.put(1, "a")
+		write := func(value string) []engine.AttributeWrite {
+			w := writeOf("first", value)
+			w.AppendEntry = true
+			return []engine.AttributeWrite{w}
+		}
+		var last engine.PendingAppend
+		for i := range 3 { // the attribute is written several times before the first batch is durable
+			var err error
+			attributes := write(fmt.Sprint("v", i))
+			last, err = v.AppendBatch(v.ctx, 1, 0, plainBatch("x", "y"), attributes)
+			v.ok(err)
+			copy(attributes[0].Value, "??") // the engine does not retain it
+		}
+		v.ok(last.Wait(v.ctx))
+		for range 2 {
+			want := string(binary.BigEndian.AppendUint64([]byte("v2"), last.First()))
+			if got := v.attribute(1, "first"); got != want || last.First() != 5 {
+				v.Fatalf("got the attribute %q and the first entry %d, want %q and 5", got, last.First(), want)
+			}
+			v.crash()
+		}
+		_, err := v.AppendBatch(v.ctx, 1, 0, plainBatch("b"), write(""))
+		v.ok(err)
+		if got := v.attribute(1, "first"); got != "\x00\x00\x00\x00\x00\x00\x00\x07" {
+			v.Fatalf("got the attribute %q, want only the first entry, 7", got)
+		}
+		_, err = v.AppendBatch(v.ctx, 1, 0, plainBatch("c"), write(strings.Repeat("x", engine.MaxAttributeBytes-7)))
+		v.want(err, engine.ErrTooLarge)
 	}},
 	{"messages are found by their timestamps", func(v *env) {
 		v.topic(1, retainAll)

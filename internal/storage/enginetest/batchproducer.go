@@ -42,9 +42,7 @@ func (s *batchProducer) step(rng *rand.Rand) {
 		attribute := fmt.Sprint(s.next)
 		s.sent = append(s.sent, producedBatch{b, attribute})
 		pending, err := s.h.e.AppendBatch(s.h.ctx, logTopic, batchPartition, plainBatch(names...),
-			func(uint64) []engine.Attribute {
-				return []engine.Attribute{{Key: []byte("streamer"), Value: []byte(attribute)}}
-			})
+			[]engine.AttributeWrite{writeOf("streamer", attribute)})
 		if err != nil {
 			if s.h.alive() {
 				s.h.Errorf("append a batch: got error %v, want none", err)

@@ -92,7 +92,7 @@ var trimTests = []testCase{
 	{"a batch that contains the entry stays unchanged", func(v *env) {
 		v.topic(1, retainAll)
 		v.sub(1, "s")
-		v.putBatch(1, plainBatch("a", "b", "c", "d"), engine.Attribute{Key: []byte("k"), Value: []byte("v")})
+		v.putBatch(1, plainBatch("a", "b", "c", "d"), writeOf("k", "v"))
 		v.putBatch(1, plainBatch("e", "f"))
 		v.trim(1, 2, 2)
 		for range 2 {

@@ -8,87 +8,161 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// maxAppendBytes limits the size of one Append; the callers have lower limits.
+// maxAppendBytes limits the size of one append; the callers have lower limits.
 const maxAppendBytes = 64 << 20
+
+// appendSet is what one call appends to a partition: messages that are stored individually,
+// then messages that are stored in batches, and attributes. It is encoded, except for the
+// values that depend on the first entry, before committer.mu is locked.
+type appendSet struct {
+	drafts     []draft
+	batches    []packedBatch
+	attributes []attributeWrite
+	stored     int64 // bytes that count against the backlog quota
+	need       int   // bytes in a commit batch
+}
 
 // Append implements engine.Log.
 func (e *Engine) Append(ctx context.Context, id engine.TopicID, partition int32,
 	msgs []engine.Message,
 ) ([]engine.Appended, error) {
-	if err := e.enter(ctx); err != nil {
+	p, err := e.beginPartition(ctx, id, partition)
+	if err != nil {
 		return nil, err
 	}
-	defer e.leave()
+	defer p.topic.end()
 	if len(msgs) == 0 {
 		return nil, nil
-	}
-	if err := e.checkMessageSpace(); err != nil {
-		return nil, err
-	}
-	t, err := e.topics.acquire(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	defer t.release()
-	p, err := t.partition(partition)
-	if err != nil {
-		return nil, err
 	}
 	if len(msgs) == 1 {
 		var scratch [256]byte
 		drafts := [1]draft{prepare(&msgs[0], scratch[:0])}
-		return e.append(ctx, t, p, drafts[:])
+		return p.appendMessages(ctx, drafts[:])
 	}
 	drafts := make([]draft, len(msgs))
 	for i := range msgs {
 		drafts[i] = prepare(&msgs[i], nil)
 	}
-	return e.append(ctx, t, p, drafts)
+	return p.appendMessages(ctx, drafts)
 }
 
-func (e *Engine) append(ctx context.Context, t *topic, p *partition, drafts []draft) ([]engine.Appended, error) {
-	total, stored := 0, int64(0)
-	for i := range drafts {
-		size := drafts[i].size()
-		stored += int64(size)
-		total += size + messageKeyLen + 32
-	}
-	if total > maxAppendBytes {
-		return nil, fmt.Errorf("%w: %d bytes in one append, at most %d", engine.ErrTooLarge, total, maxAppendBytes)
-	}
-	if !e.disk.admit(int64(total)) {
-		return nil, engine.ErrDiskFull
-	}
-	if err := t.checkQuota(stored); err != nil {
+// AppendBatch implements engine.Batches.
+func (e *Engine) AppendBatch(ctx context.Context, id engine.TopicID, partition int32, batch engine.MessageBatch,
+	attributes []engine.AttributeWrite,
+) (engine.PendingAppend, error) {
+	p, err := e.beginPartition(ctx, id, partition)
+	if err != nil {
 		return nil, err
 	}
-	if t.config.Load().Deduplicate && t.dedup.anyKey(drafts) {
-		return e.appendOnce(ctx, t, p, drafts, total)
+	defer p.topic.end()
+	if err := checkBatch(&batch); err != nil {
+		return nil, err
+	}
+	writes, err := p.prepareAttributes(attributes)
+	if err != nil {
+		return nil, err
+	}
+	batches := [1]packedBatch{packBatch(&batch)}
+	size := batches[0].size()
+	set := appendSet{
+		batches: batches[:], attributes: writes, stored: int64(size), need: size + messageKeyLen + writeOverhead,
+	}
+	if err := p.admit(&set); err != nil {
+		return nil, err
+	}
+	pending, err := p.append(ctx, &set, time.Now().UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	return &pending, nil
+}
+
+// writeOverhead is an upper bound for what a commit batch adds to a key and its value.
+const writeOverhead = 32
+
+// appendMessages appends messages and waits until they are durable.
+func (p *partition) appendMessages(ctx context.Context, drafts []draft) ([]engine.Appended, error) {
+	set := appendSet{drafts: drafts}
+	for i := range drafts {
+		size := drafts[i].size()
+		set.stored += int64(size)
+		set.need += size + messageKeyLen + writeOverhead
+	}
+	if err := p.admit(&set); err != nil {
+		return nil, err
+	}
+	if p.topic.config.Load().Deduplicate && p.topic.dedup.anyKey(drafts) {
+		return p.appendOnce(ctx, drafts, set.need)
 	}
 	now := time.Now().UnixMilli()
-	batches := packInternalBatches(drafts, now)
-	g, err := e.commit.lockWithCapacity(ctx, total)
+	if set.batches = packInternalBatches(drafts, now); len(set.batches) > 0 {
+		set.drafts = nil
+	}
+	pending, err := p.append(ctx, &set, now)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]engine.Appended, len(drafts))
+	for i := range out {
+		out[i].ID = p.id(pending.first + uint64(i))
+	}
+	if err := pending.batch.wait(ctx); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// admit checks the limits of an append: its size, the space on the disk and in the log, and
+// the topic's backlog quota.
+func (p *partition) admit(set *appendSet) error {
+	e := p.topic.e
+	if set.need > maxAppendBytes {
+		return fmt.Errorf("%w: %d bytes in one append, at most %d", engine.ErrTooLarge, set.need, maxAppendBytes)
+	}
+	if err := e.checkMessageSpace(); err != nil {
+		return err
+	}
+	if !e.disk.admit(int64(set.need)) {
+		return engine.ErrDiskFull
+	}
+	return p.topic.checkQuota(set.stored)
+}
+
+// append adds the set to the current commit batch and does not wait for it.
+func (p *partition) append(ctx context.Context, set *appendSet, now int64) (pendingAppend, error) {
+	t := p.topic
+	g, err := t.lockForAppend(ctx, set.need)
+	if err != nil {
+		return pendingAppend{}, err
+	}
+	defer t.e.commit.unlockAndCommit()
+	pending := pendingAppend{first: p.next, batch: g}
+	for i := range set.drafts {
+		p.appendLocked(g, &set.drafts[i], now)
+	}
+	for i := range set.batches {
+		p.appendBatchLocked(g, &set.batches[i], now)
+	}
+	for i := range set.attributes {
+		g.setAttributeLocked(&set.attributes[i], pending.first)
+	}
+	t.scheduleAfterAppendLocked(g, now)
+	pending.publish = p.publish
+	return pending, nil
+}
+
+// lockForAppend is lockWithCapacity for messages of a topic: it returns an error when the topic
+// does not accept them.
+func (t *topic) lockForAppend(ctx context.Context, need int) (*commitBatch, error) {
+	g, err := t.e.commit.lockWithCapacity(ctx, need)
 	if err != nil {
 		return nil, err
 	}
 	if err := t.acceptsLocked(); err != nil {
-		e.commit.unlock()
+		t.e.commit.unlock()
 		return nil, err
 	}
-	out := make([]engine.Appended, len(drafts))
-	if len(batches) > 0 {
-		p.appendBatchesLocked(g, batches, out, now)
-	} else {
-		for i := range drafts {
-			out[i].ID = p.appendLocked(g, &drafts[i], now)
-		}
-	}
-	t.scheduleAfterAppendLocked(g, now)
-	e.commit.unlockAndCommit()
-	if err := g.wait(ctx); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return g, nil
 }
 
 // acceptsLocked returns an error when the topic accepts no messages. The caller holds

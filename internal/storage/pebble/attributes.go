@@ -2,35 +2,69 @@ package pebble
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
 
 	"freshet/internal/storage/engine"
 )
 
 // attributeWrite is an attribute that a commit batch writes once, however often it changes.
 type attributeWrite struct {
-	key   []byte
-	value []byte // nil deletes
+	key      []byte
+	value    []byte // nil deletes
+	hasEntry bool   // the value ends with the first entry of a batch
+}
+
+const entryLen = 8
+
+// prepareAttributes encodes attributes except for the entry that some of them end with.
+func (p *partition) prepareAttributes(attributes []engine.AttributeWrite) ([]attributeWrite, error) {
+	if len(attributes) == 0 {
+		return nil, nil
+	}
+	writes := make([]attributeWrite, len(attributes))
+	prefix := attributeKey(p.topic.id, p.index, nil)
+	for i := range attributes {
+		a := &attributes[i]
+		size := len(a.Value)
+		if a.AppendEntry {
+			size += entryLen
+		}
+		if len(a.Key) > engine.MaxAttributeBytes || size > engine.MaxAttributeBytes {
+			return nil, fmt.Errorf("%w: attribute has a key of %d and a value of %d bytes, at most %d are allowed",
+				engine.ErrTooLarge, len(a.Key), size, engine.MaxAttributeBytes)
+		}
+		// The key and the value share one allocation.
+		buffer := append(append(make([]byte, 0, len(prefix)+len(a.Key)+size), prefix...), a.Key...)
+		writes[i] = attributeWrite{key: buffer[:len(buffer):len(buffer)], hasEntry: a.AppendEntry}
+		if a.Value != nil || a.AppendEntry {
+			writes[i].value = buffer[len(buffer) : len(buffer)+size]
+			copy(writes[i].value, a.Value)
+		}
+	}
+	return writes, nil
 }
 
 func attributeKey(id engine.TopicID, part int32, key []byte) []byte {
 	return append(partitionKey(ofAttribute, id, part), key...)
 }
 
-// setAttributeLocked adds an attribute to the commit batch. The caller holds committer.mu.
-func (g *commitBatch) setAttributeLocked(key, value []byte) {
-	if value != nil {
-		value = append([]byte{}, value...)
+// setAttributeLocked adds an attribute of a batch to the commit batch; first is the batch's
+// first entry. The caller holds committer.mu.
+func (g *commitBatch) setAttributeLocked(w *attributeWrite, first uint64) {
+	if w.hasEntry {
+		binary.BigEndian.PutUint64(w.value[len(w.value)-entryLen:], first)
 	}
-	if i, ok := g.attributeIndex[string(key)]; ok {
-		g.attributes[i].value = value
+	if i, ok := g.attributeIndex[string(w.key)]; ok {
+		g.attributes[i].value = w.value
 		return
 	}
 	if g.attributeIndex == nil {
 		g.attributeIndex = make(map[string]int)
 	}
-	g.attributeIndex[string(key)] = len(g.attributes)
-	g.attributes = append(g.attributes, attributeWrite{key, value})
-	g.bytes += len(key) + len(value) + 16
+	g.attributeIndex[string(w.key)] = len(g.attributes)
+	g.attributes = append(g.attributes, *w)
+	g.bytes += len(w.key) + len(w.value) + 16
 }
 
 // emitAttributes writes the attributes into the Pebble batch.
@@ -49,19 +83,11 @@ func (g *commitBatch) emitAttributes() {
 func (e *Engine) Attributes(ctx context.Context, id engine.TopicID, partition int32, prefix []byte,
 	visit func(engine.Attribute) error,
 ) error {
-	if err := e.enter(ctx); err != nil {
-		return err
-	}
-	defer e.leave()
-	t, err := e.topics.acquire(ctx, id)
+	p, err := e.beginPartition(ctx, id, partition)
 	if err != nil {
 		return err
 	}
-	defer t.release()
-	p, err := t.partition(partition)
-	if err != nil {
-		return err
-	}
+	defer p.topic.end()
 	// Wait for the writes that are not durable yet.
 	e.commit.mu.Lock()
 	g := p.lastCommit

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 
 	cdb "github.com/cockroachdb/pebble/v2"
@@ -119,20 +118,18 @@ func readTable(ctx context.Context, fs vfs.FS, path string, use func(*sstable.Re
 
 // contents opens the store read-only and checks every value in it.
 func (c *checker) contents(ctx context.Context) (err error) {
-	silent := &store{log: slog.New(slog.DiscardHandler), fs: c.fs, dir: c.dir, failed: make(chan struct{})}
-	silent.tables.s = silent
 	defer func() {
 		if r := recover(); r != nil {
 			c.problem("", fmt.Sprint("store cannot be read: ", r))
 		}
 	}()
-	db, err := openPebble(c.dir, &cdb.Options{FS: c.fs, ReadOnly: true, Logger: storeLogger{silent}})
+	s, err := openReadOnly(c.fs, c.dir)
 	if err != nil {
 		c.problem("", "store cannot be opened: "+err.Error())
 		return nil
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	iter, err := db.NewIter(nil)
+	defer func() { err = errors.Join(err, s.db.Close()) }()
+	iter, err := s.db.NewIter(nil)
 	if err != nil {
 		return storeError(err)
 	}
@@ -181,8 +178,7 @@ func (c *checker) value(key, value []byte) {
 	case keyFormat:
 		u := unpacker{rest: body}
 		if c.done.Format = u.uint(); c.done.Format > formatVersion {
-			c.problem("", fmt.Sprintf("%v: its format is %d, this version reads formats up to %d",
-				engine.ErrNewerFormat, c.done.Format, formatVersion))
+			c.problem("", newerFormat(c.done.Format).Error())
 		}
 	}
 }

@@ -26,21 +26,28 @@ type closedStore struct {
 	numbers     map[uint32]uint32 // new numbers of the journals by their old ones; nil keeps them
 }
 
+// openReadOnly opens a store read-only, with a logger that discards everything. The caller
+// closes db.
+func openReadOnly(fs vfs.FS, dir string) (*store, error) {
+	s := &store{log: slog.New(slog.DiscardHandler), fs: fs, dir: dir, failed: make(chan struct{})}
+	s.tables.s = s
+	var err error
+	s.db, err = openPebble(dir, &cdb.Options{FS: fs, ReadOnly: true, Logger: storeLogger{s}})
+	return s, err
+}
+
 // openClosed opens a store read-only.
 func openClosed(dir string) (*closedStore, error) {
 	if err := checkIntact(vfs.Default, dir, true); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
-	silent := &store{log: slog.New(slog.DiscardHandler), fs: vfs.Default, dir: dir, failed: make(chan struct{})}
-	silent.tables.s = silent
-	db, err := openPebble(dir, &cdb.Options{FS: vfs.Default, ReadOnly: true, Logger: storeLogger{silent}})
+	s, err := openReadOnly(vfs.Default, dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, storeError(err))
 	}
-	silent.db = db
-	r := &closedStore{db: db, dir: dir, journals: map[uint32]string{}}
-	if err := r.load(silent); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), db.Close())
+	r := &closedStore{db: s.db, dir: dir, journals: map[uint32]string{}}
+	if err := r.load(s); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.db.Close())
 	}
 	return r, nil
 }
@@ -63,8 +70,7 @@ func (r *closedStore) load(s *store) error {
 		}
 	}
 	if r.format > formatVersion {
-		return fmt.Errorf("%w: its format is %d, this version reads formats up to %d", engine.ErrNewerFormat, r.format,
-			formatVersion)
+		return newerFormat(r.format)
 	}
 	var err error
 	if r.logPosition, err = s.get([]byte{keyLogPosition}); err != nil && !errors.Is(err, cdb.ErrNotFound) {

@@ -364,6 +364,7 @@ func (c *committer) syncLoop() {
 		c.complete(g)
 		<-c.tokens
 		_ = g.batch.Close()
+		g.batch = nil // Pebble reuses it for another batch
 	}
 }
 
@@ -413,9 +414,10 @@ func (c *committer) complete(g *commitBatch) {
 	for _, t := range g.topics {
 		t.release()
 	}
-	// Cursors and partitions still point to the batch; release its memory.
+	// Topics, partitions, subscriptions, cursors and journals still point to the batch, some of
+	// them until they are unloaded; release its memory.
 	g.coalesced, g.partitions, g.topics, g.journals, g.after = nil, nil, nil, nil, nil
-	g.attributes, g.attributeIndex = nil, nil
+	g.attributes, g.attributeIndex, g.logAppend = nil, nil, nil
 }
 
 // fail ends all batches with an error and rejects further writes.

@@ -66,9 +66,10 @@ func copied(t *testing.T) string {
 	return dir
 }
 
-func must(t *testing.T, err error) {
+// must ends the test when one of the errors is not nil.
+func must(t testing.TB, errs ...error) {
 	t.Helper()
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -101,31 +101,45 @@ func (m *deadLetterMover) move(it *item) error {
 		return err
 	}
 	d := prepare(&letter, nil)
+	return m.acknowledge(it, size, func(g *commitBatch, now int64) error {
+		if err := t.acceptsLocked(); err != nil {
+			return err
+		}
+		p.appendLocked(g, &d, now)
+		t.scheduleAfterAppendLocked(g, now)
+		return nil
+	})
+}
 
+// acknowledge acknowledges a message that is moved. It calls copyLocked with committer.mu held,
+// to add the copy to the same commit batch; copyLocked is nil when the copy is durable already.
+func (m *deadLetterMover) acknowledge(it *item, size int64, copyLocked func(g *commitBatch, now int64) error) error {
+	c := it.cur
+	s := c.sub
 	if err := s.lockLoaded(); err != nil {
-		return nil // the subscription was deleted meanwhile: there is nothing to move
+		return nil // the subscription was deleted meanwhile: there is nothing to acknowledge
 	}
 	defer s.mu.Unlock()
 	if it.state != itemDeadLetter || c.items[it.entry] != it {
 		return nil // acknowledged or reset meanwhile
 	}
-	g, err := e.commit.lockBatch()
+	g, err := m.e.commit.lockBatch()
 	if err != nil {
 		return err
 	}
-	if err := t.acceptsLocked(); err != nil {
-		e.commit.unlock()
-		return err
-	}
 	now := time.Now()
-	p.appendLocked(g, &d, now.UnixMilli())
-	t.scheduleAfterAppendLocked(g, now.UnixMilli())
+	if copyLocked != nil {
+		if err := copyLocked(g, now.UnixMilli()); err != nil {
+			m.e.commit.unlock()
+			return err
+		}
+	}
 	c.ackLocked(g, it.entry, size)
 	s.topic.scheduleAfterAckLocked(g, now.UnixMilli())
 	if count := m.onMoved.Load(); count != nil {
 		g.after = append(g.after, func() { (*count)(s.topic.id) })
 	}
-	e.commit.unlockAndCommit()
+	m.e.commit.unlockAndCommit()
 	s.dispatchLocked(now)
 	return nil
 }
@@ -165,28 +179,7 @@ func (m *deadLetterMover) moveToOtherStore(ctx context.Context, it *item, to eng
 	if err := m.e.opts.DeadLetters(ctx, to, *letter); err != nil {
 		return err
 	}
-	e, c := m.e, it.cur
-	s := c.sub
-	if err := s.lockLoaded(); err != nil {
-		return nil // the subscription was deleted meanwhile: there is nothing to acknowledge
-	}
-	defer s.mu.Unlock()
-	if it.state != itemDeadLetter || c.items[it.entry] != it {
-		return nil // acknowledged or reset meanwhile
-	}
-	g, err := e.commit.lockBatch()
-	if err != nil {
-		return err
-	}
-	now := time.Now()
-	c.ackLocked(g, it.entry, size)
-	s.topic.scheduleAfterAckLocked(g, now.UnixMilli())
-	if count := m.onMoved.Load(); count != nil {
-		g.after = append(g.after, func() { (*count)(s.topic.id) })
-	}
-	e.commit.unlockAndCommit()
-	s.dispatchLocked(now)
-	return nil
+	return m.acknowledge(it, size, nil)
 }
 
 // origin returns the value of engine.OriginProperty.

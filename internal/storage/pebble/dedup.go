@@ -35,11 +35,10 @@ func (*dedup) anyKey(drafts []draft) bool {
 	return false
 }
 
-// appendOnce is append for a topic that deduplicates. It releases dedup.mu before it waits
+// appendOnce is appendMessages for a topic that deduplicates. It releases dedup.mu before it waits
 // for the commit batch.
-func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts []draft,
-	total int,
-) ([]engine.Appended, error) {
+func (p *partition) appendOnce(ctx context.Context, drafts []draft, need int) ([]engine.Appended, error) {
+	t := p.topic
 	out := make([]engine.Appended, len(drafts))
 	now := time.Now().UnixMilli()
 	t.dedup.mu.Lock()
@@ -49,7 +48,7 @@ func (e *Engine) appendOnce(ctx context.Context, t *topic, p *partition, drafts 
 		return nil, err
 	}
 	if fresh > 0 {
-		g, err := e.writeFreshLocked(ctx, t, p, drafts, out, total, now)
+		g, err := p.writeFreshLocked(ctx, drafts, out, need, now)
 		if err != nil {
 			t.dedup.mu.Unlock()
 			return nil, err
@@ -111,17 +110,15 @@ func (t *topic) original(key engine.DedupKey) (engine.MessageID, bool, error) {
 
 // writeFreshLocked appends the messages that out does not mark as duplicates. The caller
 // holds dedup.mu.
-func (e *Engine) writeFreshLocked(ctx context.Context, t *topic, p *partition, drafts []draft, out []engine.Appended,
-	total int, now int64,
+func (p *partition) writeFreshLocked(ctx context.Context, drafts []draft, out []engine.Appended, need int,
+	now int64,
 ) (*commitBatch, error) {
-	g, err := e.commit.lockWithCapacity(ctx, total)
+	t := p.topic
+	g, err := t.lockForAppend(ctx, need)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.acceptsLocked(); err != nil {
-		e.commit.unlock()
-		return nil, err
-	}
+	defer t.e.commit.unlockAndCommit()
 	var keys []engine.DedupKey
 	for i := range drafts {
 		if out[i].Duplicate {
@@ -149,7 +146,6 @@ func (e *Engine) writeFreshLocked(ctx context.Context, t *topic, p *partition, d
 		g.after = append(g.after, func() { t.dedup.forgetDurable(keys) })
 	}
 	t.scheduleAfterAppendLocked(g, now)
-	e.commit.unlockAndCommit()
 	return g, nil
 }
 

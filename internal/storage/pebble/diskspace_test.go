@@ -82,6 +82,57 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
+// TestFastProducersKeepTheReserve fills the disk between two checks of its free space.
+func TestFastProducersKeepTheReserve(t *testing.T) {
+	t.Parallel()
+	const size = 64 << 10
+	ctx := context.Background()
+	for name, put := range map[string]func(*Engine) error{
+		"messages": func(e *Engine) error {
+			_, err := e.Append(ctx, 1, 0, []engine.Message{{Payload: make([]byte, size)}})
+			return err
+		},
+		"batches": func(e *Engine) error {
+			pending, err := e.AppendBatch(ctx, 1, 0, engine.MessageBatch{
+				Format: engine.KafkaRecordBatch, Count: 1, Body: make([]byte, size),
+			}, nil)
+			if err != nil {
+				return err
+			}
+			return pending.Wait(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				fs := vfs.NewMem()
+				free := func(n uint64) {
+					fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: n, TotalBytes: 1 << 40, UsedBytes: 1<<40 - n})
+				}
+				free(2 << 20)
+				e, err := Open("store", Options{FS: fs, MinFreeBytes: 1 << 20})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer e.Close()
+				if err := e.CreateTopic(ctx, 1, keepAll); err != nil {
+					t.Fatal(err)
+				}
+				free(1<<20 - 1) // what the appends below use; the next check is a second away
+				accepted := 0
+				for err = put(e); err == nil && accepted < 100; err = put(e) {
+					accepted++
+				}
+				// Half of the free mebibyte, because a message is written to the log and to a table.
+				if most := (1 << 20) / 2 / size; !errors.Is(err, engine.ErrDiskFull) || accepted > most {
+					t.Errorf("got %d accepted appends and error %v, want at most %d and %v", accepted, err, most,
+						engine.ErrDiskFull)
+				}
+			})
+		})
+	}
+}
+
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

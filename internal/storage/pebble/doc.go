@@ -15,6 +15,7 @@
 //     rewrite old messages.
 //   - topic.go, partition.go: topics are loaded at first use and unloaded when idle, so
 //     that an idle topic costs disk space but no memory.
+//   - append.go: the path of messages and batches into a commit batch.
 //   - batches.go, split.go: batches of messages that are stored as one value.
 //   - cursor.go, receive.go, settle.go: a subscription selects the entries to deliver from
 //     memory (durable, not acknowledged, not leased, not delayed) and reads the records
@@ -25,7 +26,7 @@
 //     times in the store drives them, so that idle topics cost nothing.
 //   - usage.go: usage statistics of all topics, at the cost of the topics in memory.
 //   - checkpoint.go: a copy of the store at one point in time, for backups.
-//   - checkIntact.go, logscan.go: detect missing or truncated files before the store is opened.
+//   - intact.go, logscan.go: detect missing or truncated files before the store is opened.
 //     damage.go: unreadable data of an open store.
 //   - failstop.go: a failed write to the write-ahead log stops the engine permanently.
 //   - store.go, log.go: the store below the engine. A store with an external log follows
@@ -158,9 +159,11 @@
 // the same time only to delete their topic, under topic.admin and topic.mu.
 //
 // Callers' locks come first: package messaging calls AppendBatch and Attributes with the mutex
-// of its producerTable held, so the order is producerTable.mu, then the locks above. AppendBatch
-// calls the function that returns the attributes with committer.mu held. So this function
-// must neither call the engine nor take a lock that may be held during a call of the engine.
+// of its producerTable held, so the order is producerTable.mu, then the locks above. No code of
+// a caller runs with one of these locks held: a caller passes the attributes of a batch as
+// values, to which AppendBatch adds the batch's first entry under committer.mu. The functions
+// that callers pass (visit of a read, OnDeadLetter, the functions in commitBatch.after) run
+// without a lock; only write of SaveSnapshot runs with journal.saveMu.
 //
 // complete takes committer.mu and, after releasing it, topicTable.mu, subscription.mu and
 // leaves. So a goroutine that holds topicTable.mu, topic.mu, subscription.mu or

@@ -131,6 +131,54 @@ func (e *Engine) leave() {
 	}
 }
 
+// begin begins a call that uses a topic, which stays loaded. The caller must call end of the
+// topic when begin returns no error.
+func (e *Engine) begin(ctx context.Context, id engine.TopicID) (*topic, error) {
+	if err := e.enter(ctx); err != nil {
+		return nil, err
+	}
+	t, err := e.topics.acquire(ctx, id)
+	if err != nil {
+		e.leave()
+		return nil, err
+	}
+	return t, nil
+}
+
+// end ends a call that begin has begun.
+func (t *topic) end() {
+	t.release()
+	t.e.leave()
+}
+
+// beginPartition is begin for a call that uses one partition of the topic.
+func (e *Engine) beginPartition(ctx context.Context, id engine.TopicID, index int32) (*partition, error) {
+	t, err := e.begin(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.partition(index)
+	if err != nil {
+		t.end()
+		return nil, err
+	}
+	return p, nil
+}
+
+// beginSubscription is begin for a call that uses a subscription of the topic.
+func (e *Engine) beginSubscription(ctx context.Context, id engine.TopicID, name string) (*subscription, error) {
+	t, err := e.begin(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	s, err := t.subscription(ctx, name)
+	if err != nil {
+		t.end()
+		return nil, err
+	}
+	return s, nil
+}
+
 // stop ends the engine permanently: it acknowledges nothing any more, and all calls
 // return the error cause.
 func (e *Engine) stop(cause error) {

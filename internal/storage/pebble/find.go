@@ -53,19 +53,11 @@ func (p *partition) largestTime() (int64, error) {
 func (e *Engine) find(ctx context.Context, id engine.TopicID, index int32,
 	at func(*partition) (int64, error),
 ) (engine.FindResult, error) {
-	if err := e.enter(ctx); err != nil {
-		return engine.FindResult{}, err
-	}
-	defer e.leave()
-	t, err := e.topics.acquire(ctx, id)
+	p, err := e.beginPartition(ctx, id, index)
 	if err != nil {
 		return engine.FindResult{}, err
 	}
-	defer t.release()
-	p, err := t.partition(index)
-	if err != nil {
-		return engine.FindResult{}, err
-	}
+	defer p.topic.end()
 	millis, err := at(p)
 	if err != nil {
 		return engine.FindResult{}, err
@@ -76,7 +68,7 @@ func (e *Engine) find(ctx context.Context, id engine.TopicID, index int32,
 	}
 	var found engine.FindResult
 	w := storedScan{p: p, visit: func(s *engine.StoredValue) (bool, error) {
-		err := t.e.findInValue(s, from, millis, &found)
+		err := e.findInValue(s, from, millis, &found)
 		return !found.OK, err
 	}}
 	err = w.scan(ctx, from, p.durable.Load())

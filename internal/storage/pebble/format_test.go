@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	cdb "github.com/cockroachdb/pebble/v2"
@@ -122,5 +123,22 @@ func plantFormat1(t *testing.T, fs vfs.FS, value, index []byte) {
 	)
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestUnknownFlagsOfARecordAreNamed reads a record with a flag that this version does not have.
+func TestUnknownFlagsOfARecordAreNamed(t *testing.T) {
+	t.Parallel()
+	key, value := messageKey(1, 7, 0, 0), unhex(t, format1["by producer and sequence"].value)
+	if _, err := verify(key, value); err != nil {
+		t.Fatal(err)
+	}
+	value[extraOffset] = 1 << 5
+	if _, err := verify(key, value); !errors.Is(err, engine.ErrCorrupt) || !strings.Contains(err.Error(),
+		"unknown flags 0x20") {
+		t.Errorf("unknown flag: got error %v, want one that names the flag", err)
+	}
+	if _, err := verify(key, value[:recordHeaderLen-1]); err == nil || !strings.Contains(err.Error(), "too short") {
+		t.Errorf("short record: got error %v, want one that says so", err)
 	}
 }

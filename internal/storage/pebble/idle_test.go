@@ -2,7 +2,6 @@ package pebble
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -26,36 +25,30 @@ func TestIdleTopicsLeaveMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		e := openMemory(t)
-		must := func(errs ...error) {
-			t.Helper()
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
-		}
 		receive := func(id engine.TopicID, most int) []engine.Delivery {
 			t.Helper()
 			got, err := e.Receive(ctx, id, "s", engine.ReceiveRequest{Max: most, Lease: 10 * time.Minute, Partition: 0})
-			must(err)
+			must(t, err)
 			return got
 		}
 		describe := func(id engine.TopicID) engine.TopicStats {
 			t.Helper()
 			stats, err := e.DescribeTopic(ctx, id)
-			must(err)
+			must(t, err)
 			return stats
 		}
 		for id := range engine.TopicID(5) {
-			must(e.CreateTopic(ctx, id+1, keepAll),
+			must(t, e.CreateTopic(ctx, id+1, keepAll),
 				e.CreateSubscription(ctx, id+1, "s", engine.SubscriptionConfig{}, engine.Position{}))
 			for i := range 4 {
 				_, err := e.Append(ctx, id+1, 0, []engine.Message{{Payload: fmt.Appendf(nil, "%d", i)}})
-				must(err)
+				must(t, err)
 			}
 		}
 		// Topic 1 has a lease, 2 a delayed redelivery, 3 a waiting consumer, 4
 		// acknowledgements and redeliveries, 5 a delayed message.
 		receive(1, 1)
-		must(e.Settle(ctx, 2, "s",
+		must(t, e.Settle(ctx, 2, "s",
 			[]engine.Settlement{{ID: receive(2, 1)[0].ID, Action: engine.Nack, Delay: 5 * time.Minute}}))
 		receive(3, 4)
 		waited := make(chan int, 1)
@@ -67,17 +60,17 @@ func TestIdleTopicsLeaveMemory(t *testing.T) {
 			waited <- len(got)
 		}()
 		four := receive(4, 4)
-		must(e.Settle(ctx, 4, "s", []engine.Settlement{
+		must(t, e.Settle(ctx, 4, "s", []engine.Settlement{
 			{ID: four[2].ID},
 			{ID: four[0].ID, Action: engine.Nack},
 			{ID: four[1].ID, Action: engine.Nack},
 			{ID: four[3].ID, Action: engine.Nack},
 		}))
 		four = receive(4, 1)
-		must(e.Settle(ctx, 4, "s", []engine.Settlement{{ID: four[0].ID, Action: engine.Nack}}))
+		must(t, e.Settle(ctx, 4, "s", []engine.Settlement{{ID: four[0].ID, Action: engine.Nack}}))
 		_, err := e.Append(ctx, 5, 0,
 			[]engine.Message{{Payload: []byte("later"), DeliverAt: time.Now().Add(time.Hour).UnixMilli()}})
-		must(err)
+		must(t, err)
 		before4, before5 := describe(4), describe(5)
 
 		time.Sleep(4 * time.Minute)

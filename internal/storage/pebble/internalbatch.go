@@ -98,16 +98,3 @@ func splitInternalBatch(body []byte, each func(i int32, m *engine.Message) error
 	}
 	return nil
 }
-
-// appendBatchesLocked adds batches of messages to the commit batch and stores the ids of
-// their messages in out. The caller holds committer.mu.
-func (p *partition) appendBatchesLocked(g *commitBatch, batches []packedBatch, out []engine.Appended, now int64) {
-	i := 0
-	for r := range batches {
-		first := p.appendBatchLocked(g, &batches[r], now)
-		for n := range uint64(batches[r].count) {
-			out[i].ID = engine.MessageID{Topic: p.topic.id, Partition: p.index, Entry: first + n}
-			i++
-		}
-	}
-}

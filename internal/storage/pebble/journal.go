@@ -133,19 +133,12 @@ func (jt *journalTable) restoreLocked(name string, body []byte) (*journal, error
 		return nil, err
 	}
 	j.assigned = j.snap.position
-	iter, err := j.e.db.NewIter(&cdb.IterOptions{
-		LowerBound: recordKey(j.id, 0),
-		UpperBound: recordKey(j.id+1, 0),
-	})
-	if err != nil {
-		return nil, j.e.recordStoreDamage(storeError(err))
-	}
-	defer iter.Close()
-	if iter.Last() {
-		j.assigned = max(j.assigned, binary.BigEndian.Uint64(iter.Key()[5:]))
+	last, err := j.e.lastKey(recordKey(j.id, 0), recordKey(j.id+1, 0))
+	if last != nil {
+		j.assigned = max(j.assigned, binary.BigEndian.Uint64(last[5:]))
 	}
 	j.durable = j.assigned
-	return j, j.e.recordStoreDamage(storeError(iter.Error()))
+	return j, err
 }
 
 // advanceLocked publishes that the records up to last are durable. The caller holds
@@ -274,38 +267,24 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 	if after >= end {
 		return after, nil
 	}
-	iter, err := j.e.db.NewIter(&cdb.IterOptions{
-		LowerBound: recordKey(j.id, after+1),
-		UpperBound: recordKey(j.id, end+1),
-	})
-	if err != nil {
-		return after, j.e.recordStoreDamage(storeError(err))
-	}
-	defer iter.Close()
 	last := after
-	for ok := iter.First(); ok; ok = iter.Next() {
-		position := binary.BigEndian.Uint64(iter.Key()[5:])
+	err = j.e.eachValue(recordKey(j.id, after+1), recordKey(j.id, end+1), func(key, value []byte) (bool, error) {
+		position := binary.BigEndian.Uint64(key[5:])
 		if position != last+1 {
-			break
+			return false, nil
 		}
-		value, err := iter.ValueAndErr()
+		record, err := checkChecksum(key, value)
 		if err != nil {
-			return last, j.e.recordStoreDamage(storeError(err))
-		}
-		record, err := checkChecksum(iter.Key(), value)
-		if err != nil {
-			return last, err
+			return false, err
 		}
 		if err := visit(position, record); err != nil {
-			return last, err
+			return false, err
 		}
 		last = position
-		if err := ctx.Err(); err != nil {
-			return last, err
-		}
-	}
-	if err := iter.Error(); err != nil {
-		return last, j.e.recordStoreDamage(storeError(err))
+		return true, ctx.Err()
+	})
+	if err != nil {
+		return last, err
 	}
 	if last < end {
 		return last, j.explainGap(ctx, last)

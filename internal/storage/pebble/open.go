@@ -217,6 +217,12 @@ func openPebble(dir string, opts *cdb.Options) (db *cdb.DB, err error) {
 	return cdb.Open(dir, opts)
 }
 
+// newerFormat returns the error of a store whose format is newer than formatVersion.
+func newerFormat(version uint64) error {
+	return fmt.Errorf("%w: its format is %d, this version reads formats up to %d", engine.ErrNewerFormat, version,
+		formatVersion)
+}
+
 // checkFormat rejects a store that a newer version wrote. It writes the current version
 // to a new store and to one of an earlier format before anything else is written, so that
 // an older program never misreads later data.
@@ -233,8 +239,7 @@ func (e *Engine) checkFormat() error {
 		case u.err != nil:
 			return u.err
 		case v > formatVersion:
-			return fmt.Errorf("opening %s: %w: its format is %d, this version reads formats up to %d", e.dir,
-				engine.ErrNewerFormat, v, formatVersion)
+			return fmt.Errorf("opening %s: %w", e.dir, newerFormat(v))
 		case v == formatVersion:
 			return nil
 		}

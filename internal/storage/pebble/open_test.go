@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
+	"time"
 
 	cdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -40,6 +43,32 @@ func TestNewerFormatIsRefused(t *testing.T) {
 			t.Fatalf("open: got error %v, want %v", err, engine.ErrNewerFormat)
 		}
 	}
+}
+
+// TestAFailedOpenLeavesNoGoroutine opens a store that is open already. Pebble's monitor of slow
+// writes must not outlive the failure. The test is not parallel, because it counts monitors.
+func TestAFailedOpenLeavesNoGoroutine(t *testing.T) {
+	dir := t.TempDir()
+	e, err := Open(dir, Options{})
+	must(t, err)
+	monitors := func() int {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		return strings.Count(string(stacks), "created by github.com/cockroachdb/pebble/v2/vfs.(*diskHealthCheckingFS)")
+	}
+	before := monitors()
+	for range 3 {
+		if _, err := Open(dir, Options{}); err == nil {
+			t.Fatal("second open of the same store: got no error, want one")
+		}
+	}
+	for until := time.Now().Add(5 * time.Second); monitors() > before && time.Now().Before(until); {
+		runtime.Gosched()
+	}
+	if after := monitors(); before == 0 || after > before {
+		t.Errorf("got %d monitors after the failures and %d before them, want as many", after, before)
+	}
+	must(t, e.Close())
 }
 
 func TestStoreIsLocked(t *testing.T) {

@@ -94,8 +94,8 @@ func (p *partition) restoreEnd(iter *cdb.Iterator) error {
 			}
 			damaged += int64(len(value)) // the record before it has the other values
 		}
-		if err := iter.Error(); err != nil {
-			return p.topic.e.recordStoreDamage(storeError(err))
+		if err := p.topic.e.iterError(iter); err != nil {
+			return err
 		}
 	}
 	p.restored(p.cum+damaged, p.publish)

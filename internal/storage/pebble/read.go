@@ -148,18 +148,14 @@ func (p *partition) firstAt(millis int64) (uint64, error) {
 
 // Read implements engine.Log.
 func (e *Engine) Read(ctx context.Context, id engine.TopicID, req engine.ReadRequest) ([]engine.Record, error) {
-	if err := e.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer e.leave()
-	if req.Max < 1 {
-		return nil, fmt.Errorf("%w: read at least one message", engine.ErrInvalid)
-	}
-	t, err := e.topics.acquire(ctx, id)
+	t, err := e.begin(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	defer t.release()
+	defer t.end()
+	if req.Max < 1 {
+		return nil, fmt.Errorf("%w: read at least one message", engine.ErrInvalid)
+	}
 	var s *subscription
 	if req.Subscription != "" {
 		if s, err = t.subscription(ctx, req.Subscription); err != nil {

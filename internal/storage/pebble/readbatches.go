@@ -12,19 +12,11 @@ import (
 func (e *Engine) ReadBatches(ctx context.Context, id engine.TopicID, partition int32, from uint64,
 	visit func(*engine.StoredValue) (bool, error),
 ) (engine.Extent, error) {
-	if err := e.enter(ctx); err != nil {
-		return engine.Extent{}, err
-	}
-	defer e.leave()
-	t, err := e.topics.acquire(ctx, id)
+	p, err := e.beginPartition(ctx, id, partition)
 	if err != nil {
 		return engine.Extent{}, err
 	}
-	defer t.release()
-	p, err := t.partition(partition)
-	if err != nil {
-		return engine.Extent{}, err
-	}
+	defer p.topic.end()
 	extent := engine.Extent{First: p.first.Load(), Next: p.durable.Load()}
 	if visit == nil || from >= extent.Next {
 		return extent, nil

@@ -92,24 +92,16 @@ func (s *subscription) dequeueLocked(w *waiter) {
 func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string,
 	req engine.ReceiveRequest,
 ) ([]engine.Delivery, error) {
-	if err := e.enter(ctx); err != nil {
+	s, err := e.beginSubscription(ctx, id, name)
+	if err != nil {
 		return nil, err
 	}
-	defer e.leave()
+	defer s.topic.end()
 	if req.Max < 1 {
 		return nil, fmt.Errorf("%w: receive at least one message", engine.ErrInvalid)
 	}
-	t, err := e.topics.acquire(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	defer t.release()
-	s, err := t.subscription(ctx, name)
-	if err != nil {
-		return nil, err
-	}
 	if req.Partition != engine.AllPartitions {
-		if _, err := t.partition(req.Partition); err != nil {
+		if _, err := s.topic.partition(req.Partition); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"slices"
 
@@ -214,7 +215,11 @@ func verify(key, value []byte) (recordHead, error) {
 	}
 	extra := value[extraOffset]
 	head := recordHead{body: recordHeaderLen + extendedHeadLen(extra), size: int64(len(value)), count: 1}
-	if len(value) < head.body || extra&^extraKnown != 0 {
+	if extra&^extraKnown != 0 {
+		return recordHead{}, corrupt(key, fmt.Sprintf("record has unknown flags %#x: it is damaged, or a newer "+
+			"version of the server wrote it", extra&^extraKnown))
+	}
+	if len(value) < head.body {
 		return recordHead{}, corrupt(key, "record is too short for its header")
 	}
 	sum := crc32.Update(0, castagnoli, value[head.body:])

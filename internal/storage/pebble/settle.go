@@ -13,20 +13,12 @@ import (
 
 // Settle implements engine.Subscriptions.
 func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, settlements []engine.Settlement) error {
-	if err := e.enter(ctx); err != nil {
-		return err
-	}
-	defer e.leave()
-	t, err := e.topics.acquire(ctx, id)
+	s, err := e.beginSubscription(ctx, id, name)
 	if err != nil {
 		return err
 	}
-	defer t.release()
-	s, err := t.subscription(ctx, name)
-	if err != nil {
-		return err
-	}
-	if err := t.checkIDs(settlements); err != nil {
+	defer s.topic.end()
+	if err := s.topic.checkIDs(settlements); err != nil {
 		return err
 	}
 	var sizes map[entryRef]int64 // of messages whose item has no size

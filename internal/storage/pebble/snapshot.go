@@ -41,19 +41,12 @@ func (j *journal) restoreSnapshot() error {
 	if err != nil && !errors.Is(err, cdb.ErrNotFound) {
 		return err
 	}
-	iter, err := j.e.db.NewIter(&cdb.IterOptions{
-		LowerBound: chunkKey(j.id, 0, 0),
-		UpperBound: chunkKey(j.id+1, 0, 0),
-	})
-	if err != nil {
-		return j.e.recordStoreDamage(storeError(err))
-	}
-	defer iter.Close()
 	j.lastID = j.snap.id
-	if iter.Last() { // possibly of a snapshot that a crash left incomplete
-		j.lastID = max(j.lastID, binary.BigEndian.Uint64(iter.Key()[5:]))
+	last, err := j.e.lastKey(chunkKey(j.id, 0, 0), chunkKey(j.id+1, 0, 0))
+	if last != nil { // possibly of a snapshot that a crash left incomplete
+		j.lastID = max(j.lastID, binary.BigEndian.Uint64(last[5:]))
 	}
-	return j.e.recordStoreDamage(storeError(iter.Error()))
+	return err
 }
 
 // durableSnapshot returns the latest durable snapshot. It waits for a snapshot that is being

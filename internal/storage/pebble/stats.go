@@ -11,15 +11,11 @@ import (
 
 // DescribeTopic implements engine.Topics.
 func (e *Engine) DescribeTopic(ctx context.Context, id engine.TopicID) (engine.TopicStats, error) {
-	if err := e.enter(ctx); err != nil {
-		return engine.TopicStats{}, err
-	}
-	defer e.leave()
-	t, err := e.topics.acquire(ctx, id)
+	t, err := e.begin(ctx, id)
 	if err != nil {
 		return engine.TopicStats{}, err
 	}
-	defer t.release()
+	defer t.end()
 	return t.describe(ctx)
 }
 

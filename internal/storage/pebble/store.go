@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +54,9 @@ func openStore(dir string, opts Options, logged bool) (*store, error) {
 	s.tables.s, s.disk.s = s, s
 	db, err := s.open()
 	if err != nil {
+		if s.health != nil {
+			err = errors.Join(err, s.health.Close())
+		}
 		return nil, err
 	}
 	s.db = db
@@ -169,10 +173,23 @@ func (s *store) scan(prefix []byte, visit func(key, body []byte) error) error {
 	return s.scanRange(prefix, after(prefix), visit)
 }
 
+// scanRange is scan for the keys [start, end).
 func (s *store) scanRange(start, end []byte, visit func(key, body []byte) error) error {
-	iter, err := s.db.NewIter(&cdb.IterOptions{LowerBound: start, UpperBound: end})
+	return s.eachValue(start, end, func(key, value []byte) (bool, error) {
+		body, err := checkChecksum(key, value)
+		if err != nil {
+			return false, s.recordStoreDamage(err)
+		}
+		return true, visit(key, body)
+	})
+}
+
+// eachValue calls visit for the keys [start, end) and their values until visit returns false or
+// an error. It does not verify the checksums.
+func (s *store) eachValue(start, end []byte, visit func(key, value []byte) (more bool, err error)) error {
+	iter, err := s.iterate(start, end)
 	if err != nil {
-		return s.recordStoreDamage(storeError(err))
+		return err
 	}
 	defer iter.Close()
 	for ok := iter.First(); ok; ok = iter.Next() {
@@ -180,14 +197,34 @@ func (s *store) scanRange(start, end []byte, visit func(key, body []byte) error)
 		if err != nil {
 			return s.recordStoreDamage(storeError(err))
 		}
-		body, err := checkChecksum(iter.Key(), value)
-		if err != nil {
-			return s.recordStoreDamage(err)
-		}
-		if err := visit(iter.Key(), body); err != nil {
+		if more, err := visit(iter.Key(), value); err != nil || !more {
 			return err
 		}
 	}
+	return s.iterError(iter)
+}
+
+// lastKey returns the last of the keys [start, end), or nil when there is none.
+func (s *store) lastKey(start, end []byte) (key []byte, err error) {
+	iter, err := s.iterate(start, end)
+	if err != nil {
+		return nil, err
+	}
+	defer iter.Close()
+	if iter.Last() {
+		key = bytes.Clone(iter.Key())
+	}
+	return key, s.iterError(iter)
+}
+
+// iterate returns an iterator over the keys [start, end), which the caller closes.
+func (s *store) iterate(start, end []byte) (*cdb.Iterator, error) {
+	iter, err := s.db.NewIter(&cdb.IterOptions{LowerBound: start, UpperBound: end})
+	return iter, s.recordStoreDamage(storeError(err))
+}
+
+// iterError returns the error of an iterator at its end.
+func (s *store) iterError(iter *cdb.Iterator) error {
 	return s.recordStoreDamage(storeError(iter.Error()))
 }
 

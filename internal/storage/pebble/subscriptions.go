@@ -27,18 +27,14 @@ func checkSubscription(name string, c engine.SubscriptionConfig) error {
 func (e *Engine) CreateSubscription(ctx context.Context, id engine.TopicID, name string,
 	config engine.SubscriptionConfig, at engine.Position,
 ) error {
-	if err := e.enter(ctx); err != nil {
-		return err
-	}
-	defer e.leave()
-	if err := checkSubscription(name, config); err != nil {
-		return err
-	}
-	t, err := e.topics.acquire(ctx, id)
+	t, err := e.begin(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer t.release()
+	defer t.end()
+	if err := checkSubscription(name, config); err != nil {
+		return err
+	}
 	config.Properties = maps.Clone(config.Properties)
 	g, err := t.subscribe(name, config, at)
 	if err != nil {
@@ -167,22 +163,14 @@ func (e *Engine) ResetSubscription(ctx context.Context, id engine.TopicID, name 
 func (e *Engine) change(ctx context.Context, id engine.TopicID, name string,
 	f func(*subscription) (*commitBatch, error),
 ) error {
-	if err := e.enter(ctx); err != nil {
-		return err
-	}
-	defer e.leave()
-	t, err := e.topics.acquire(ctx, id)
+	s, err := e.beginSubscription(ctx, id, name)
 	if err != nil {
 		return err
 	}
-	defer t.release()
-	s, err := t.subscription(ctx, name)
-	if err != nil {
-		return err
-	}
+	defer s.topic.end()
 	g, err := func() (*commitBatch, error) {
-		t.admin.Lock()
-		defer t.admin.Unlock()
+		s.topic.admin.Lock()
+		defer s.topic.admin.Unlock()
 		return f(s)
 	}()
 	if err != nil || g == nil {

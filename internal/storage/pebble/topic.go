@@ -314,8 +314,8 @@ func (t *topic) restoreEnds(parts []*partition) error {
 		if len(*p.eras.Load()) > 0 && iter == nil {
 			prefix := []byte{keyMessage}
 			var err error
-			if iter, err = t.e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)}); err != nil {
-				return t.e.recordStoreDamage(storeError(err))
+			if iter, err = t.e.iterate(prefix, after(prefix)); err != nil {
+				return err
 			}
 		}
 		if err := p.restoreEnd(iter); err != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	cdb "github.com/cockroachdb/pebble/v2"
-
 	"freshet/internal/storage/engine"
 )
 
@@ -50,18 +48,14 @@ func (e *Engine) CreateTopic(ctx context.Context, id engine.TopicID, config engi
 
 // ConfigureTopic implements engine.Topics.
 func (e *Engine) ConfigureTopic(ctx context.Context, id engine.TopicID, config engine.TopicConfig) error {
-	if err := e.enter(ctx); err != nil {
-		return err
-	}
-	defer e.leave()
-	if err := checkTopicConfig(config); err != nil {
-		return err
-	}
-	t, err := e.topics.acquire(ctx, id)
+	t, err := e.begin(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer t.release()
+	defer t.end()
+	if err := checkTopicConfig(config); err != nil {
+		return err
+	}
 	g, err := t.configure(config)
 	if err != nil {
 		return err
@@ -115,15 +109,11 @@ func (t *topic) configure(config engine.TopicConfig) (*commitBatch, error) {
 
 // DeleteTopic implements engine.Topics.
 func (e *Engine) DeleteTopic(ctx context.Context, id engine.TopicID) error {
-	if err := e.enter(ctx); err != nil {
-		return err
-	}
-	defer e.leave()
-	t, err := e.topics.acquire(ctx, id)
+	t, err := e.begin(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer t.release()
+	defer t.end()
 	g, err := t.remove()
 	if err != nil {
 		return err
@@ -189,12 +179,9 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 	if limit < 1 || behind == ^engine.TopicID(0) {
 		return nil, nil
 	}
-	iter, err := e.db.NewIter(&cdb.IterOptions{
-		LowerBound: topicPrefix(behind + 1),
-		UpperBound: after([]byte{keyTopic}),
-	})
+	iter, err := e.iterate(topicPrefix(behind+1), after([]byte{keyTopic}))
 	if err != nil {
-		return nil, e.recordStoreDamage(storeError(err))
+		return nil, err
 	}
 	defer iter.Close()
 	var ids []engine.TopicID
@@ -211,7 +198,7 @@ func (e *Engine) ListTopics(ctx context.Context, behind engine.TopicID, limit in
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return ids, e.recordStoreDamage(storeError(iter.Error()))
+	return ids, e.iterError(iter)
 }
 
 // listed reports whether ListTopics returns a stored topic. A new topic is listed only

@@ -41,24 +41,18 @@ func TestDeletionLeavesNoKeys(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	e := openMemory(t)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(e.CreateTopic(ctx, 1,
+	must(t, e.CreateTopic(ctx, 1,
 		engine.TopicConfig{Partitions: 2, RetainAge: time.Hour, RetainBytes: -1, Deduplicate: true}))
-	must(e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest}))
+	must(t, e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{Kind: engine.Earliest}))
 	later := time.Now().Add(time.Hour).UnixMilli()
 	for i := range uint64(6) {
 		_, err := e.Append(ctx, 1, 1,
 			[]engine.Message{{Dedup: engine.DedupKey{Producer: "p", Sequence: i}}, {DeliverAt: later}})
-		must(err)
+		must(t, err)
 	}
 	got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 4, Partition: 1})
-	must(err)
-	must(e.Settle(ctx, 1, "s",
+	must(t, err)
+	must(t, e.Settle(ctx, 1, "s",
 		[]engine.Settlement{{ID: got[0].ID}, {ID: got[2].ID}, {ID: got[1].ID, Action: engine.Nack}}))
 	full := keyCounts(t, e)
 	for _, kind := range []byte{ofConfig, ofEra, ofDelay, ofDue, ofSub, ofCursor, ofAcks, ofDedup} {
@@ -67,14 +61,14 @@ func TestDeletionLeavesNoKeys(t *testing.T) {
 		}
 	}
 
-	must(e.DeleteSubscription(ctx, 1, "s"))
+	must(t, e.DeleteSubscription(ctx, 1, "s"))
 	counts := keyCounts(t, e)
 	for _, kind := range []byte{ofSub, ofCursor, ofAcks, ofCount} {
 		if n := counts[string([]byte{keyTopic, kind})]; n != 0 {
 			t.Errorf("keys of kind %c after the subscription was deleted: got %d, want none", kind, n)
 		}
 	}
-	must(e.DeleteTopic(ctx, 1))
+	must(t, e.DeleteTopic(ctx, 1))
 	counts = keyCounts(t, e)
 	delete(counts, string(rune(keyFormat)))
 	delete(counts, string(rune(keyEraNow)))

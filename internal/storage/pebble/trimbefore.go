@@ -10,19 +10,12 @@ import (
 
 // Trim implements engine.Batches.
 func (e *Engine) Trim(ctx context.Context, id engine.TopicID, index int32, before uint64) (uint64, error) {
-	if err := e.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer e.leave()
-	t, err := e.topics.acquire(ctx, id)
+	p, err := e.beginPartition(ctx, id, index)
 	if err != nil {
 		return 0, err
 	}
-	defer t.release()
-	p, err := t.partition(index)
-	if err != nil {
-		return 0, err
-	}
+	defer p.topic.end()
+	t := p.topic
 	t.admin.Lock()
 	last, err := t.trimBeforeLocked(ctx, p, before)
 	t.admin.Unlock()

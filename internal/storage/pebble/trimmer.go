@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	cdb "github.com/cockroachdb/pebble/v2"
-
 	"freshet/internal/storage/engine"
 )
 
@@ -202,22 +200,23 @@ func (tr *trimmer) due(now int64) (ids []engine.TopicID, next int64) {
 	tr.soon = rest
 	tr.mu.Unlock()
 	prefix := []byte{keyDue}
-	iter, err := tr.e.db.NewIter(&cdb.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
-	if err != nil {
-		tr.e.log.Error("topics that are due for trimming could not be listed; retrying later", slog.Any("error", err))
-		return ids, next
-	}
-	defer iter.Close()
-	for ok := iter.First(); ok && len(ids) < trimRound; ok = iter.Next() {
-		at := int64(binary.BigEndian.Uint64(iter.Key()[1:]))
+	err := tr.e.eachValue(prefix, after(prefix), func(key, _ []byte) (more bool, err error) {
+		if len(ids) >= trimRound {
+			return false, nil
+		}
+		at := int64(binary.BigEndian.Uint64(key[1:]))
 		if at > now {
 			earliest(at)
-			break
+			return false, nil
 		}
-		if id := engine.TopicID(binary.BigEndian.Uint64(iter.Key()[9:])); !seen[id] {
+		if id := engine.TopicID(binary.BigEndian.Uint64(key[9:])); !seen[id] {
 			seen[id] = true
 			ids = append(ids, id)
 		}
+		return true, nil
+	})
+	if err != nil {
+		tr.e.log.Error("topics that are due for trimming could not be listed; retrying later", slog.Any("error", err))
 	}
 	return ids, next
 }

@@ -60,21 +60,15 @@ func TestNothingIsVisibleBeforeItIsDurable(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		must := func(err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		must(e.CreateTopic(ctx, 1, keepAll))
+		must(t, e.CreateTopic(ctx, 1, keepAll))
 		once := keepAll
 		once.Deduplicate = true
-		must(e.CreateTopic(ctx, 3, once))
-		must(e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{}))
+		must(t, e.CreateTopic(ctx, 3, once))
+		must(t, e.CreateSubscription(ctx, 1, "s", engine.SubscriptionConfig{}, engine.Position{}))
 		j, err := e.Journal(ctx, "j")
-		must(err)
+		must(t, err)
 		_, err = e.Append(ctx, 1, 0, []engine.Message{{Payload: []byte("old")}})
-		must(err)
+		must(t, err)
 
 		release := disk.block()
 		answered := make(chan string, 10)
@@ -121,12 +115,12 @@ func TestNothingIsVisibleBeforeItIsDurable(t *testing.T) {
 		}
 
 		records, err := e.Read(ctx, 1, engine.ReadRequest{Max: 10})
-		must(err)
+		must(t, err)
 		if len(records) != 1 || string(records[0].Payload) != "old" {
 			t.Errorf("read before the sync: got %d messages, want the old one", len(records))
 		}
 		ids, err := e.ListTopics(ctx, 0, 10)
-		must(err)
+		must(t, err)
 		if len(ids) != 2 {
 			t.Errorf("list before the sync: got topics %v, want 2", ids)
 		}
@@ -139,7 +133,7 @@ func TestNothingIsVisibleBeforeItIsDurable(t *testing.T) {
 			t.Error(err)
 		}
 		got, err := e.Receive(ctx, 1, "s", engine.ReceiveRequest{Max: 10, Partition: engine.AllPartitions})
-		must(err)
+		must(t, err)
 		if len(got) != 0 {
 			t.Errorf("receive before the sync: got %v, want none", got)
 		}
@@ -149,7 +143,7 @@ func TestNothingIsVisibleBeforeItIsDurable(t *testing.T) {
 			<-answered
 		}
 		stats, err := e.DescribeTopic(ctx, 1)
-		must(err)
+		must(t, err)
 		if stats.Partitions[0].Next != 2 || len(stats.Subscriptions) != 2 || stats.Subscriptions[0].Backlog != 1 {
 			t.Errorf("describe: got %+v, want 2 messages and 2 subscriptions, the first with a backlog of 1", stats)
 		}
