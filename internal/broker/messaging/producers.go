@@ -62,8 +62,8 @@ func (t *KafkaTopic) producerTable(ctx context.Context, partition int32) (*produ
 		return table, nil
 	}
 	m := make(map[int64]*producerState)
-	err := t.engineCall(ctx, func() error {
-		return t.b.engine.Attributes(ctx, t.topic.id, partition, producerKeyPrefix, func(s engine.Attribute) error {
+	err := t.log.topics.withTopic(ctx, t.topic.id, func() error {
+		return t.log.engine.Attributes(ctx, t.topic.id, partition, producerKeyPrefix, func(s engine.Attribute) error {
 			id, state, err := decodeProducer(s)
 			if err == nil {
 				m[id] = state
