@@ -45,7 +45,7 @@ type trackedBatch struct {
 
 // producerTable returns the table of a partition. The first call loads it from the store.
 func (t *KafkaTopic) producerTable(ctx context.Context, partition int32) (*producerTable, error) {
-	if partition < 0 || partition >= t.Partitions() {
+	if !t.HasPartition(partition) {
 		return nil, engine.ErrNoPartition
 	}
 	found, ok := t.live.producers.Load(partition)
