@@ -26,7 +26,9 @@ func (t *KafkaTopic) ID() uint64 { return uint64(t.topic.id) }
 func (t *KafkaTopic) Partitions() int32 { return max(t.topic.partitions, 1) }
 
 // HasPartition reports whether the topic has a partition of that number.
-func (t *KafkaTopic) HasPartition(partition int32) bool { return partition >= 0 && partition < t.Partitions() }
+func (t *KafkaTopic) HasPartition(partition int32) bool {
+	return partition >= 0 && partition < t.Partitions()
+}
 
 // Partitioned reports whether the topic can get more partitions.
 func (t *KafkaTopic) Partitioned() bool { return t.topic.partitions > 0 }
