@@ -248,6 +248,15 @@ func onTopic[T any](ctx context.Context, e *engineTopics, id engine.TopicID, op 
 }
 
 func (e *engineTopics) repair(ctx context.Context, id engine.TopicID, op func() error) error {
+	if err := e.configureExisting(ctx, e.engine, id); err != nil {
+		return err
+	}
+	return op()
+}
+
+// configureExisting is configureEngine with an up-to-date catalogue. It returns ErrNoTopic for a topic
+// that the catalogue does not have.
+func (e *engineTopics) configureExisting(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
 	c, err := e.state.Fresh(ctx)
 	if err != nil {
 		return err
@@ -255,10 +264,7 @@ func (e *engineTopics) repair(ctx context.Context, id engine.TopicID, op func() 
 	if _, ok := c.byID.Get(id); !ok {
 		return ErrNoTopic
 	}
-	if err := e.configureEngine(ctx, e.engine, id); err != nil {
-		return err
-	}
-	return op()
+	return e.configureEngine(ctx, eng, id)
 }
 
 // describe returns the engine's statistics of a topic.

@@ -3,7 +3,6 @@ package messaging
 import (
 	"context"
 
-	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
 	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
@@ -86,11 +85,8 @@ func (l *KafkaLog) PartitionsOf(id engine.TopicID) int32 {
 func (l *KafkaLog) CreateKafkaTopic(ctx context.Context, name names.Topic, partitions int32, config map[string]string,
 	dryRun bool,
 ) (*KafkaTopic, error) {
-	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
-		return nil, errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
-	}
-	if partitions < 0 || partitions > l.limits.Partitions {
-		return nil, errs.Newf(errs.Invalid, "%w: must be between 1 and %d", ErrPartitionCount, l.limits.Partitions)
+	if err := l.catalogue.checkNewTopic(name, partitions); err != nil {
+		return nil, err
 	}
 	policies := &Policies{Kafka: map[string]string{configRouting: routingMurmur2, configRetentionBytes: "-1"}}
 	for name, value := range config {

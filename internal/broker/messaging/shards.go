@@ -32,12 +32,5 @@ func (b *Broker) ReleaseShard(shard int) {
 // has changed them. Only the owner configures its engine, always with the newest rules, so that an
 // older change cannot overwrite them.
 func (b *Broker) ConfigureOwnedTopic(ctx context.Context, owned engine.Topics, id engine.TopicID) error {
-	c, err := b.state.Fresh(ctx)
-	if err != nil {
-		return err
-	}
-	if _, ok := c.byID.Get(id); !ok {
-		return ErrNoTopic
-	}
-	return b.topics.configureEngine(ctx, owned, id)
+	return b.topics.configureExisting(ctx, owned, id)
 }

@@ -85,11 +85,8 @@ func (cat *Catalogue) Topics(ctx context.Context, ns *names.Namespace, visit fun
 func (cat *Catalogue) CreateTopic(ctx context.Context, name names.Topic, partitions int32,
 	properties map[string]string,
 ) error {
-	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
-		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
-	}
-	if partitions < 0 || partitions > cat.limits.Partitions {
-		return errs.Newf(errs.Invalid, "%w: must be between 1 and %d", ErrPartitionCount, cat.limits.Partitions)
+	if err := cat.checkNewTopic(name, partitions); err != nil {
+		return err
 	}
 	if err := checkProperties(properties); err != nil {
 		return err
@@ -102,6 +99,17 @@ func (cat *Catalogue) CreateTopic(ctx context.Context, name names.Topic, partiti
 		return rec, nil
 	})
 	return err
+}
+
+// checkNewTopic validates the name and the number of partitions of a new topic.
+func (cat *Catalogue) checkNewTopic(name names.Topic, partitions int32) error {
+	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
+		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
+	}
+	if partitions < 0 || partitions > cat.limits.Partitions {
+		return errs.Newf(errs.Invalid, "%w: must be between 1 and %d", ErrPartitionCount, cat.limits.Partitions)
+	}
+	return nil
 }
 
 // createTopic appends the topic's first record to the journal and creates the topic in the engine. With
@@ -213,8 +221,8 @@ func (cat *Catalogue) reserveTopic(ctx context.Context, name names.Topic,
 // autoCreate creates the topic of a new schema or subscription if it does not exist and the
 // namespace allows that (docs/spec/messages.md#m5).
 func (cat *Catalogue) autoCreate(ctx context.Context, name names.Topic) (target, error) {
-	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
-		return target{}, errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
+	if err := cat.checkNewTopic(name, 0); err != nil {
+		return target{}, err
 	}
 	t, err := cat.resolve(ctx, name)
 	if err == nil || errs.KindOf(err) != errs.NotFound {
