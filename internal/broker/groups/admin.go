@@ -228,7 +228,7 @@ func (s *shard) deleteGroup(ctx context.Context, key Key, may func(groupItem) er
 		if err := may(item); err != nil {
 			return nil, err
 		}
-		return [][]byte{newRecord(recordDeleteGroup, key).b}, nil
+		return [][]byte{newRecord(recordDeleteGroup, key).Writer}, nil
 	})
 	return err
 }

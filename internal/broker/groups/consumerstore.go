@@ -109,7 +109,7 @@ func (g *group) consumersRecordLocked() []byte {
 	}
 	w := newRecord(recordConsumers, g.key)
 	w.consumers(&head, gone, put)
-	return w.b
+	return w.Writer
 }
 
 // toStored returns the stored form of a member.

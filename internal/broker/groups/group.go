@@ -228,7 +228,7 @@ func (g *group) storeLocked() error {
 		if item, ok := s.groups.Get(g.key.path()); ok && item.stored.number > number {
 			return nil, nil
 		}
-		return [][]byte{w.b}, nil
+		return [][]byte{w.Writer}, nil
 	})
 }
 
@@ -237,14 +237,14 @@ func (g *group) storeLocked() error {
 func (g *group) emptyRecordLocked() func(*state) ([][]byte, error) {
 	number := g.number
 	w := newRecord(recordEmpty, g.key)
-	w.int(time.Now().UnixMilli())
-	w.int(int64(number))
+	w.Varint(time.Now().UnixMilli())
+	w.Varint(int64(number))
 	return func(s *state) ([][]byte, error) {
 		item, ok := s.groups.Get(g.key.path())
 		if !ok || len(item.stored.members) == 0 || item.stored.number >= number {
 			return nil, nil
 		}
-		return [][]byte{w.b}, nil
+		return [][]byte{w.Writer}, nil
 	}
 }
 

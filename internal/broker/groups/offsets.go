@@ -38,7 +38,7 @@ func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) e
 	}
 	now := time.Now().UnixMilli()
 	w := newRecord(recordOffsets, key)
-	w.uint(uint64(len(req.Offsets)))
+	w.Uvarint(uint64(len(req.Offsets)))
 	for at, o := range req.Offsets {
 		o.Time = now
 		w.offset(at, o)
@@ -48,7 +48,7 @@ func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) e
 		if _, ok := st.groups.Get(key.path()); !ok && c.countGroups() >= maxGroups {
 			return nil, ErrTooManyGroups
 		}
-		return [][]byte{w.b}, nil
+		return [][]byte{w.Writer}, nil
 	})
 	return err
 }
@@ -204,16 +204,16 @@ func (c *Coordinator) DeleteOffsets(ctx context.Context, key Key, gone []Partiti
 		return fmt.Errorf("%w: %d, at most %d are allowed", ErrTooManyOffsets, len(gone), maxOffsets)
 	}
 	w := newRecord(recordDeleteOffsets, key)
-	w.uint(uint64(len(gone)))
+	w.Uvarint(uint64(len(gone)))
 	for _, at := range gone {
-		w.uint(uint64(at.Topic))
-		w.int(int64(at.Partition))
+		w.Uvarint(uint64(at.Topic))
+		w.Varint(int64(at.Partition))
 	}
 	err := c.shard(key).updateContext(ctx, func(s *state) ([][]byte, error) {
 		if _, ok := s.groups.Get(key.path()); !ok {
 			return nil, ErrNoGroup
 		}
-		return [][]byte{w.b}, nil
+		return [][]byte{w.Writer}, nil
 	})
 	return err
 }

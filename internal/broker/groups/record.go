@@ -1,10 +1,10 @@
 package groups
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -23,135 +23,83 @@ const (
 )
 
 // writer appends the fields of a record.
-type writer struct{ b []byte }
+type writer struct{ wire.Writer }
 
 func newRecord(kind recordKind, key Key) *writer {
-	w := &writer{b: []byte{byte(kind)}}
-	w.text(key.Tenant)
-	w.text(key.Group)
+	w := &writer{wire.Writer{byte(kind)}}
+	w.Text(key.Tenant)
+	w.Text(key.Group)
 	return w
 }
 
-func (w *writer) int(v int64)   { w.b = binary.AppendVarint(w.b, v) }
-func (w *writer) uint(v uint64) { w.b = binary.AppendUvarint(w.b, v) }
-func (w *writer) text(s string) {
-	w.uint(uint64(len(s)))
-	w.b = append(w.b, s...)
-}
-
 func (w *writer) offset(at Partition, o Offset) {
-	w.uint(uint64(at.Topic))
-	w.int(int64(at.Partition))
-	w.int(o.Offset)
-	w.int(int64(o.LeaderEpoch))
-	w.text(o.Metadata)
-	w.int(o.Time)
+	w.Uvarint(uint64(at.Topic))
+	w.Varint(int64(at.Partition))
+	w.Varint(o.Offset)
+	w.Varint(int64(o.LeaderEpoch))
+	w.Text(o.Metadata)
+	w.Varint(o.Time)
 }
 
 func (w *writer) generation(g *generation) {
-	w.int(int64(g.number))
-	w.text(g.protocolType)
-	w.text(g.protocol)
-	w.text(g.leader)
-	w.int(g.emptySince)
-	w.uint(uint64(len(g.members)))
+	w.Varint(int64(g.number))
+	w.Text(g.protocolType)
+	w.Text(g.protocol)
+	w.Text(g.leader)
+	w.Varint(g.emptySince)
+	w.Uvarint(uint64(len(g.members)))
 	for i := range g.members {
 		m := &g.members[i]
 		for _, s := range []string{m.id, m.instance, m.client, m.host} {
-			w.text(s)
+			w.Text(s)
 		}
-		w.int(m.sessionMillis)
-		w.int(m.rebalanceMillis)
-		w.text(string(m.metadata))
-		w.text(string(m.assignment))
+		w.Varint(m.sessionMillis)
+		w.Varint(m.rebalanceMillis)
+		w.Text(string(m.metadata))
+		w.Text(string(m.assignment))
 	}
 }
 
-// reader consumes the fields of a record. After a missing or malformed field, failed is set and all
-// later fields are zero.
-type reader struct {
-	b      []byte
-	failed bool
-}
-
-func (r *reader) int() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) uint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-// count reads the number of elements that follow. Each element has at least one byte.
-func (r *reader) count() int {
-	n := r.uint()
-	if n > uint64(len(r.b)) {
-		r.fail()
-		return 0
-	}
-	return int(n) //nolint:gosec // bounded by a length
-}
-
-func (r *reader) text() string { return string(r.bytes()) }
-
-func (r *reader) bytes() []byte {
-	n := r.count()
-	s := r.b[:n:n]
-	r.b = r.b[n:]
-	return s
-}
+// reader consumes the fields of a record.
+type reader struct{ wire.Reader }
 
 func (r *reader) key() Key {
-	key := Key{Tenant: r.text(), Group: r.text()}
+	key := Key{Tenant: r.Text(), Group: r.Text()}
 	if strings.Contains(key.Tenant, "\x00") { // see Key.path
-		r.fail()
+		r.Fail(wire.ErrRange)
 	}
 	return key
 }
 
 func (r *reader) partition() Partition {
-	return Partition{Topic: engine.TopicID(r.uint()), Partition: int32(r.int())} //nolint:gosec // written from an int32
+	return Partition{Topic: engine.TopicID(r.Uvarint()), Partition: r.int32()}
 }
 
 func (r *reader) offset() (Partition, Offset) {
 	at := r.partition()
-	return at, Offset{Offset: r.int(), LeaderEpoch: r.int32(), Metadata: r.text(), Time: r.int()}
+	return at, Offset{Offset: r.Varint(), LeaderEpoch: r.int32(), Metadata: r.Text(), Time: r.Varint()}
 }
 
 func (r *reader) generation() *generation {
 	g := &generation{
-		number:       int32(r.int()), //nolint:gosec // written from an int32
-		protocolType: r.text(), protocol: r.text(), leader: r.text(), emptySince: r.int(),
+		number:       r.int32(),
+		protocolType: r.Text(), protocol: r.Text(), leader: r.Text(), emptySince: r.Varint(),
 	}
-	g.members = make([]storedMember, r.count())
+	g.members = make([]storedMember, r.Count())
 	for i := range g.members {
 		g.members[i] = storedMember{
-			id: r.text(), instance: r.text(), client: r.text(), host: r.text(),
-			sessionMillis: r.int(), rebalanceMillis: r.int(),
-			metadata: []byte(r.text()), assignment: []byte(r.text()),
+			id: r.Text(), instance: r.Text(), client: r.Text(), host: r.Text(),
+			sessionMillis: r.Varint(), rebalanceMillis: r.Varint(),
+			metadata: []byte(r.Text()), assignment: []byte(r.Text()),
 		}
 	}
 	return g
 }
 
-func (r *reader) fail() { r.failed, r.b = true, nil }
-
 // checkEnd returns an error unless the record had exactly the fields that were read.
 func (r *reader) checkEnd() error {
-	if r.failed || len(r.b) > 0 {
-		return fmt.Errorf("%w: consumer group record is truncated or has %d extra bytes", engine.ErrCorrupt, len(r.b))
+	if err := r.End(); err != nil {
+		return fmt.Errorf("%w: consumer group record: %w", engine.ErrCorrupt, err)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 func seedRecords() [][]byte {
 	key := Key{Tenant: "public", Group: "g"}
 	offsets := newRecord(recordOffsets, key)
-	offsets.uint(1)
+	offsets.Uvarint(1)
 	offsets.offset(Partition{7, 1}, Offset{Offset: 12, LeaderEpoch: -1, Metadata: "m", Time: 1700000000000})
 	stable := newRecord(recordGeneration, key)
 	stable.generation(&generation{
@@ -23,10 +23,10 @@ func seedRecords() [][]byte {
 		}},
 	})
 	emptied := newRecord(recordEmpty, key)
-	emptied.int(1700000000000)
-	emptied.int(4)
+	emptied.Varint(1700000000000)
+	emptied.Varint(4)
 	forget := newRecord(recordDeleteOffsets, key)
-	forget.uint(1)
+	forget.Uvarint(1)
 	forget.partition(Partition{7, 1})
 	consumers := newRecord(recordConsumers, key)
 	consumers.consumers(
@@ -41,7 +41,10 @@ func seedRecords() [][]byte {
 			},
 			{id: "b"},
 		})
-	return [][]byte{offsets.b, stable.b, emptied.b, newRecord(recordDeleteGroup, key).b, forget.b, consumers.b}
+	return [][]byte{
+		offsets.Writer, stable.Writer, emptied.Writer, newRecord(recordDeleteGroup, key).Writer, forget.Writer,
+		consumers.Writer,
+	}
 }
 
 // FuzzRecord checks that a record is applied or rejected, and that the resulting state survives a

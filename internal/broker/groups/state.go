@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -120,7 +121,7 @@ func (s *state) Apply(_ uint64, record []byte) error {
 	if len(record) == 0 {
 		return fmt.Errorf("%w: empty record", engine.ErrCorrupt)
 	}
-	r := &reader{b: record[1:]}
+	r := &reader{wire.NewReader(record[1:])}
 	key := r.key()
 	switch kind := recordKind(record[0]); kind {
 	case recordOffsets:
@@ -130,7 +131,7 @@ func (s *state) Apply(_ uint64, record []byte) error {
 		s.dropConsumers(key)
 		s.update(key, func(item *groupItem) { item.stored, item.consumers = g, 0 })
 	case recordEmpty:
-		since, number := r.int(), int32(r.int()) //nolint:gosec // written from an int32
+		since, number := r.Varint(), r.int32()
 		s.dropConsumers(key)
 		s.update(key, func(item *groupItem) {
 			item.stored, item.consumers = &generation{
@@ -146,7 +147,7 @@ func (s *state) Apply(_ uint64, record []byte) error {
 		s.deleteOffsets(key, s.committed(key))
 		s.groups.Delete(key.path())
 	case recordDeleteOffsets:
-		gone := make([]Partition, r.count())
+		gone := make([]Partition, r.Count())
 		for i := range gone {
 			gone[i] = r.partition()
 		}
@@ -170,7 +171,7 @@ func (s *state) update(key Key, change func(*groupItem)) {
 func (s *state) applyOffsets(key Key, r *reader) {
 	added := 0
 	var newest int64
-	for range r.count() {
+	for range r.Count() {
 		at, offset := r.offset()
 		if _, replaced := s.offsets.Set(offsetItem{key: key, at: at, Offset: offset}); !replaced {
 			added++
@@ -272,7 +273,7 @@ func (s *state) Snapshot(out io.Writer) error {
 		}
 		w := newRecord(recordGeneration, item.key)
 		w.generation(item.stored)
-		write(w.b)
+		write(w.Writer)
 		return failed == nil
 	})
 	if failed != nil {
@@ -288,11 +289,11 @@ func (s *state) snapshotOffsets(key Key, write func([]byte)) {
 	s.eachOffset(key, func(at Partition, o Offset) { all = append(all, offsetItem{at: at, Offset: o}) })
 	for chunk := range slices.Chunk(all, part) {
 		w := newRecord(recordOffsets, key)
-		w.uint(uint64(len(chunk)))
+		w.Uvarint(uint64(len(chunk)))
 		for _, item := range chunk {
 			w.offset(item.at, item.Offset)
 		}
-		write(w.b)
+		write(w.Writer)
 	}
 }
 
@@ -304,7 +305,7 @@ func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) {
 		n := min(part, len(members))
 		w := newRecord(recordConsumers, item.key)
 		w.consumers(item.stored, nil, members[:n])
-		write(w.b)
+		write(w.Writer)
 		members = members[n:]
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Apply implements statemachine.State.
-func (c *catalogue) Apply(position uint64, b []byte) error {
+func (c *catalogueState) Apply(position uint64, b []byte) error {
 	r, err := decodeRecord(b)
 	if err != nil {
 		return err
@@ -42,13 +42,13 @@ func incomplete(r record) error {
 	return errs.Newf(errs.Internal, "catalogue record %q is incomplete", r.Op)
 }
 
-func (c *catalogue) seed() {
+func (c *catalogueState) seed() {
 	c.seeded = true
 	c.tenants.Set(names.DefaultTenant, &Tenant{Name: names.DefaultTenant})
 	c.namespaces.Set(&namespace{name: names.PublicDefault, policies: &Policies{}})
 }
 
-func (c *catalogue) applyNamespace(position uint64, r record) error {
+func (c *catalogueState) applyNamespace(position uint64, r record) error {
 	name, err := namespaceOfPath(r.Name)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *catalogue) applyNamespace(position uint64, r record) error {
 	return nil
 }
 
-func (c *catalogue) applyCreateTopic(position uint64, r record) error {
+func (c *catalogueState) applyCreateTopic(position uint64, r record) error {
 	name, err := topicOfPath(r.Name)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (c *catalogue) applyCreateTopic(position uint64, r record) error {
 // noPolicies is shared by the many topics without policies of their own.
 var noPolicies = &Policies{}
 
-func (c *catalogue) applyTopic(position uint64, r record) error {
+func (c *catalogueState) applyTopic(position uint64, r record) error {
 	old, ok := c.byID.Get(r.ID)
 	if !ok {
 		// Decisions are made on the state they are applied to, so this is not a lost race: the

@@ -57,16 +57,14 @@ func (t *KafkaTopic) Append(ctx context.Context, partition int32, batch []byte) 
 	}
 	run := engine.MessageBatch{Format: engine.KafkaRecordBatch, Count: head.Count, MaxTime: head.MaxTime, Body: batch}
 	size := int64(len(batch))
-	if err := t.b.quota.ReserveBytes(size); err != nil {
+	if err := t.log.quota.ReserveBytes(size); err != nil {
 		return nil, err
 	}
-	defer t.b.quota.ReleaseBytes(size) // from here on the engine counts the bytes
-	appendBatch := func(attributes []engine.AttributeWrite) (ticket engine.PendingAppend, err error) {
-		err = t.engineCall(ctx, func() error {
-			ticket, err = t.b.engine.AppendBatch(ctx, t.topic.id, partition, run, attributes)
-			return err
+	defer t.log.quota.ReleaseBytes(size) // from here on the engine counts the bytes
+	appendBatch := func(attributes []engine.AttributeWrite) (engine.PendingAppend, error) {
+		return onTopic(ctx, t.log.topics, t.topic.id, func() (engine.PendingAppend, error) {
+			return t.log.engine.AppendBatch(ctx, t.topic.id, partition, run, attributes)
 		})
-		return ticket, err
 	}
 	if head.ProducerID == records.NoProducer {
 		if appended.ticket, err = appendBatch(nil); err != nil {
@@ -159,21 +157,21 @@ func (t *KafkaTopic) checkRecord(ctx context.Context, r *records.Record) error {
 	if t.rules.kafka.keyed && r.Key == nil {
 		return errNoKey
 	}
-	if (t.topic.prefixedKey || t.topic.prefixedValue) && t.b.registry == nil {
+	if (t.topic.prefixedKey || t.topic.prefixedValue) && t.log.admission.registry == nil {
 		return ErrNoRegistry
 	}
 	if t.topic.prefixedKey && r.Key != nil {
-		if err := t.b.checkPrefix(ctx, t.topic, "key", r.Key); err != nil {
+		if err := t.log.admission.checkPrefix(ctx, t.topic, "key", r.Key); err != nil {
 			return err
 		}
 	}
 	if t.topic.prefixedValue && r.Value != nil {
-		if err := t.b.checkPrefix(ctx, t.topic, "value", r.Value); err != nil {
+		if err := t.log.admission.checkPrefix(ctx, t.topic, "value", r.Value); err != nil {
 			return err
 		}
 	}
 	if v, ok := t.topic.schemas.latest(); ok && t.rules.validation != notValidated && r.Value != nil {
-		return t.b.checkPayload(ctx, t.topic.id, v, t.rules.validation,
+		return t.log.admission.checkPayload(ctx, t.topic.id, v, t.rules.validation,
 			&Message{Payload: r.Value, Key: string(r.Key), BinaryKey: true, SchemaVersion: v.Version})
 	}
 	return nil

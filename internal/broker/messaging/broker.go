@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"freshet/internal/base/names"
@@ -43,29 +41,24 @@ type Options struct {
 	Shards int
 }
 
-// Broker serves the topics of one running cluster.
+// Broker serves the topics of one running cluster. It is composed of parts that share the catalogue,
+// the engine and the in-memory state of topics; each part can be passed on alone to code that needs only
+// that part. Broker itself opens, drains and closes them, and follows the ownership of shards.
 type Broker struct {
-	engine         engine.Engine
-	limits         Limits
-	registry       SchemaRegistry
-	quota          *quota.Cluster
-	log            *slog.Logger
-	catalogue      *statemachine.Machine[*catalogue]
-	schemaCheckers schemaCache
-	pool           *workpool.Pool
-	shards         int                        // 0 means that all topics are in this process
-	grantIndex     atomic.Pointer[grantIndex] // cached for one state of the catalogue
+	*Catalogue     // tenants, namespaces, topics and their policies
+	*ClusterGrants // permissions that the catalogue's policies grant
+	*TopicSchemas  // schemas of topics
+	*Producer      // produces messages
+	*Consumer      // subscriptions, deliveries and readers
+	*KafkaLog      // topics as logs of batches
+	*Statistics    // statistics and usage
 
-	live            sync.Map // engine.TopicID → *liveTopic, for topics used since Open
-	namespaceMeters namespaceMeters
-	waiting         atomic.Int64
-	topicLocks      [64]sync.Mutex // by topic id; see topicLock
-
-	draining context.Context //nolint:containedctx // cancelled by Drain; ends long polls
-	drain    context.CancelFunc
-	ctx      context.Context //nolint:containedctx // context of background work, cancelled by Close
-	cancel   context.CancelFunc
-	work     sync.WaitGroup
+	limits Limits
+	state  *statemachine.Machine[*catalogueState]
+	engine engine.Engine
+	topics *engineTopics
+	live   *liveTopics
+	life   *lifecycle
 }
 
 const journalName = "messaging"
@@ -74,49 +67,71 @@ const journalName = "messaging"
 // interrupted between catalogue and engine. The caller keeps ownership of the engine and closes it
 // after the broker.
 func Open(ctx context.Context, eng engine.Engine, opts Options) (*Broker, error) {
-	log := opts.Logger
-	if log == nil {
-		log = slog.Default()
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	if opts.Pool == nil {
+		opts.Pool = workpool.New()
 	}
 	journal, err := eng.Journal(ctx, journalName)
 	if err != nil {
 		return nil, fmt.Errorf("opening the catalogue's journal: %w", err)
 	}
-	machine, err := statemachine.Open(ctx, journal, statemachine.Options[*catalogue]{
-		Empty:         newCatalogue,
-		Restore:       restoreCatalogue,
+	machine, err := statemachine.Open(ctx, journal, statemachine.Options[*catalogueState]{
+		Empty:         newCatalogueState,
+		Restore:       restoreCatalogueState,
 		SnapshotBytes: opts.SnapshotBytes,
 		Name:          "catalogue",
-		Logger:        log,
+		Logger:        opts.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if opts.Pool == nil {
-		opts.Pool = workpool.New()
-	}
-	b := &Broker{
-		engine:         eng,
-		limits:         opts.Limits.withDefaults(),
-		registry:       opts.Schemas,
-		quota:          opts.Quota,
-		log:            log,
-		catalogue:      machine,
-		schemaCheckers: newSchemaCache(maxParsedSchemas),
-		pool:           opts.Pool,
-		shards:         opts.Shards,
-	}
-	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	b.draining, b.drain = context.WithCancel(b.ctx)
+	b := compose(eng, machine, newLifecycle(ctx), opts)
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	eng.OnDeadLetter(func(id engine.TopicID) { b.liveOf(id).dead.add(0) })
+	eng.OnDeadLetter(func(id engine.TopicID) { b.live.of(id).dead.add(0) })
 	return b, nil
 }
 
+// compose returns a broker whose parts share an engine and a catalogue.
+func compose(eng engine.Engine, machine *statemachine.Machine[*catalogueState], life *lifecycle,
+	opts Options,
+) *Broker {
+	b := &Broker{limits: opts.Limits.withDefaults(), state: machine, engine: eng, life: life}
+	b.live = &liveTopics{state: machine, limits: &b.limits}
+	b.topics = &engineTopics{
+		engine: eng, state: machine, limits: &b.limits, live: b.live, life: life, log: opts.Logger,
+	}
+	b.Catalogue = &Catalogue{
+		state: machine, topics: b.topics, limits: &b.limits, quota: opts.Quota, shards: opts.Shards,
+	}
+	b.ClusterGrants = &ClusterGrants{state: machine}
+	b.TopicSchemas = &TopicSchemas{catalogue: b.Catalogue, limits: &b.limits, quota: opts.Quota, pool: opts.Pool}
+	admission := &admission{
+		limits: &b.limits, registry: opts.Schemas, pool: opts.Pool, checkers: newSchemaCache(maxParsedSchemas),
+	}
+	b.Producer = &Producer{
+		engine: eng, catalogue: b.Catalogue, topics: b.topics, live: b.live, admission: admission,
+		limits: &b.limits, quota: opts.Quota,
+	}
+	b.Consumer = &Consumer{
+		engine: eng, catalogue: b.Catalogue, topics: b.topics, live: b.live, life: life,
+		limits: &b.limits, quota: opts.Quota,
+	}
+	b.KafkaLog = &KafkaLog{
+		engine: eng, catalogue: b.Catalogue, topics: b.topics, live: b.live, life: life, admission: admission,
+		limits: &b.limits, quota: opts.Quota,
+	}
+	b.Statistics = &Statistics{
+		engine: eng, catalogue: b.Catalogue, live: b.live, consumer: b.Consumer, limits: &b.limits,
+	}
+	return b
+}
+
 func (b *Broker) start(ctx context.Context) error {
-	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err := b.state.Update(ctx, func(c *catalogueState) ([][]byte, error) {
 		if c.seeded {
 			return nil, nil
 		}
@@ -128,7 +143,7 @@ func (b *Broker) start(ctx context.Context) error {
 	if b.shards > 0 {
 		return nil // AcquireShard reconciles each shard
 	}
-	return b.reconcile(ctx, b.engine, func(engine.TopicID) bool { return true })
+	return b.topics.reconcile(ctx, b.engine, func(engine.TopicID) bool { return true })
 }
 
 // Limits returns the limits with their defaults filled in.
@@ -136,72 +151,18 @@ func (b *Broker) Limits() Limits { return b.limits }
 
 // Health returns nil while the broker can serve requests, and otherwise the reason.
 func (b *Broker) Health() error {
-	return errors.Join(b.engine.Health(), b.catalogue.Health())
+	return errors.Join(b.engine.Health(), b.state.Health())
 }
 
 // Drain ends every wait for messages, current and future, with an empty result, so that a server
 // can finish its requests. All other calls still work.
-func (b *Broker) Drain() { b.drain() }
+func (b *Broker) Drain() { b.life.drain() }
 
 // Close drains and stops the broker. It does not close the engine.
 func (b *Broker) Close() error {
-	b.cancel()
-	b.work.Wait()
-	return b.catalogue.Close()
+	b.life.end()
+	return b.state.Close()
 }
 
 // now returns the current time in epoch milliseconds.
 func now() int64 { return time.Now().UnixMilli() }
-
-// target is the topic, or the partition of a topic, that a name resolves to.
-type target struct {
-	*topic
-	partition int32 // engine.AllPartitions, or the partition in the name
-}
-
-// resolve looks a name up. Another member may have just created the topic, so after a miss resolve
-// reads the journal and looks again.
-func (b *Broker) resolve(ctx context.Context, name names.Topic) (target, error) {
-	if t, ok := lookup(b.catalogue.View(), name); ok {
-		return t, nil
-	}
-	fresh, err := b.catalogue.Fresh(ctx)
-	if err != nil {
-		return target{}, err
-	}
-	if t, ok := lookup(fresh, name); ok {
-		return t, nil
-	}
-	return target{}, missingError(fresh, name)
-}
-
-func lookup(c *catalogue, name names.Topic) (target, bool) {
-	if t, ok := c.topic(name); ok {
-		return target{topic: t, partition: engine.AllPartitions}, true
-	}
-	parent, index, ok := name.Partition()
-	if !ok {
-		return target{}, false
-	}
-	t, ok := c.topic(parent)
-	if !ok || index >= t.partitions {
-		return target{}, false
-	}
-	return target{topic: t, partition: index}, true
-}
-
-// missingError returns an error for the first part of a topic's name that does not exist.
-func missingError(c *catalogue, name names.Topic) error {
-	if _, ok := c.tenants.Get(name.Namespace.Tenant); !ok {
-		return ErrNoTenant
-	}
-	if _, ok := c.namespace(name.Namespace); !ok {
-		return ErrNoNamespace
-	}
-	return ErrNoTopic
-}
-
-// topicLock returns the lock that is held while the engine's configuration of a topic changes.
-func (b *Broker) topicLock(id engine.TopicID) *sync.Mutex {
-	return &b.topicLocks[uint64(id)%uint64(len(b.topicLocks))]
-}

@@ -1,157 +1,109 @@
 package messaging
 
 import (
-	"github.com/tidwall/btree"
+	"context"
 
 	"freshet/internal/base/names"
+	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
+	"freshet/internal/storage/statemachine"
 )
 
-// catalogue is the state of the broker's state machine: which tenants, namespaces and topics exist,
-// and their policies. A published catalogue never changes: Clone shares all entries with the
-// original, and a change replaces an entry instead of modifying it.
-type catalogue struct {
-	seeded     bool // public/default was created once; it is not created again after its deletion
-	tenants    *btree.Map[string, *Tenant]
-	namespaces *btree.BTreeG[*namespace]
-	topics     *btree.BTreeG[topicItem]
-	byID       *btree.Map[engine.TopicID, *topic]
-
-	// Totals over all topics.
-	partitions  int64 // a topic that is not partitioned counts as one
-	schemaBytes int64
+// Catalogue is the part of a broker that records which tenants, namespaces and topics exist, and their
+// policies. A change is durable in the catalogue's journal first and reaches the engine afterwards.
+type Catalogue struct {
+	state  *statemachine.Machine[*catalogueState]
+	topics *engineTopics
+	limits *Limits
+	quota  *quota.Cluster
+	shards int // 0 means that all topics are in this process
 }
 
-// Tenant is a tenant of the cluster; it contains namespaces.
-type Tenant struct {
-	Name            string   `json:"name"`
-	AdminRoles      []string `json:"adminRoles,omitempty"`
-	AllowedClusters []string `json:"allowedClusters,omitempty"`
+// target is the topic, or the partition of a topic, that a name resolves to.
+type target struct {
+	*topic
+	partition int32 // engine.AllPartitions, or the partition in the name
 }
 
-type namespace struct {
-	name     names.Namespace
-	policies *Policies
-	topics   int
-	// pending is the journal position of a policy change that may not have reached the engine for
-	// every topic; 0 when the engine has it.
-	pending uint64
-}
-
-type topic struct {
-	id         engine.TopicID // derived from the journal position of its first record
-	name       names.Topic
-	created    int64 // epoch milliseconds
-	partitions int32 // 0 when the topic is not partitioned
-	terminated bool
-	policies   *Policies // never nil
-	schemas    *schemaHistory
-	pending    uint64 // see namespace.pending
-
-	// Derived from the properties: whether keys and values must start with the id of a registered
-	// schema.
-	prefixedKey   bool
-	prefixedValue bool
-	keySubjects   subjectStrategy // which subjects may have these ids
-	valueSubjects subjectStrategy
-}
-
-// topicItem is a topic keyed by its name. It is a value so that a lookup does not allocate a topic.
-type topicItem struct {
-	name  names.Topic
-	topic *topic
-}
-
-func newCatalogue() *catalogue {
-	opts := btree.Options{NoLocks: true}
-	return &catalogue{
-		tenants: &btree.Map[string, *Tenant]{},
-		namespaces: btree.NewBTreeGOptions(func(a, b *namespace) bool {
-			return a.name.Compare(b.name) < 0
-		}, opts),
-		topics: btree.NewBTreeGOptions(func(a, b topicItem) bool {
-			return a.name.Compare(b.name) < 0
-		}, opts),
-		byID: &btree.Map[engine.TopicID, *topic]{},
+// resolve looks a name up. Another member may have just created the topic, so after a miss resolve
+// reads the journal and looks again.
+func (cat *Catalogue) resolve(ctx context.Context, name names.Topic) (target, error) {
+	if t, ok := lookup(cat.state.View(), name); ok {
+		return t, nil
 	}
-}
-
-// Clone implements statemachine.State.
-func (c *catalogue) Clone() *catalogue {
-	return &catalogue{
-		seeded:     c.seeded,
-		tenants:    c.tenants.Copy(),
-		namespaces: c.namespaces.Copy(),
-		topics:     c.topics.Copy(),
-		byID:       c.byID.Copy(),
-
-		partitions:  c.partitions,
-		schemaBytes: c.schemaBytes,
+	fresh, err := cat.state.Fresh(ctx)
+	if err != nil {
+		return target{}, err
 	}
-}
-
-func (c *catalogue) namespace(name names.Namespace) (*namespace, bool) {
-	return c.namespaces.Get(&namespace{name: name})
-}
-
-func (c *catalogue) topic(name names.Topic) (*topic, bool) {
-	item, ok := c.topics.Get(topicItem{name: name})
-	return item.topic, ok
-}
-
-// namespacesOf calls visit for the namespaces of a tenant in order.
-func (c *catalogue) namespacesOf(tenant string, visit func(*namespace) bool) {
-	from := &namespace{name: names.Namespace{Tenant: tenant}}
-	c.namespaces.Ascend(from, func(n *namespace) bool {
-		return n.name.Tenant == tenant && visit(n)
-	})
-}
-
-// topicsOf calls visit for the topics of a namespace in order.
-func (c *catalogue) topicsOf(ns names.Namespace, visit func(*topic) bool) {
-	from := topicItem{name: names.Topic{Namespace: ns}}
-	c.topics.Ascend(from, func(item topicItem) bool {
-		return item.name.Namespace == ns && visit(item.topic)
-	})
-}
-
-// setTopic inserts t, or replaces the entry of the same id.
-func (c *catalogue) setTopic(t *topic) {
-	t.prefixedKey = isTrue(t.policies.Properties[PropertyKeyValidation])
-	t.prefixedValue = isTrue(t.policies.Properties[PropertyValueValidation])
-	t.keySubjects, _ = parseStrategy(t.policies.Properties[PropertyKeySubjects])
-	t.valueSubjects, _ = parseStrategy(t.policies.Properties[PropertyValueSubjects])
-	c.topics.Set(topicItem{name: t.name, topic: t})
-	if old, ok := c.byID.Get(t.id); ok {
-		c.countTopic(old, -1)
+	if t, ok := lookup(fresh, name); ok {
+		return t, nil
 	}
-	c.byID.Set(t.id, t)
-	c.countTopic(t, 1)
+	return target{}, missingError(fresh, name)
 }
 
-// countTopic adds a topic to the totals times times (1 or -1).
-func (c *catalogue) countTopic(t *topic, times int64) {
-	c.partitions += times * partitionsOf(t.partitions)
-	c.schemaBytes += times * t.schemas.size()
-}
-
-// partitionsOf returns the number of partitions that a topic counts for quotas.
-func partitionsOf(partitions int32) int64 { return max(1, int64(partitions)) }
-
-// countTopics adds by to the number of topics of a namespace.
-func (c *catalogue) countTopics(name names.Namespace, by int) {
-	if old, ok := c.namespace(name); ok {
-		ns := *old
-		ns.topics += by
-		c.namespaces.Set(&ns)
+func lookup(c *catalogueState, name names.Topic) (target, bool) {
+	if t, ok := c.topic(name); ok {
+		return target{topic: t, partition: engine.AllPartitions}, true
 	}
+	parent, index, ok := name.Partition()
+	if !ok {
+		return target{}, false
+	}
+	t, ok := c.topic(parent)
+	if !ok || index >= t.partitions {
+		return target{}, false
+	}
+	return target{topic: t, partition: index}, true
 }
 
-// rules returns the effective policies of a topic.
-func (c *catalogue) rules(t *topic, limits *Limits) rules {
-	var policies *Policies
-	if ns, ok := c.namespace(t.name.Namespace); ok {
-		policies = ns.policies
+// missingError returns an error for the first part of a topic's name that does not exist.
+func missingError(c *catalogueState, name names.Topic) error {
+	if _, ok := c.tenants.Get(name.Namespace.Tenant); !ok {
+		return ErrNoTenant
 	}
-	return limits.rules(policies, t.policies)
+	if _, ok := c.namespace(name.Namespace); !ok {
+		return ErrNoNamespace
+	}
+	return ErrNoTopic
+}
+
+// fresh resolves a name on an up-to-date catalogue.
+func (cat *Catalogue) fresh(ctx context.Context, name names.Topic) (target, error) {
+	if _, err := cat.state.Fresh(ctx); err != nil {
+		return target{}, err
+	}
+	return cat.resolve(ctx, name)
+}
+
+// describeFresh resolves a name on an up-to-date catalogue and returns the engine's statistics.
+func (cat *Catalogue) describeFresh(ctx context.Context, name names.Topic) (target, engine.TopicStats, error) {
+	t, err := cat.fresh(ctx, name)
+	if err != nil {
+		return t, engine.TopicStats{}, err
+	}
+	stats, err := cat.topics.describe(ctx, t.topic)
+	return t, stats, err
+}
+
+func (cat *Catalogue) shardOf(id engine.TopicID) int {
+	return int(uint64(id) % uint64(max(cat.shards, 1))) //nolint:gosec // less than the number of shards
+}
+
+// recordInShardOf returns the record of a new topic in the shard of t, so that moving a message between the
+// two topics is one write.
+func (cat *Catalogue) recordInShardOf(t *topic) topicRecord {
+	if cat.shards == 0 {
+		return topicRecord{}
+	}
+	shard := cat.shardOf(t.id)
+	return topicRecord{Shard: &shard}
+}
+
+// IDOf returns the id of the topic that a name resolves to.
+func (cat *Catalogue) IDOf(ctx context.Context, name names.Topic) (engine.TopicID, bool) {
+	t, err := cat.resolve(ctx, name)
+	if err != nil {
+		return 0, false
+	}
+	return t.id, true
 }

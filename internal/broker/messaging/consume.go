@@ -3,10 +3,12 @@ package messaging
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
+	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
 )
 
@@ -17,59 +19,73 @@ type ReceiveOptions struct {
 	Lease time.Duration // 0 means the subscription's lease
 }
 
+// Consumer is the part of a broker that manages subscriptions, delivers their messages and reads topics.
+type Consumer struct {
+	engine    consumerEngine
+	catalogue *Catalogue
+	topics    *engineTopics
+	live      *liveTopics
+	life      *lifecycle
+	limits    *Limits
+	quota     *quota.Cluster
+	waiting   atomic.Int64 // callers that wait for messages
+}
+
+// consumerEngine is the part of the engine that Consumer uses.
+type consumerEngine interface {
+	engine.Log
+	engine.Subscriptions
+}
+
 // Receive leases messages of a subscription to the caller. It returns as soon as a message is
 // available, and with none after the wait or when the broker drains. Messages that the caller does
 // not settle before their lease ends are delivered again.
-func (b *Broker) Receive(ctx context.Context, name names.Topic, subscription string,
+func (c *Consumer) Receive(ctx context.Context, name names.Topic, subscription string,
 	opts ReceiveOptions,
 ) ([]Received, error) {
-	t, err := b.resolve(ctx, name)
+	t, err := c.catalogue.resolve(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.checkLease(opts.Lease); err != nil {
+	if err := c.checkLease(opts.Lease); err != nil {
 		return nil, err
 	}
-	if opts.Max < 0 || opts.Max > b.limits.MaxBatch {
-		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, at most %d", ErrBatch, opts.Max, b.limits.MaxBatch)
+	if opts.Max < 0 || opts.Max > c.limits.MaxBatch {
+		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, at most %d", ErrBatch, opts.Max, c.limits.MaxBatch)
 	}
 	req := engine.ReceiveRequest{
-		Max: max(opts.Max, 1), MaxBytes: b.limits.BatchBytes, Lease: opts.Lease, Partition: t.partition,
+		Max: max(opts.Max, 1), MaxBytes: c.limits.BatchBytes, Lease: opts.Lease, Partition: t.partition,
 	}
-	return b.receive(ctx, t, subscription, req, opts.Wait)
+	return c.receive(ctx, t, subscription, req, opts.Wait)
 }
 
-func (b *Broker) checkLease(lease time.Duration) error {
-	if lease != 0 && (lease < b.limits.MinLease || lease > b.limits.MaxLease) {
+func (c *Consumer) checkLease(lease time.Duration) error {
+	if lease != 0 && (lease < c.limits.MinLease || lease > c.limits.MaxLease) {
 		return errs.Newf(errs.Invalid, "%w: acknowledgement timeout must be between %s and %s", engine.ErrInvalid,
-			b.limits.MinLease, b.limits.MaxLease)
+			c.limits.MinLease, c.limits.MaxLease)
 	}
 	return nil
 }
 
-func (b *Broker) receive(ctx context.Context, t target, subscription string, req engine.ReceiveRequest,
+func (c *Consumer) receive(ctx context.Context, t target, subscription string, req engine.ReceiveRequest,
 	wait time.Duration,
 ) ([]Received, error) {
-	deliveries, err := b.engine.Receive(ctx, t.id, subscription, req)
-	if errors.Is(err, engine.ErrNoTopic) || errors.Is(err, engine.ErrNoPartition) {
-		err = b.repair(ctx, t.id, func() (err error) {
-			deliveries, err = b.engine.Receive(ctx, t.id, subscription, req)
-			return err
-		})
-	}
+	deliveries, err := onTopic(ctx, c.topics, t.id, func() ([]engine.Delivery, error) {
+		return c.engine.Receive(ctx, t.id, subscription, req)
+	})
 	if err == nil && len(deliveries) == 0 && wait > 0 {
-		req.Wait = min(wait, b.limits.MaxWait)
-		deliveries, err = b.await(ctx, t.id, subscription, req)
+		req.Wait = min(wait, c.limits.MaxWait)
+		deliveries, err = c.await(ctx, t.id, subscription, req)
 	}
 	if err != nil || len(deliveries) == 0 {
 		return nil, t.damagedError(err)
 	}
-	live := b.liveOf(t.id)
+	live := c.live.of(t.id)
 	sub := live.subscription(subscription)
 	received := make([]Received, len(deliveries))
 	for i := range deliveries {
 		d := &deliveries[i]
-		received[i] = b.received(t.topic, &d.Record)
+		received[i] = c.received(t.topic, &d.Record)
 		received[i].Redeliveries, received[i].LeasedUntil = d.Redeliveries, d.LeasedUntil
 		received[i].ID.Redeliveries = d.Redeliveries
 		live.out.add(len(d.Payload))
@@ -79,39 +95,37 @@ func (b *Broker) receive(ctx context.Context, t target, subscription string, req
 }
 
 // addWaiting counts a waiting caller, or returns ErrTooMany at the limit.
-func (b *Broker) addWaiting() error {
-	if b.waiting.Add(1) > int64(b.limits.MaxWaiting) {
-		b.waiting.Add(-1)
+func (c *Consumer) addWaiting() error {
+	if c.waiting.Add(1) > int64(c.limits.MaxWaiting) {
+		c.waiting.Add(-1)
 		return ErrTooMany
 	}
 	return nil
 }
 
-func (b *Broker) removeWaiting() { b.waiting.Add(-1) }
+func (c *Consumer) removeWaiting() { c.waiting.Add(-1) }
 
 // await waits for messages on the caller's goroutine. Only this path pays for a context that ends
 // when the broker drains.
-func (b *Broker) await(ctx context.Context, id engine.TopicID, subscription string,
+func (c *Consumer) await(ctx context.Context, id engine.TopicID, subscription string,
 	req engine.ReceiveRequest,
 ) ([]engine.Delivery, error) {
-	if b.draining.Err() != nil {
+	if c.life.draining.Err() != nil {
 		return nil, nil
 	}
-	if err := b.addWaiting(); err != nil {
+	if err := c.addWaiting(); err != nil {
 		return nil, err
 	}
-	defer b.removeWaiting()
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(b.draining, cancel)
+	defer c.removeWaiting()
+	waiting, stop := c.life.untilDrain(ctx)
 	defer stop()
-	deliveries, err := b.engine.Receive(waiting, id, subscription, req)
+	deliveries, err := c.engine.Receive(waiting, id, subscription, req)
 	switch {
 	case err == nil:
 		return deliveries, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case b.draining.Err() != nil, errors.Is(err, engine.ErrClosed):
+	case c.life.draining.Err() != nil, errors.Is(err, engine.ErrClosed):
 		return nil, nil // the caller's next request may reach another member
 	}
 	return nil, err
@@ -140,12 +154,12 @@ type Settlement struct {
 // Settle applies settlements and returns once they are durable. An id of another topic, or a Nack
 // or Extend without a lease (ErrLeaseEnded), fails the whole call and changes nothing.
 // Acknowledging a message twice is no error.
-func (b *Broker) Settle(ctx context.Context, name names.Topic, subscription string, settlements ...Settlement) error {
-	if len(settlements) == 0 || len(settlements) > b.limits.MaxBatch {
+func (c *Consumer) Settle(ctx context.Context, name names.Topic, subscription string, settlements ...Settlement) error {
+	if len(settlements) == 0 || len(settlements) > c.limits.MaxBatch {
 		return errs.Newf(errs.TooLarge, "%w: %d message ids, must be between 1 and %d", ErrBatch, len(settlements),
-			b.limits.MaxBatch)
+			c.limits.MaxBatch)
 	}
-	t, err := b.resolve(ctx, name)
+	t, err := c.catalogue.resolve(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -153,7 +167,7 @@ func (b *Broker) Settle(ctx context.Context, name names.Topic, subscription stri
 	list := buf[:0]
 	for i := range settlements {
 		s := &settlements[i]
-		if err := b.checkDelay(s); err != nil {
+		if err := c.checkDelay(s); err != nil {
 			return err
 		}
 		id, err := t.engineID(s.ID)
@@ -166,31 +180,31 @@ func (b *Broker) Settle(ctx context.Context, name names.Topic, subscription stri
 		}
 		list = append(list, st)
 	}
-	if err := b.engine.Settle(ctx, t.id, subscription, list); err != nil {
+	if err := c.engine.Settle(ctx, t.id, subscription, list); err != nil {
 		return err
 	}
-	b.settled(t.id, subscription, list)
+	c.settled(t.id, subscription, list)
 	return nil
 }
 
-func (b *Broker) checkDelay(s *Settlement) error {
+func (c *Consumer) checkDelay(s *Settlement) error {
 	switch s.Action {
 	case Extend:
 		if s.Delay == 0 {
 			return errs.Newf(errs.Invalid, "%w: extending needs an acknowledgement timeout", engine.ErrInvalid)
 		}
-		return b.checkLease(s.Delay)
+		return c.checkLease(s.Delay)
 	case Nack:
-		if s.Delay < 0 || s.Delay > b.limits.MaxDelay {
-			return errs.Newf(errs.Invalid, "%w: delay must be between 0 and %s", engine.ErrInvalid, b.limits.MaxDelay)
+		if s.Delay < 0 || s.Delay > c.limits.MaxDelay {
+			return errs.Newf(errs.Invalid, "%w: delay must be between 0 and %s", engine.ErrInvalid, c.limits.MaxDelay)
 		}
 	}
 	return nil
 }
 
 // settled counts acknowledgements and returns credits to the subscription's push consumers.
-func (b *Broker) settled(id engine.TopicID, subscription string, list []engine.Settlement) {
-	sub := b.liveOf(id).subscription(subscription)
+func (c *Consumer) settled(id engine.TopicID, subscription string, list []engine.Settlement) {
+	sub := c.live.of(id).subscription(subscription)
 	for i := range list {
 		if list[i].Action == Ack || list[i].Action == AckTo {
 			sub.acks.add(0)

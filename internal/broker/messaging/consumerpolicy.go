@@ -22,19 +22,19 @@ type consumerPolicy struct {
 
 const maxRedeliveries = 1_000_000
 
-func (b *Broker) parsePolicy(properties map[string]string) (consumerPolicy, error) {
+func (c *Consumer) parsePolicy(properties map[string]string) (consumerPolicy, error) {
 	var p consumerPolicy
 	if err := checkProperties(properties); err != nil {
 		return p, err
 	}
 	if text, ok := properties[PropertyAckTimeout]; ok {
 		ms, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || ms < 1 || ms > b.limits.MaxLease.Milliseconds() {
+		if err != nil || ms < 1 || ms > c.limits.MaxLease.Milliseconds() {
 			return p, errs.Newf(errs.Invalid, "%w: %s must be a number of milliseconds up to %d", ErrPolicy,
-				PropertyAckTimeout, b.limits.MaxLease.Milliseconds())
+				PropertyAckTimeout, c.limits.MaxLease.Milliseconds())
 		}
 		p.lease = time.Duration(ms) * time.Millisecond
-		if err := b.checkLease(p.lease); err != nil {
+		if err := c.checkLease(p.lease); err != nil {
 			return p, err
 		}
 	}
@@ -78,30 +78,30 @@ type DeadLetters struct {
 // DeadLetters returns the dead-letter topic of a subscription with such properties, or nil when the
 // properties define none. The broker produces to that topic on behalf of the caller who sets the
 // properties, so surfaces check that caller's permission to produce there first.
-func (b *Broker) DeadLetters(ctx context.Context, name names.Topic, subscription string,
+func (c *Consumer) DeadLetters(ctx context.Context, name names.Topic, subscription string,
 	properties map[string]string,
 ) (*DeadLetters, error) {
-	p, err := b.parsePolicy(properties)
+	p, err := c.parsePolicy(properties)
 	if err != nil || !p.deadLetters {
 		return nil, err
 	}
-	c, err := b.catalogue.Fresh(ctx)
+	state, err := c.catalogue.state.Fresh(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if t, ok := lookup(c, name); ok {
+	if t, ok := lookup(state, name); ok {
 		name = t.name // a partition uses the dead-letter topic of its topic
 	}
 	to, err := p.deadLetterName(name, subscription)
 	if err != nil {
 		return nil, err
 	}
-	_, exists := lookup(c, to)
+	_, exists := lookup(state, to)
 	return &DeadLetters{Topic: to, Exists: exists}, nil
 }
 
 // subscriptionConfig converts a policy to the engine's form. It creates the dead-letter topic.
-func (b *Broker) subscriptionConfig(ctx context.Context, t *topic, subscription string, p consumerPolicy,
+func (c *Consumer) subscriptionConfig(ctx context.Context, t *topic, subscription string, p consumerPolicy,
 	properties map[string]string,
 ) (engine.SubscriptionConfig, error) {
 	config := engine.SubscriptionConfig{Lease: p.lease, Properties: maps.Clone(properties)}
@@ -112,8 +112,8 @@ func (b *Broker) subscriptionConfig(ctx context.Context, t *topic, subscription 
 	if err != nil {
 		return config, err
 	}
-	letters, err := b.createTopic(ctx, name, true,
-		func(*namespace) (topicRecord, error) { return b.recordInShardOf(t), nil })
+	letters, err := c.catalogue.createTopic(ctx, name, true,
+		func(*namespace) (topicRecord, error) { return c.catalogue.recordInShardOf(t), nil })
 	if err != nil {
 		return config, fmt.Errorf("creating the dead-letter topic %s: %w", name, err)
 	}

@@ -10,25 +10,48 @@
 // (storage/engine). The schema registry is package schemas; the broker only checks whether a
 // subject has a schema id (SchemaRegistry).
 //
+// # Parts
+//
+// Broker composes parts. Each has state and files of its own, and uses the engine only through the
+// interface that it needs:
+//
+//	part            owns                                     engine        first file
+//	Catalogue       tenants, namespaces, topics, policies    Topics        catalogue.go
+//	ClusterGrants   an index of the catalogue's permissions  none          granted.go
+//	TopicSchemas    the versions of topics' schemas          none          schema.go
+//	Producer        routing of messages to partitions        Log           produce.go
+//	Consumer        subscriptions, deliveries, readers       Subscriptions consume.go
+//	KafkaLog        batches, offsets, idempotent producers   Batches       kafkalog.go
+//	Statistics      statistics of topics, usage              Statistics    stats.go
+//
+// The parts share four things: engineTopics keeps the engine's topics equal to the catalogue and repairs
+// a topic that the engine lacks (withTopic is the only place); liveTopics holds what a topic has in
+// memory only; admission decides which records a topic accepts; lifecycle ends waits and background
+// work. Producer, Consumer and KafkaLog depend on Catalogue, and none of these depends on another of
+// them. Catalogue depends on no other part.
+//
 // # Locks
 //
-// Reads of the catalogue take no lock: a published catalogue is immutable, and package statemachine
+// Reads of the catalogue take no lock: a published state is immutable, and package statemachine
 // serializes changes. The other state is protected by:
 //
-//	lock                  protects
-//	producerTable.mu      the idempotent producers of one partition. Held while the table is
-//	                      loaded, and while a batch is checked and passed to the engine;
-//	                      not while the batch becomes durable.
-//	Broker.topicLocks     the engine's configuration of a topic, so that of two concurrent
-//	                      changes the newest rules remain. 64 stripes by topic id; held
-//	                      during the engine's write, never two stripes at a time.
-//	liveSubscription.mu   the open push consumers of a subscription.
-//	PushConsumer.mu       the messages that a push consumer has not settled.
-//	meter.mu              the rates of one meter.
-//	lru.Cache.mu          the cache of parsed schemas.
+//	lock                  part          protects
+//	producerTable.mu      KafkaLog      the idempotent producers of one partition. Held while the
+//	                                    table is loaded, and while a batch is checked and passed
+//	                                    to the engine; not while the batch becomes durable.
+//	engineTopics.locks    Catalogue     the engine's configuration of a topic, so that of two
+//	                                    concurrent changes the newest rules remain. 64 stripes by
+//	                                    topic id; held during the engine's write, never two
+//	                                    stripes at a time.
+//	liveSubscription.mu   Consumer      the open push consumers of a subscription.
+//	PushConsumer.mu       Consumer      the messages that a push consumer has not settled.
+//	meter.mu              Statistics    the rates of one meter.
+//	lru.Cache.mu          admission     the cache of parsed schemas.
 //
-// Locks are taken in this order, each is optional: producerTable.mu, a stripe of topicLocks,
-// liveSubscription.mu, PushConsumer.mu. meter.mu and lru.Cache.mu are leaves.
+// Locks are taken in this order, each is optional: producerTable.mu, a stripe of engineTopics.locks,
+// liveSubscription.mu, PushConsumer.mu. meter.mu and lru.Cache.mu are leaves. Only one path crosses
+// parts: an append of KafkaLog that finds the topic missing in the engine repairs it, under
+// producerTable.mu and then a stripe of engineTopics.locks.
 //
 // # Invariants
 //

@@ -3,9 +3,11 @@ package messaging
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"freshet/internal/base/names"
 	"freshet/internal/identity/access"
+	"freshet/internal/storage/statemachine"
 )
 
 // A cluster stores permissions of its own, which Pulsar's admin API sets: the administrators of
@@ -34,24 +36,31 @@ func TenantAdminPermissions() []access.Permission { return tenantAdminPermission
 
 // grantIndex lists the grants of every role for one state of the catalogue.
 type grantIndex struct {
-	catalogue *catalogue
+	catalogue *catalogueState
 	byRole    map[string][]access.ClusterGrant
+}
+
+// ClusterGrants is the part of a broker that answers which permissions the catalogue grants to roles. It
+// never blocks.
+type ClusterGrants struct {
+	state *statemachine.Machine[*catalogueState]
+	index atomic.Pointer[grantIndex] // cached for one state of the catalogue
 }
 
 // GrantsOf returns the cluster's grants to a role, with scopes relative to the cluster. The caller
 // must not modify the slice. GrantsOf never blocks; the first call after a change of the catalogue
 // scans all of it.
-func (b *Broker) GrantsOf(role string) []access.ClusterGrant {
-	now := b.catalogue.View()
-	index := b.grantIndex.Load()
+func (g *ClusterGrants) GrantsOf(role string) []access.ClusterGrant {
+	now := g.state.View()
+	index := g.index.Load()
 	if index == nil || index.catalogue != now {
 		index = &grantIndex{catalogue: now, byRole: now.grants()}
-		b.grantIndex.Store(index)
+		g.index.Store(index)
 	}
 	return index.byRole[canonicalRole(role)]
 }
 
-func (c *catalogue) grants() map[string][]access.ClusterGrant {
+func (c *catalogueState) grants() map[string][]access.ClusterGrant {
 	byRole := make(map[string][]access.ClusterGrant)
 	add := func(permissions map[string][]Action, scope access.Scope) {
 		for role, granted := range permissions {
@@ -90,19 +99,19 @@ func (c *catalogue) grants() map[string][]access.ClusterGrant {
 }
 
 // Granted reports whether the cluster's own permissions grant a role a permission on a topic.
-func (b *Broker) Granted(role string, p access.Permission, topic names.Topic) bool {
+func (g *ClusterGrants) Granted(role string, p access.Permission, topic names.Topic) bool {
 	for _, action := range []Action{ActionProduce, ActionConsume} {
 		if conveyed, ok := action.Permission(); ok && conveyed == p {
-			return b.Grants(role, topic, action)
+			return g.Grants(role, topic, action)
 		}
 	}
-	return slices.Contains(TenantAdminPermissions(), p) && b.Administers(role, topic.Namespace.Tenant)
+	return slices.Contains(TenantAdminPermissions(), p) && g.Administers(role, topic.Namespace.Tenant)
 }
 
 // GrantedWithin reports whether the cluster's own permissions grant a role a permission on any
 // scope of a tenant, or of the whole cluster when tenant is empty.
-func (b *Broker) GrantedWithin(role string, p access.Permission, tenant string) bool {
-	for _, g := range b.GrantsOf(role) {
+func (g *ClusterGrants) GrantedWithin(role string, p access.Permission, tenant string) bool {
+	for _, g := range g.GrantsOf(role) {
 		if (tenant == "" || g.Scope.Tenant == tenant) && slices.Contains(g.Permissions, p) {
 			return true
 		}

@@ -76,19 +76,19 @@ func (p *Policies) grants(role string, action Action) bool {
 
 // Grants reports whether the permissions of the topic, its namespace or its tenant allow a role an
 // action. A tenant's administrators may do everything in it. Grants never blocks.
-func (b *Broker) Grants(role string, topic names.Topic, action Action) bool {
-	c := b.catalogue.View()
+func (g *ClusterGrants) Grants(role string, topic names.Topic, action Action) bool {
+	c := g.state.View()
 	if t, ok := lookup(c, topic); ok && t.policies.grants(role, action) {
 		return true
 	}
 	if ns, ok := c.namespace(topic.Namespace); ok && ns.policies.grants(role, action) {
 		return true
 	}
-	return b.Administers(role, topic.Namespace.Tenant)
+	return g.Administers(role, topic.Namespace.Tenant)
 }
 
 // Administers reports whether a role is among a tenant's administrators.
-func (b *Broker) Administers(role, tenant string) bool {
-	t, ok := b.catalogue.View().tenants.Get(tenant)
+func (g *ClusterGrants) Administers(role, tenant string) bool {
+	t, ok := g.state.View().tenants.Get(tenant)
 	return ok && slices.ContainsFunc(t.AdminRoles, func(other string) bool { return sameRole(role, other) })
 }

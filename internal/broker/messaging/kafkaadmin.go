@@ -16,19 +16,19 @@ func (t *KafkaTopic) Grow(ctx context.Context, partitions int32, dryRun bool) er
 			ErrWrongKind, t.topic.name)
 	}
 	if dryRun {
-		return t.b.checkGrowth(t.topic, partitions)
+		return t.log.catalogue.checkGrowth(t.topic, partitions)
 	}
-	return t.b.GrowTopic(ctx, t.topic.name, partitions)
+	return t.log.catalogue.GrowTopic(ctx, t.topic.name, partitions)
 }
 
 // checkGrowth returns an error unless the topic can grow to that many partitions.
-func (b *Broker) checkGrowth(t *topic, partitions int32) error {
+func (cat *Catalogue) checkGrowth(t *topic, partitions int32) error {
 	if t.partitions == 0 {
 		return errs.Newf(errs.Conflict, "%w: %s is not partitioned", ErrWrongKind, t.name)
 	}
-	if partitions <= t.partitions || partitions > b.limits.Partitions {
+	if partitions <= t.partitions || partitions > cat.limits.Partitions {
 		return errs.Newf(errs.Invalid, "%w: must be more than %d and at most %d", ErrPartitionCount, t.partitions,
-			b.limits.Partitions)
+			cat.limits.Partitions)
 	}
 	return nil
 }
@@ -36,12 +36,9 @@ func (b *Broker) checkGrowth(t *topic, partitions int32) error {
 // Trim removes a partition's messages before an offset, for subscriptions too, and returns the
 // first remaining offset. It returns ErrNoMessage when the offset is beyond the partition's end.
 func (t *KafkaTopic) Trim(ctx context.Context, partition int32, before uint64) (uint64, error) {
-	var first uint64
-	err := t.engineCall(ctx, func() (err error) {
-		first, err = t.b.engine.Trim(ctx, t.topic.id, partition, before)
-		return err
+	return onTopic(ctx, t.log.topics, t.topic.id, func() (uint64, error) {
+		return t.log.engine.Trim(ctx, t.topic.id, partition, before)
 	})
-	return first, err
 }
 
 // Compacted reports whether cleanup.policy is compact only, so that age and size delete nothing.
@@ -49,7 +46,7 @@ func (t *KafkaTopic) Compacted() bool { return t.rules.kafka.compact }
 
 // PartitionStats returns the statistics of every partition.
 func (t *KafkaTopic) PartitionStats(ctx context.Context) ([]engine.PartitionStats, error) {
-	stats, err := t.b.describe(ctx, t.topic)
+	stats, err := t.log.topics.describe(ctx, t.topic)
 	return stats.Partitions, err
 }
 

@@ -168,10 +168,8 @@ type kafkaRules struct {
 	retainBytes  *int64 // per partition
 	batchBytes   int    // 0 means the default
 	appendTime   bool
-	compact      bool // compact without delete: age and size delete nothing
-	keyed        bool // every message needs a key because the topic is compacted
-	murmur2      bool
-	strict       bool
+	compact      bool   // compact without delete: age and size delete nothing
+	keyed        bool   // every message needs a key because the topic is compacted
 	timeBefore   *int64 // milliseconds that a record's timestamp may be in the past
 	timeAfter    *int64 // milliseconds that it may be in the future
 }
@@ -194,10 +192,6 @@ func (r *kafkaRules) override(config map[string]string) {
 		case configCleanup:
 			r.compact = !strings.Contains(value, cleanupDelete)
 			r.keyed = strings.Contains(value, cleanupCompact)
-		case configRouting:
-			r.murmur2 = value == routingMurmur2
-		case configStrict:
-			r.strict = value == "true"
 		case configTimeBefore:
 			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 				r.timeBefore = &n

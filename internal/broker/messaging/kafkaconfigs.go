@@ -138,13 +138,13 @@ func (t *KafkaTopic) ReplaceConfig(ctx context.Context, config map[string]string
 
 func (t *KafkaTopic) editConfig(ctx context.Context, dryRun bool, edit func(*Policies) error) error {
 	if !dryRun {
-		return t.b.UpdateTopic(ctx, t.topic.name, edit)
+		return t.log.catalogue.UpdateTopic(ctx, t.topic.name, edit)
 	}
 	policies := t.topic.policies.clone()
 	if err := edit(&policies); err != nil {
 		return err
 	}
-	return policies.validate(&t.b.limits)
+	return policies.validate(t.log.limits)
 }
 
 // alter applies one change. The caller validates the values after all changes.

@@ -6,7 +6,16 @@ import (
 	"time"
 
 	"freshet/internal/storage/engine"
+	"freshet/internal/storage/statemachine"
 )
+
+// liveTopics holds the in-memory state of the topics that were used since the broker opened.
+type liveTopics struct {
+	byID            sync.Map // engine.TopicID → *liveTopic
+	namespaceMeters namespaceMeters
+	state           *statemachine.Machine[*catalogueState]
+	limits          *Limits
+}
 
 // liveTopic is the in-memory state of a topic since the broker opened: the round-robin counter,
 // meters, producers and open push consumers. It is not durable.
@@ -32,20 +41,22 @@ type rulesAt struct {
 	rules
 }
 
-// rulesOf returns the effective rules of a topic, computed once per state of the catalogue.
-func (b *Broker) rulesOf(t *topic, live *liveTopic) *rules {
+// rules returns the effective rules of a topic, computed once per state of the catalogue.
+func (l *liveTopics) rules(t *topic, live *liveTopic) *rules {
 	// Read the position first: the rules may be newer than the position, but never older.
-	position := b.catalogue.Position()
+	position := l.state.Position()
 	at := live.rules.Load()
 	if at == nil || at.position != position {
-		at = &rulesAt{position: position, rules: b.catalogue.View().rules(t, &b.limits)}
+		at = &rulesAt{position: position, rules: l.state.View().rules(t, l.limits)}
 		live.rules.Store(at)
 	}
 	return &at.rules
 }
 
-// murmur2 reports whether keys are routed as Kafka clients do.
-func (*liveTopic) murmur2(t *topic) bool { return t.policies.Kafka[configRouting] == routingMurmur2 }
+// nextPartition returns the next partition in turn.
+func (l *liveTopic) nextPartition(partitions int32) int32 {
+	return int32(l.roundRobin.Add(1) % uint32(partitions))
+}
 
 type liveSubscription struct {
 	out  meter
@@ -56,12 +67,38 @@ type liveSubscription struct {
 	consumers     map[*PushConsumer]struct{}
 }
 
-func (b *Broker) liveOf(id engine.TopicID) *liveTopic {
-	if l, ok := b.live.Load(id); ok {
-		return l.(*liveTopic)
+// of returns the in-memory state of a topic.
+func (l *liveTopics) of(id engine.TopicID) *liveTopic {
+	if live, ok := l.byID.Load(id); ok {
+		return live.(*liveTopic)
 	}
-	l, _ := b.live.LoadOrStore(id, b.newLive(id))
-	return l.(*liveTopic)
+	live, _ := l.byID.LoadOrStore(id, l.create(id))
+	return live.(*liveTopic)
+}
+
+// create returns the in-memory state of a topic. Its meters also count for the namespace.
+func (l *liveTopics) create(id engine.TopicID) *liveTopic {
+	live := &liveTopic{}
+	if t, ok := l.state.View().byID.Get(id); ok {
+		space := l.namespaceMeters.meterOf(t.name.Namespace)
+		live.in.parent, live.out.parent = &space.in, &space.out
+		live.acks.parent, live.dead.parent = &space.acks, &space.dead
+	}
+	return live
+}
+
+// drop removes the in-memory state of a topic and ends its push consumers with an error.
+func (l *liveTopics) drop(id engine.TopicID, why error) {
+	found, ok := l.byID.LoadAndDelete(id)
+	if !ok {
+		return
+	}
+	live := found.(*liveTopic)
+	live.disowned.Store(true)
+	live.subs.Range(func(name, _ any) bool {
+		live.endSubscription(name.(string), why)
+		return true
+	})
 }
 
 // subscription returns the in-memory state of a subscription. Callers make sure first that the

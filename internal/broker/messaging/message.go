@@ -123,7 +123,7 @@ func (m *Message) dedupKey(deduplicate bool) engine.DedupKey {
 }
 
 // received converts a stored message to its public form.
-func (b *Broker) received(t *topic, r *engine.Record) Received {
+func (c *Consumer) received(t *topic, r *engine.Record) Received {
 	out := t.received(r)
 	at := len(out.Properties) - 1
 	if isRecordDeadLetter(r) {
@@ -131,7 +131,7 @@ func (b *Broker) received(t *topic, r *engine.Record) Received {
 	}
 	if at >= 0 && r.Run == 0 && out.Properties[at].Key == engine.OriginProperty {
 		out.Properties = slices.Clone(out.Properties)
-		out.Properties[at].Value = b.origin(out.Properties[at].Value)
+		out.Properties[at].Value = c.origin(out.Properties[at].Value)
 	}
 	return out
 }
@@ -145,7 +145,7 @@ func isRecordDeadLetter(r *engine.Record) bool {
 // origin converts the message id in a dead letter's origin property to its public form: the engine
 // numbers the only partition of an unpartitioned topic 0, the public form -1. The engine's ids have
 // three parts; any other value was set by the producer and stays.
-func (b *Broker) origin(name string) string {
+func (c *Consumer) origin(name string) string {
 	if strings.Count(name, ":") != 2 {
 		return name
 	}
@@ -153,7 +153,7 @@ func (b *Broker) origin(name string) string {
 	if err != nil {
 		return name
 	}
-	if t, ok := b.catalogue.View().byID.Get(engine.TopicID(id.Ledger)); id.Partition == 0 &&
+	if t, ok := c.catalogue.state.View().byID.Get(engine.TopicID(id.Ledger)); id.Partition == 0 &&
 		(!ok || t.partitions == 0) {
 		id.Partition = -1
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // Namespaces returns the namespaces of a tenant in order.
-func (b *Broker) Namespaces(ctx context.Context, tenant string) ([]names.Namespace, error) {
-	c, err := b.catalogue.Fresh(ctx)
+func (cat *Catalogue) Namespaces(ctx context.Context, tenant string) ([]names.Namespace, error) {
+	c, err := cat.state.Fresh(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -26,8 +26,8 @@ func (b *Broker) Namespaces(ctx context.Context, tenant string) ([]names.Namespa
 }
 
 // Namespace returns a namespace's policies. The caller must not modify them.
-func (b *Broker) Namespace(ctx context.Context, name names.Namespace) (*Policies, error) {
-	c, err := b.catalogue.Fresh(ctx)
+func (cat *Catalogue) Namespace(ctx context.Context, name names.Namespace) (*Policies, error) {
+	c, err := cat.state.Fresh(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +39,8 @@ func (b *Broker) Namespace(ctx context.Context, name names.Namespace) (*Policies
 }
 
 // HasNamespace reports whether a namespace exists.
-func (b *Broker) HasNamespace(ctx context.Context, name names.Namespace) (bool, error) {
-	c, err := b.catalogue.Fresh(ctx)
+func (cat *Catalogue) HasNamespace(ctx context.Context, name names.Namespace) (bool, error) {
+	c, err := cat.state.Fresh(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -48,7 +48,7 @@ func (b *Broker) HasNamespace(ctx context.Context, name names.Namespace) (bool, 
 	return ok, nil
 }
 
-func existingNamespace(c *catalogue, name names.Namespace) (*namespace, error) {
+func existingNamespace(c *catalogueState, name names.Namespace) (*namespace, error) {
 	if ns, ok := c.namespace(name); ok {
 		return ns, nil
 	}
@@ -59,23 +59,23 @@ func existingNamespace(c *catalogue, name names.Namespace) (*namespace, error) {
 }
 
 // CreateNamespace creates a namespace of an existing tenant.
-func (b *Broker) CreateNamespace(ctx context.Context, name names.Namespace, policies Policies) error {
+func (cat *Catalogue) CreateNamespace(ctx context.Context, name names.Namespace, policies Policies) error {
 	if _, err := names.NewNamespace(name.Tenant, name.Name); err != nil {
 		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
 	}
-	if err := policies.validate(&b.limits); err != nil {
+	if err := policies.validate(cat.limits); err != nil {
 		return err
 	}
-	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err := cat.state.Update(ctx, func(c *catalogueState) ([][]byte, error) {
 		if _, ok := c.tenants.Get(name.Tenant); !ok {
 			return nil, ErrNoTenant
 		}
 		if _, ok := c.namespace(name); ok {
 			return nil, ErrNamespaceExists
 		}
-		if c.namespaces.Len() >= b.limits.Namespaces {
+		if c.namespaces.Len() >= cat.limits.Namespaces {
 			return nil, errs.Newf(errs.Precondition, "%w: a cluster may have %d namespaces", ErrTopicLimit,
-				b.limits.Namespaces)
+				cat.limits.Namespaces)
 		}
 		return [][]byte{record{Op: opNamespace, Name: name.String(), Policies: &policies}.encode()}, nil
 	})
@@ -84,8 +84,8 @@ func (b *Broker) CreateNamespace(ctx context.Context, name names.Namespace, poli
 
 // UpdateNamespace changes a namespace's policies. change may be called more than once and must
 // depend on its argument only.
-func (b *Broker) UpdateNamespace(ctx context.Context, name names.Namespace, change func(*Policies) error) error {
-	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+func (cat *Catalogue) UpdateNamespace(ctx context.Context, name names.Namespace, change func(*Policies) error) error {
+	c, err := cat.state.Update(ctx, func(c *catalogueState) ([][]byte, error) {
 		ns, err := existingNamespace(c, name)
 		if err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func (b *Broker) UpdateNamespace(ctx context.Context, name names.Namespace, chan
 		if err := change(&policies); err != nil {
 			return nil, err
 		}
-		if err := policies.validate(&b.limits); err != nil {
+		if err := policies.validate(cat.limits); err != nil {
 			return nil, err
 		}
 		return [][]byte{record{Op: opNamespace, Name: name.String(), Policies: &policies}.encode()}, nil
@@ -103,19 +103,19 @@ func (b *Broker) UpdateNamespace(ctx context.Context, name names.Namespace, chan
 		return err
 	}
 	if ns, ok := c.namespace(name); ok && ns.pending != 0 {
-		b.startConfigureNamespace(ctx, name)
+		cat.topics.startConfigureNamespace(ctx, name)
 	}
 	return nil
 }
 
 // DeleteNamespace removes a namespace, and with force its topics too.
-func (b *Broker) DeleteNamespace(ctx context.Context, name names.Namespace, force bool) error {
+func (cat *Catalogue) DeleteNamespace(ctx context.Context, name names.Namespace, force bool) error {
 	if force {
-		if err := b.clearNamespace(ctx, name); err != nil {
+		if err := cat.clearNamespace(ctx, name); err != nil {
 			return err
 		}
 	}
-	_, err := b.catalogue.UpdateWhenDiskFull(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err := cat.state.UpdateWhenDiskFull(ctx, func(c *catalogueState) ([][]byte, error) {
 		ns, err := existingNamespace(c, name)
 		if err != nil {
 			return nil, err
@@ -128,8 +128,8 @@ func (b *Broker) DeleteNamespace(ctx context.Context, name names.Namespace, forc
 	return err
 }
 
-func (b *Broker) clearNamespace(ctx context.Context, name names.Namespace) error {
-	c, err := b.catalogue.Fresh(ctx)
+func (cat *Catalogue) clearNamespace(ctx context.Context, name names.Namespace) error {
+	c, err := cat.state.Fresh(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (b *Broker) clearNamespace(ctx context.Context, name names.Namespace) error
 		return true
 	})
 	for _, t := range list {
-		if err := b.DeleteTopic(ctx, t, true); err != nil && !errors.Is(err, ErrNoTopic) {
+		if err := cat.DeleteTopic(ctx, t, true); err != nil && !errors.Is(err, ErrNoTopic) {
 			return err
 		}
 	}

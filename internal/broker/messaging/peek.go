@@ -28,8 +28,8 @@ func (t target) singlePartition() (int32, error) {
 
 // Peek returns the nth unacknowledged message of a subscription, counted from 1, without leasing
 // it.
-func (b *Broker) Peek(ctx context.Context, name names.Topic, subscription string, n int) (Received, error) {
-	t, err := b.resolve(ctx, name)
+func (c *Consumer) Peek(ctx context.Context, name names.Topic, subscription string, n int) (Received, error) {
+	t, err := c.catalogue.resolve(ctx, name)
 	if err != nil {
 		return Received{}, err
 	}
@@ -40,10 +40,10 @@ func (b *Broker) Peek(ctx context.Context, name names.Topic, subscription string
 	if n < 1 || n > peekMax {
 		return Received{}, errs.Newf(errs.Invalid, "%w: position must be between 1 and %d", engine.ErrInvalid, peekMax)
 	}
-	req := engine.ReadRequest{Partition: p, Subscription: subscription, MaxBytes: b.limits.BatchBytes}
+	req := engine.ReadRequest{Partition: p, Subscription: subscription, MaxBytes: c.limits.BatchBytes}
 	for {
 		req.Max = min(n, peekPage)
-		records, err := b.read(ctx, t.id, req)
+		records, err := c.read(ctx, t.id, req)
 		if err != nil {
 			return Received{}, t.damagedError(err)
 		}
@@ -51,7 +51,7 @@ func (b *Broker) Peek(ctx context.Context, name names.Topic, subscription string
 			return Received{}, ErrNoMessage
 		}
 		if n <= len(records) {
-			return b.received(t.topic, &records[n-1]), nil
+			return c.received(t.topic, &records[n-1]), nil
 		}
 		n -= len(records)
 		req.From = records[len(records)-1].ID.Entry + 1
@@ -59,8 +59,8 @@ func (b *Broker) Peek(ctx context.Context, name names.Topic, subscription string
 }
 
 // Message returns the message with the given id.
-func (b *Broker) Message(ctx context.Context, name names.Topic, id names.MessageID) (Received, error) {
-	t, err := b.resolve(ctx, name)
+func (c *Consumer) Message(ctx context.Context, name names.Topic, id names.MessageID) (Received, error) {
+	t, err := c.catalogue.resolve(ctx, name)
 	if err != nil {
 		return Received{}, err
 	}
@@ -68,19 +68,19 @@ func (b *Broker) Message(ctx context.Context, name names.Topic, id names.Message
 	if err != nil {
 		return Received{}, err
 	}
-	records, err := b.read(ctx, t.id, engine.ReadRequest{Partition: at.Partition, From: at.Entry, Max: 1})
+	records, err := c.read(ctx, t.id, engine.ReadRequest{Partition: at.Partition, From: at.Entry, Max: 1})
 	if err != nil {
 		return Received{}, t.damagedError(err)
 	}
 	if len(records) == 0 || records[0].ID.Entry != at.Entry {
 		return Received{}, ErrNoMessage
 	}
-	return b.received(t.topic, &records[0]), nil
+	return c.received(t.topic, &records[0]), nil
 }
 
 // MessageIDAt returns the id of the first message published at or after a time.
-func (b *Broker) MessageIDAt(ctx context.Context, name names.Topic, since time.Time) (names.MessageID, error) {
-	t, err := b.resolve(ctx, name)
+func (c *Consumer) MessageIDAt(ctx context.Context, name names.Topic, since time.Time) (names.MessageID, error) {
+	t, err := c.catalogue.resolve(ctx, name)
 	if err != nil {
 		return names.MessageID{}, err
 	}
@@ -88,7 +88,7 @@ func (b *Broker) MessageIDAt(ctx context.Context, name names.Topic, since time.T
 	if err != nil {
 		return names.MessageID{}, err
 	}
-	records, err := b.read(ctx, t.id, engine.ReadRequest{Partition: p, Since: since, Max: 1})
+	records, err := c.read(ctx, t.id, engine.ReadRequest{Partition: p, Since: since, Max: 1})
 	if err != nil {
 		return names.MessageID{}, t.damagedError(err)
 	}
@@ -98,12 +98,35 @@ func (b *Broker) MessageIDAt(ctx context.Context, name names.Topic, since time.T
 	return t.messageID(records[0].ID), nil
 }
 
-func (b *Broker) read(ctx context.Context, id engine.TopicID,
+func (c *Consumer) read(ctx context.Context, id engine.TopicID,
 	req engine.ReadRequest,
-) (records []engine.Record, err error) {
-	err = b.withTopic(ctx, id, func() (err error) {
-		records, err = b.engine.Read(ctx, id, req)
-		return err
-	})
-	return records, err
+) ([]engine.Record, error) {
+	return onTopic(ctx, c.topics, id, func() ([]engine.Record, error) { return c.engine.Read(ctx, id, req) })
+}
+
+// LastMessageID returns the id of the message that was published last. Its entry is -1 when the
+// topic is empty.
+func (c *Consumer) LastMessageID(ctx context.Context, name names.Topic) (names.MessageID, error) {
+	t, stats, err := c.catalogue.describeFresh(ctx, name)
+	if err != nil {
+		return names.MessageID{}, err
+	}
+	return t.lastMessage(&stats), nil
+}
+
+// lastMessage returns the id of the message that was published last according to the engine's
+// statistics. Its entry is -1 when there is none.
+func (t target) lastMessage(stats *engine.TopicStats) names.MessageID {
+	best, at := -1, int64(-1)
+	for i, p := range stats.Partitions {
+		if (t.partition < 0 || int(t.partition) == i) && p.Next > 0 && p.LastPublish > at {
+			best, at = i, p.LastPublish
+		}
+	}
+	if best < 0 {
+		id := t.messageID(engine.MessageID{Topic: t.id, Partition: max(t.partition, 0)})
+		id.Entry = -1
+		return id
+	}
+	return t.messageID(engine.MessageID{Topic: t.id, Partition: int32(best), Entry: stats.Partitions[best].Next - 1})
 }

@@ -55,8 +55,8 @@ func parseStrategy(name string) (subjectStrategy, bool) {
 // them: 0, then the schema id in big endian. A key arrives in an HTTP header, which cannot contain
 // these bytes, so base64 is also accepted. A message without a key has no key to check, and one
 // with a null value (a tombstone) has no value to check.
-func (b *Broker) checkPrefixes(ctx context.Context, t *topic, m *Message) error {
-	if b.registry == nil {
+func (a *admission) checkPrefixes(ctx context.Context, t *topic, m *Message) error {
+	if a.registry == nil {
 		return ErrNoRegistry
 	}
 	if t.prefixedKey && (m.Key != "" || m.EmptyKey) {
@@ -64,23 +64,23 @@ func (b *Broker) checkPrefixes(ctx context.Context, t *topic, m *Message) error 
 		if raw, err := base64.StdEncoding.DecodeString(m.Key); err == nil && !m.BinaryKey && key[0] != 0 {
 			key = raw
 		}
-		if err := b.checkPrefix(ctx, t, "key", key); err != nil {
+		if err := a.checkPrefix(ctx, t, "key", key); err != nil {
 			return err
 		}
 	}
 	if t.prefixedValue && !m.NullPayload {
-		return b.checkPrefix(ctx, t, "value", m.Payload)
+		return a.checkPrefix(ctx, t, "value", m.Payload)
 	}
 	return nil
 }
 
-func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []byte) error {
+func (a *admission) checkPrefix(ctx context.Context, t *topic, part string, data []byte) error {
 	id, ok := prefixID(data)
 	if !ok {
 		return errs.Newf(errs.Invalid, "%w: %s must start with a zero byte and the schema id in four bytes",
 			ErrSchemaPrefix, part)
 	}
-	list, err := b.subjectsOf(ctx, t, part, id)
+	list, err := a.subjectsOf(ctx, t, part, id)
 	if err != nil {
 		return fmt.Errorf("querying the schema registry: %w", err)
 	}
@@ -89,7 +89,7 @@ func (b *Broker) checkPrefix(ctx context.Context, t *topic, part string, data []
 			"for the topic's subject name strategy", ErrSchemaPrefix, part, id)
 	}
 	for _, subject := range list {
-		has, err := b.registry.SubjectHasID(ctx, subject, id)
+		has, err := a.registry.SubjectHasID(ctx, subject, id)
 		if err != nil {
 			return fmt.Errorf("querying the schema registry: %w", err)
 		}
@@ -111,7 +111,7 @@ func prefixID(data []byte) (int32, bool) {
 
 // subjectsOf returns the subjects under which serializers may have registered the schema of a
 // topic's keys or values. They depend on the strategy and on the form of the topic name.
-func (b *Broker) subjectsOf(ctx context.Context, t *topic, part string, id int32) ([]string, error) {
+func (a *admission) subjectsOf(ctx context.Context, t *topic, part string, id int32) ([]string, error) {
 	strategy := t.valueSubjects
 	if part == "key" {
 		strategy = t.keySubjects
@@ -119,7 +119,7 @@ func (b *Broker) subjectsOf(ctx context.Context, t *topic, part string, id int32
 	ends := []string{part}
 	if strategy != byTopic {
 		var err error
-		if ends, err = b.registry.RecordNames(ctx, id); err != nil || strategy == byRecord {
+		if ends, err = a.registry.RecordNames(ctx, id); err != nil || strategy == byRecord {
 			return ends, err
 		}
 	}

@@ -2,27 +2,38 @@ package messaging
 
 import (
 	"context"
-	"errors"
 
 	"golang.org/x/sync/errgroup"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
 	"freshet/internal/base/workpool"
+	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
 )
 
+// Producer is the part of a broker that appends messages to topics.
+type Producer struct {
+	engine    engine.Log
+	catalogue *Catalogue
+	topics    *engineTopics
+	live      *liveTopics
+	admission *admission
+	limits    *Limits
+	quota     *quota.Cluster
+}
+
 // Produce appends one message and returns once the message is durable.
-func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Produced, error) {
-	t, err := b.resolve(ctx, name)
+func (p *Producer) Produce(ctx context.Context, name names.Topic, m *Message) (Produced, error) {
+	t, err := p.catalogue.resolve(ctx, name)
 	if err != nil {
 		return Produced{}, err
 	}
-	live := b.liveOf(t.id)
-	r := b.rulesOf(t.topic, live)
-	admit := b.admit
+	live := p.live.of(t.id)
+	r := p.live.rules(t.topic, live)
+	admit := p.admission.admit
 	if r.validation != notValidated && len(m.Payload) > workpool.SmallBytes {
-		admit = b.admitLarge
+		admit = p.admission.admitLarge
 	}
 	version, err := admit(ctx, t.topic, r, m)
 	if err != nil {
@@ -30,7 +41,7 @@ func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Pro
 	}
 	partition := t.choosePartition(live, m)
 	msgs := []engine.Message{m.toEngine(version, r.deduplicate)}
-	appended, err := b.append(ctx, t.id, partition, msgs)
+	appended, err := p.append(ctx, t.id, partition, msgs)
 	if err != nil {
 		return Produced{}, err
 	}
@@ -40,45 +51,51 @@ func (b *Broker) Produce(ctx context.Context, name names.Topic, m *Message) (Pro
 	return Produced{ID: t.messageID(appended[0].ID), SchemaVersion: version, Duplicate: appended[0].Duplicate}, nil
 }
 
-// choosePartition picks the partition of a message: the partition in the topic's name, else by key, else
-// round robin. A message with a deduplication key but no partition key is routed by that key, so
-// that a retry reaches the same partition.
+// choosePartition picks the partition of a message: by route, else round robin.
 func (t target) choosePartition(live *liveTopic, m *Message) int32 {
+	if partition, ok := t.route(m); ok {
+		return partition
+	}
+	return live.nextPartition(t.partitions)
+}
+
+// route returns the partition that the topic's name or the message determines; ok is false for a message
+// that may go to any partition. A message with a deduplication key but no partition key is routed by
+// that key, so that a retry reaches the same partition.
+func (t target) route(m *Message) (partition int32, ok bool) {
 	switch {
 	case t.partitions <= 1:
-		return 0
+		return 0, true
 	case t.partition >= 0:
-		return t.partition
-	case (m.Key != "" || m.EmptyKey) && live.murmur2(t.topic):
-		return names.RouteMurmur2(m.Key, t.partitions)
+		return t.partition, true
+	case (m.Key != "" || m.EmptyKey) && t.murmur2():
+		return names.RouteMurmur2(m.Key, t.partitions), true
 	case m.Key != "" || m.EmptyKey:
-		return names.Route(m.Key, t.partitions)
+		return names.Route(m.Key, t.partitions), true
 	case m.IdempotencyKey != "":
-		return names.Route(m.IdempotencyKey, t.partitions)
+		return names.Route(m.IdempotencyKey, t.partitions), true
 	case m.Producer != "" && m.HasSequence:
-		return names.Route(m.Producer, t.partitions)
+		return names.Route(m.Producer, t.partitions), true
 	}
-	return int32(live.roundRobin.Add(1) % uint32(t.partitions))
+	return 0, false
 }
+
+// murmur2 reports whether keys are routed as Kafka clients do.
+func (t *topic) murmur2() bool { return t.policies.Kafka[configRouting] == routingMurmur2 }
 
 // append writes messages to the engine. It creates or configures the topic there if the engine
 // lacks it.
-func (b *Broker) append(ctx context.Context, id engine.TopicID, partition int32,
+func (p *Producer) append(ctx context.Context, id engine.TopicID, partition int32,
 	msgs []engine.Message,
 ) ([]engine.Appended, error) {
 	size := sizeOf(msgs)
-	if err := b.quota.ReserveBytes(size); err != nil {
+	if err := p.quota.ReserveBytes(size); err != nil {
 		return nil, err
 	}
-	defer b.quota.ReleaseBytes(size)
-	appended, err := b.engine.Append(ctx, id, partition, msgs)
-	if errors.Is(err, engine.ErrNoTopic) || errors.Is(err, engine.ErrNoPartition) {
-		err = b.repair(ctx, id, func() (err error) {
-			appended, err = b.engine.Append(ctx, id, partition, msgs)
-			return err
-		})
-	}
-	return appended, err
+	defer p.quota.ReleaseBytes(size)
+	return onTopic(ctx, p.topics, id, func() ([]engine.Appended, error) {
+		return p.engine.Append(ctx, id, partition, msgs)
+	})
 }
 
 // sizeOf estimates the bytes that messages will take in the store.
@@ -104,52 +121,33 @@ const batchWriters = 16
 // ProduceBatch appends messages. The messages of one partition keep their order and succeed or fail
 // together; a message that violates a rule fails alone. ProduceBatch itself returns an error only
 // when it stored nothing.
-func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Message) ([]ProduceResult, error) {
-	if len(msgs) == 0 || len(msgs) > b.limits.MaxBatch {
+func (p *Producer) ProduceBatch(ctx context.Context, name names.Topic, msgs []Message) ([]ProduceResult, error) {
+	if len(msgs) == 0 || len(msgs) > p.limits.MaxBatch {
 		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, must be between 1 and %d", ErrBatch, len(msgs),
-			b.limits.MaxBatch)
+			p.limits.MaxBatch)
 	}
-	t, err := b.resolve(ctx, name)
+	t, err := p.catalogue.resolve(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	live := b.liveOf(t.id)
-	r := b.rulesOf(t.topic, live)
+	live := p.live.of(t.id)
+	r := p.live.rules(t.topic, live)
 	results := make([]ProduceResult, len(msgs))
-	if err := b.admitBatch(ctx, t.topic, r, msgs, results); err != nil {
+	if err := p.admission.admitBatch(ctx, t.topic, r, msgs, results); err != nil {
 		return nil, err
 	}
-	byPartition := make(map[int32][]int, 1)
-	turn := int32(-1)
-	for i := range msgs {
-		m := &msgs[i]
-		if results[i].Err != nil {
-			continue
-		}
-		free := m.Key == "" && !m.EmptyKey && m.IdempotencyKey == "" && (m.Producer == "" || !m.HasSequence)
-		if free && turn < 0 {
-			turn = t.choosePartition(live, m) // the keyless messages of a batch share a partition
-		}
-		p := turn
-		if !free {
-			p = t.choosePartition(live, m)
-		}
-		if byPartition[p] == nil {
-			byPartition[p] = make([]int, 0, len(msgs)-i)
-		}
-		byPartition[p] = append(byPartition[p], i)
-	}
+	byPartition := t.groupByPartition(live, msgs, results)
 	if len(byPartition) == 1 { // the usual case: no goroutines needed
-		for p, indexes := range byPartition {
-			b.producePartition(ctx, t, p, msgs, indexes, results, r.deduplicate)
+		for partition, indexes := range byPartition {
+			p.producePartition(ctx, t, partition, msgs, indexes, results, r.deduplicate)
 		}
 		return results, nil
 	}
 	var writers errgroup.Group
 	writers.SetLimit(batchWriters)
-	for p, indexes := range byPartition {
+	for partition, indexes := range byPartition {
 		writers.Go(func() error {
-			b.producePartition(ctx, t, p, msgs, indexes, results, r.deduplicate)
+			p.producePartition(ctx, t, partition, msgs, indexes, results, r.deduplicate)
 			return nil
 		})
 	}
@@ -157,33 +155,39 @@ func (b *Broker) ProduceBatch(ctx context.Context, name names.Topic, msgs []Mess
 	return results, nil
 }
 
-// admitBatch validates every message and stores schema versions and errors in results. It returns
-// an error only when ctx ends first.
-func (b *Broker) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Message, results []ProduceResult) error {
-	admit := func() error {
-		for i := range msgs {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			results[i].SchemaVersion, results[i].Err = b.admit(ctx, t, r, &msgs[i])
+// groupByPartition returns the indexes of the messages without an error in results, by partition. The
+// messages that may go to any partition share one.
+func (t target) groupByPartition(live *liveTopic, msgs []Message, results []ProduceResult) map[int32][]int {
+	byPartition := make(map[int32][]int, 1)
+	shared := int32(-1)
+	for i := range msgs {
+		if results[i].Err != nil {
+			continue
 		}
-		return nil
+		partition, ok := t.route(&msgs[i])
+		if !ok {
+			if shared < 0 {
+				shared = live.nextPartition(t.partitions)
+			}
+			partition = shared
+		}
+		if byPartition[partition] == nil {
+			byPartition[partition] = make([]int, 0, len(msgs)-i)
+		}
+		byPartition[partition] = append(byPartition[partition], i)
 	}
-	if r.validation == notValidated {
-		return admit()
-	}
-	return b.pool.Job(ctx).Do(workpool.Payloads, admit)
+	return byPartition
 }
 
 // producePartition appends the messages with the given indexes to one partition.
-func (b *Broker) producePartition(ctx context.Context, t target, partition int32, msgs []Message, indexes []int,
+func (p *Producer) producePartition(ctx context.Context, t target, partition int32, msgs []Message, indexes []int,
 	results []ProduceResult, deduplicate bool,
 ) {
 	engineMessages := make([]engine.Message, len(indexes))
 	for i, m := range indexes {
 		engineMessages[i] = msgs[m].toEngine(results[m].SchemaVersion, deduplicate)
 	}
-	appended, err := b.append(ctx, t.id, partition, engineMessages)
+	appended, err := p.append(ctx, t.id, partition, engineMessages)
 	count, bytes := 0, 0
 	for i, m := range indexes {
 		if err != nil {
@@ -195,5 +199,5 @@ func (b *Broker) producePartition(ctx context.Context, t target, partition int32
 			count, bytes = count+1, bytes+len(msgs[m].Payload)
 		}
 	}
-	b.liveOf(t.id).in.addMany(count, bytes)
+	p.live.of(t.id).in.addMany(count, bytes)
 }

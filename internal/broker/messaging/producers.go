@@ -45,7 +45,7 @@ type trackedBatch struct {
 
 // producerTable returns the table of a partition. The first call loads it from the store.
 func (t *KafkaTopic) producerTable(ctx context.Context, partition int32) (*producerTable, error) {
-	if partition < 0 || partition >= t.Partitions() {
+	if !t.HasPartition(partition) {
 		return nil, engine.ErrNoPartition
 	}
 	found, ok := t.live.producers.Load(partition)
@@ -62,8 +62,8 @@ func (t *KafkaTopic) producerTable(ctx context.Context, partition int32) (*produ
 		return table, nil
 	}
 	m := make(map[int64]*producerState)
-	err := t.engineCall(ctx, func() error {
-		return t.b.engine.Attributes(ctx, t.topic.id, partition, producerKeyPrefix, func(s engine.Attribute) error {
+	err := t.log.topics.withTopic(ctx, t.topic.id, func() error {
+		return t.log.engine.Attributes(ctx, t.topic.id, partition, producerKeyPrefix, func(s engine.Attribute) error {
 			id, state, err := decodeProducer(s)
 			if err == nil {
 				m[id] = state

@@ -12,10 +12,10 @@ import (
 )
 
 // PushConsumer delivers a subscription's messages to one consumer while the number of unsettled messages
-// is below its credits. Any caller may settle them with Broker.Settle; a push consumer gets a credit back
+// is below its credits. Any caller may settle them with Consumer.Settle; a push consumer gets a credit back
 // when a message is settled or its lease ends.
 type PushConsumer struct {
-	b            *Broker
+	consumer     *Consumer
 	target       target
 	subscription string
 	lease        time.Duration
@@ -43,26 +43,26 @@ type PushConsumerOptions struct {
 const defaultCredits = 100
 
 // OpenPushConsumer opens a push consumer. The caller must close it.
-func (b *Broker) OpenPushConsumer(ctx context.Context, name names.Topic, subscription string,
+func (c *Consumer) OpenPushConsumer(ctx context.Context, name names.Topic, subscription string,
 	opts PushConsumerOptions,
 ) (*PushConsumer, error) {
-	if opts.Credits < 0 || opts.Credits > b.limits.MaxCredits {
+	if opts.Credits < 0 || opts.Credits > c.limits.MaxCredits {
 		return nil, errs.Newf(errs.Invalid, "%w: credits must be between 1 and %d", engine.ErrInvalid,
-			b.limits.MaxCredits)
+			c.limits.MaxCredits)
 	}
 	if opts.Credits == 0 {
 		opts.Credits = defaultCredits
 	}
-	if err := b.checkLease(opts.Lease); err != nil {
+	if err := c.checkLease(opts.Lease); err != nil {
 		return nil, err
 	}
-	t, _, err := b.describeSubscription(ctx, name, subscription)
+	t, _, err := c.describeSubscription(ctx, name, subscription)
 	if err != nil {
 		return nil, err
 	}
 	s := &PushConsumer{
-		b: b, target: t, subscription: subscription, lease: opts.Lease,
-		live:    b.liveOf(t.id).subscription(subscription),
+		consumer: c, target: t, subscription: subscription, lease: opts.Lease,
+		live:    c.live.of(t.id).subscription(subscription),
 		credits: opts.Credits, unsettled: make(map[engine.MessageID]pushLease), creditFreed: make(chan struct{}, 1),
 		ended: make(chan error, 1),
 	}
@@ -84,7 +84,7 @@ const deliveryBatch = 32
 func (s *PushConsumer) Next(ctx context.Context, wait time.Duration) ([]Received, error) {
 	deadline := time.Now().Add(wait)
 	for {
-		if s.b.draining.Err() != nil {
+		if s.consumer.life.draining.Err() != nil {
 			return nil, ErrClosing
 		}
 		select {
@@ -95,7 +95,7 @@ func (s *PushConsumer) Next(ctx context.Context, wait time.Duration) ([]Received
 		free, next := s.freeCredits(time.Now())
 		if free > 0 {
 			received, err := s.receive(ctx, min(free, deliveryBatch), time.Until(deadline))
-			if err == nil && len(received) == 0 && s.b.draining.Err() != nil {
+			if err == nil && len(received) == 0 && s.consumer.life.draining.Err() != nil {
 				err = ErrClosing
 			}
 			return received, err
@@ -114,7 +114,7 @@ func (s *PushConsumer) Next(ctx context.Context, wait time.Duration) ([]Received
 		case <-ctx.Done():
 			timer.Stop()
 			return nil, ctx.Err()
-		case <-s.b.draining.Done():
+		case <-s.consumer.life.draining.Done():
 			timer.Stop()
 			return nil, ErrClosing
 		}
@@ -127,10 +127,10 @@ func (s *PushConsumer) Next(ctx context.Context, wait time.Duration) ([]Received
 
 func (s *PushConsumer) receive(ctx context.Context, n int, wait time.Duration) ([]Received, error) {
 	req := engine.ReceiveRequest{
-		Max: n, MaxBytes: s.b.limits.MessageBytes, Lease: s.lease,
+		Max: n, MaxBytes: s.consumer.limits.MessageBytes, Lease: s.lease,
 		Partition: s.target.partition,
 	}
-	received, err := s.b.receive(ctx, s.target, s.subscription, req, wait)
+	received, err := s.consumer.receive(ctx, s.target, s.subscription, req, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -214,9 +214,9 @@ func (s *PushConsumer) Close() error {
 		return nil
 	}
 	// The caller's context has most likely ended; the leases must be released anyway.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.b.ctx), releaseTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.consumer.life.ctx), releaseTimeout)
 	defer cancel()
-	err := s.b.engine.Settle(ctx, s.target.id, s.subscription, list)
+	err := s.consumer.engine.Settle(ctx, s.target.id, s.subscription, list)
 	if errors.Is(err, ErrNoSubscription) || errors.Is(err, ErrNoTopic) {
 		return nil // deleted, so no lease exists any more
 	}
@@ -227,10 +227,10 @@ const releaseTimeout = 5 * time.Second
 
 // ReleaseLeases releases the leases of messages that did not reach their consumer. Messages that were
 // settled in the meantime stay settled.
-func (b *Broker) ReleaseLeases(name names.Topic, subscription string, received []Received) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), releaseTimeout)
+func (c *Consumer) ReleaseLeases(name names.Topic, subscription string, received []Received) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.life.ctx), releaseTimeout)
 	defer cancel()
-	t, err := b.resolve(ctx, name)
+	t, err := c.catalogue.resolve(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -242,5 +242,5 @@ func (b *Broker) ReleaseLeases(name names.Topic, subscription string, received [
 		}
 		list[i] = engine.Settlement{ID: id, Action: engine.Release, Delivery: received[i].Redeliveries + 1}
 	}
-	return b.engine.Settle(ctx, t.id, subscription, list)
+	return c.engine.Settle(ctx, t.id, subscription, list)
 }

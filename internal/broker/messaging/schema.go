@@ -142,20 +142,28 @@ func (h *schemaHistory) versionFor(requested int64) (*schemaVersion, error) {
 	return nil, errs.Newf(errs.NotFound, "%w: topic has no schema version %d", ErrNoSchema, requested)
 }
 
+// TopicSchemas is the part of a broker that manages the schemas of topics. The catalogue stores them.
+type TopicSchemas struct {
+	catalogue *Catalogue
+	limits    *Limits
+	quota     *quota.Cluster
+	pool      *workpool.Pool
+}
+
 // AddSchema adds a version of a topic's schema and returns its number. For a definition that the
 // topic already has it returns the existing number. In a namespace that does not allow updates only
 // an administrator may add versions.
-func (b *Broker) AddSchema(ctx context.Context, name names.Topic, s Schema, administrator bool) (int64, error) {
-	job := b.pool.Job(ctx)
-	if err := b.checkSchema(job, &s); err != nil {
+func (ts *TopicSchemas) AddSchema(ctx context.Context, name names.Topic, s Schema, administrator bool) (int64, error) {
+	job := ts.pool.Job(ctx)
+	if err := ts.checkSchema(job, &s); err != nil {
 		return NoSchema, err
 	}
-	t, err := b.autoCreate(ctx, name)
+	t, err := ts.catalogue.autoCreate(ctx, name)
 	if err != nil {
 		return NoSchema, err
 	}
 	for range addAttempts {
-		version, err := b.tryAddSchema(ctx, job, t.id, s, administrator)
+		version, err := ts.tryAddSchema(ctx, job, t.id, s, administrator)
 		if !errors.Is(err, errSchemaChanged) {
 			return version, err
 		}
@@ -170,10 +178,10 @@ var errSchemaChanged = errors.New("schema changed")
 
 // tryAddSchema checks compatibility before the catalogue update, so that other updates do not wait
 // for the check.
-func (b *Broker) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.TopicID, s Schema,
+func (ts *TopicSchemas) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.TopicID, s Schema,
 	administrator bool,
 ) (int64, error) {
-	c, err := b.catalogue.Fresh(ctx)
+	c, err := ts.catalogue.state.Fresh(ctx)
 	if err != nil {
 		return NoSchema, err
 	}
@@ -182,28 +190,28 @@ func (b *Broker) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.
 		return NoSchema, ErrNoTopic
 	}
 	sum := s.sum()
-	compared, strategy := t.schemas, c.rules(t, &b.limits).strategy
+	compared, strategy := t.schemas, c.rules(t, ts.limits).strategy
 	if v := find(compared.current(), s.Type, sum); v != nil {
 		return v.Version, nil
 	}
-	if err := b.mayAdd(c, t, administrator); err != nil {
+	if err := ts.mayAdd(c, t, administrator); err != nil {
 		return NoSchema, err
 	}
 	if err := compatible(job, &s, compared.current(), strategy); err != nil {
 		return NoSchema, err
 	}
-	reservation, err := b.quota.Reserve(ctx, quota.SchemaBytes, s.size())
+	reservation, err := ts.quota.Reserve(ctx, quota.SchemaBytes, s.size())
 	if err != nil {
 		return NoSchema, err
 	}
 	defer reservation.Release()
 	version, at := int64(0), now()
-	_, err = b.catalogue.Update(context.WithoutCancel(ctx), func(c *catalogue) ([][]byte, error) {
+	_, err = ts.catalogue.state.Update(context.WithoutCancel(ctx), func(c *catalogueState) ([][]byte, error) {
 		t, ok := c.byID.Get(id)
 		if !ok {
 			return nil, ErrNoTopic
 		}
-		if t.schemas != compared || c.rules(t, &b.limits).strategy != strategy {
+		if t.schemas != compared || c.rules(t, ts.limits).strategy != strategy {
 			return nil, errSchemaChanged
 		}
 		if version = 0; t.schemas != nil {
@@ -217,14 +225,14 @@ func (b *Broker) tryAddSchema(ctx context.Context, job *workpool.Job, id engine.
 	return version, nil
 }
 
-func (b *Broker) mayAdd(c *catalogue, t *topic, administrator bool) error {
+func (ts *TopicSchemas) mayAdd(c *catalogueState, t *topic, administrator bool) error {
 	if ns, ok := c.namespace(t.name.Namespace); ok && !administrator {
 		if !valueOr(ns.policies.AllowSchemaUpdates, defaults.AllowSchemaUpdates) {
 			return ErrSchemaUpdate
 		}
 	}
-	if t.schemas != nil && len(t.schemas.Versions) >= b.limits.SchemaCount {
-		return errs.Newf(errs.TooLarge, "%w: topic has %d schema versions", ErrTooMuchData, b.limits.SchemaCount)
+	if t.schemas != nil && len(t.schemas.Versions) >= ts.limits.SchemaCount {
+		return errs.Newf(errs.TooLarge, "%w: topic has %d schema versions", ErrTooMuchData, ts.limits.SchemaCount)
 	}
 	return nil
 }
@@ -269,8 +277,8 @@ func sortedJSON(text string) string {
 }
 
 // LatestSchema returns the version that new messages get.
-func (b *Broker) LatestSchema(ctx context.Context, name names.Topic) (SchemaVersion, error) {
-	t, err := b.fresh(ctx, name)
+func (ts *TopicSchemas) LatestSchema(ctx context.Context, name names.Topic) (SchemaVersion, error) {
+	t, err := ts.catalogue.fresh(ctx, name)
 	if err != nil {
 		return SchemaVersion{}, err
 	}
@@ -284,17 +292,9 @@ func (b *Broker) LatestSchema(ctx context.Context, name names.Topic) (SchemaVers
 	return SchemaVersion{}, ErrNoSchema
 }
 
-// fresh resolves a name on an up-to-date catalogue.
-func (b *Broker) fresh(ctx context.Context, name names.Topic) (target, error) {
-	if _, err := b.catalogue.Fresh(ctx); err != nil {
-		return target{}, err
-	}
-	return b.resolve(ctx, name)
-}
-
 // SchemaByVersion returns one version, also after the schema was deleted.
-func (b *Broker) SchemaByVersion(ctx context.Context, name names.Topic, version int64) (SchemaVersion, error) {
-	t, err := b.fresh(ctx, name)
+func (ts *TopicSchemas) SchemaByVersion(ctx context.Context, name names.Topic, version int64) (SchemaVersion, error) {
+	t, err := ts.catalogue.fresh(ctx, name)
 	if err != nil {
 		return SchemaVersion{}, err
 	}
@@ -306,8 +306,8 @@ func (b *Broker) SchemaByVersion(ctx context.Context, name names.Topic, version 
 }
 
 // Schemas returns the current versions of a topic's schema, oldest first.
-func (b *Broker) Schemas(ctx context.Context, name names.Topic) ([]SchemaVersion, error) {
-	t, err := b.fresh(ctx, name)
+func (ts *TopicSchemas) Schemas(ctx context.Context, name names.Topic) ([]SchemaVersion, error) {
+	t, err := ts.catalogue.fresh(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -319,8 +319,8 @@ func (b *Broker) Schemas(ctx context.Context, name names.Topic) ([]SchemaVersion
 }
 
 // FindSchema returns the number of the current version with this definition.
-func (b *Broker) FindSchema(ctx context.Context, name names.Topic, s Schema) (int64, error) {
-	t, err := b.fresh(ctx, name)
+func (ts *TopicSchemas) FindSchema(ctx context.Context, name names.Topic, s Schema) (int64, error) {
+	t, err := ts.catalogue.fresh(ctx, name)
 	if err != nil {
 		return NoSchema, err
 	}
@@ -333,16 +333,16 @@ func (b *Broker) FindSchema(ctx context.Context, name names.Topic, s Schema) (in
 
 // TestSchema reports whether AddSchema would accept a definition, and the strategy it applies. It
 // returns ErrIncompatibleSchema with the reason if not.
-func (b *Broker) TestSchema(ctx context.Context, name names.Topic, s Schema) (Strategy, error) {
-	job := b.pool.Job(ctx)
-	if err := b.checkSchema(job, &s); err != nil {
+func (ts *TopicSchemas) TestSchema(ctx context.Context, name names.Topic, s Schema) (Strategy, error) {
+	job := ts.pool.Job(ctx)
+	if err := ts.checkSchema(job, &s); err != nil {
 		return "", err
 	}
-	t, err := b.fresh(ctx, name)
+	t, err := ts.catalogue.fresh(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	strategy := b.catalogue.View().rules(t.topic, &b.limits).strategy
+	strategy := ts.catalogue.state.View().rules(t.topic, ts.limits).strategy
 	if find(t.schemas.current(), s.Type, s.sum()) != nil {
 		return strategy, nil
 	}
@@ -351,10 +351,10 @@ func (b *Broker) TestSchema(ctx context.Context, name names.Topic, s Schema) (St
 
 // DeleteSchema appends a tombstone to a topic's schema and returns its version. With force it
 // removes every version.
-func (b *Broker) DeleteSchema(ctx context.Context, name names.Topic, force bool) (int64, error) {
+func (ts *TopicSchemas) DeleteSchema(ctx context.Context, name names.Topic, force bool) (int64, error) {
 	var version int64
 	at := now()
-	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err := ts.catalogue.state.Update(ctx, func(c *catalogueState) ([][]byte, error) {
 		t, ok := lookup(c, name)
 		if !ok {
 			return nil, missingError(c, name)

@@ -59,9 +59,9 @@ func invalidSchema(format string, args ...any) error {
 }
 
 // checkSchema returns the reason why a definition is not a valid schema.
-func (b *Broker) checkSchema(job *workpool.Job, s *Schema) error {
-	if len(s.Text) > b.limits.SchemaBytes {
-		return errs.Newf(errs.TooLarge, "%w: schema text is over %d bytes", ErrTooMuchData, b.limits.SchemaBytes)
+func (ts *TopicSchemas) checkSchema(job *workpool.Job, s *Schema) error {
+	if len(s.Text) > ts.limits.SchemaBytes {
+		return errs.Newf(errs.TooLarge, "%w: schema text is over %d bytes", ErrTooMuchData, ts.limits.SchemaBytes)
 	}
 	if err := checkProperties(s.Properties); err != nil {
 		return err

@@ -3,7 +3,6 @@ package messaging
 import (
 	"context"
 
-	"freshet/internal/base/names"
 	"freshet/internal/storage/engine"
 )
 
@@ -13,17 +12,17 @@ import (
 
 // AcquireShard reconciles the engine of a shard that this member has begun to own with the catalogue.
 // Calls may use the shard before AcquireShard returns: repair creates topics that the engine lacks.
-func (b *Broker) AcquireShard(ctx context.Context, shard int, owned engine.Engine) error {
+func (b *Broker) AcquireShard(ctx context.Context, shard int, owned engine.Topics) error {
 	b.ReleaseShard(shard) // state from before this member became the owner
-	return b.reconcile(ctx, owned, func(id engine.TopicID) bool { return b.shardOf(id) == shard })
+	return b.topics.reconcile(ctx, owned, func(id engine.TopicID) bool { return b.shardOf(id) == shard })
 }
 
 // ReleaseShard drops the in-memory state of a shard's topics. Open push consumers end, so that clients
 // reconnect to the new owner.
 func (b *Broker) ReleaseShard(shard int) {
-	b.live.Range(func(key, _ any) bool {
+	b.live.byID.Range(func(key, _ any) bool {
 		if id := key.(engine.TopicID); b.shardOf(id) == shard {
-			b.dropState(id, ErrClosing)
+			b.live.drop(id, ErrClosing)
 		}
 		return true
 	})
@@ -33,35 +32,5 @@ func (b *Broker) ReleaseShard(shard int) {
 // has changed them. Only the owner configures its engine, always with the newest rules, so that an
 // older change cannot overwrite them.
 func (b *Broker) ConfigureOwnedTopic(ctx context.Context, owned engine.Topics, id engine.TopicID) error {
-	c, err := b.catalogue.Fresh(ctx)
-	if err != nil {
-		return err
-	}
-	if _, ok := c.byID.Get(id); !ok {
-		return ErrNoTopic
-	}
-	return b.configureEngine(ctx, owned, id)
-}
-
-func (b *Broker) shardOf(id engine.TopicID) int {
-	return int(uint64(id) % uint64(max(b.shards, 1))) //nolint:gosec // less than the number of shards
-}
-
-// recordInShardOf returns the record of a new topic in the shard of t, so that moving a message between the
-// two topics is one write.
-func (b *Broker) recordInShardOf(t *topic) topicRecord {
-	if b.shards == 0 {
-		return topicRecord{}
-	}
-	shard := b.shardOf(t.id)
-	return topicRecord{Shard: &shard}
-}
-
-// IDOf returns the id of the topic that a name resolves to.
-func (b *Broker) IDOf(ctx context.Context, name names.Topic) (engine.TopicID, bool) {
-	t, err := b.resolve(ctx, name)
-	if err != nil {
-		return 0, false
-	}
-	return t.id, true
+	return b.topics.configureExisting(ctx, owned, id)
 }

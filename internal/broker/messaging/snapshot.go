@@ -13,7 +13,7 @@ import (
 
 // Snapshot implements statemachine.State. It writes a header, then one record per tenant, namespace
 // and topic, each as a line of JSON.
-func (c *catalogue) Snapshot(w io.Writer) error {
+func (c *catalogueState) Snapshot(w io.Writer) error {
 	out := &lineWriter{w: bufio.NewWriterSize(w, 64<<10)}
 	out.write(record{Op: opSeed, Seeded: c.seeded})
 	c.tenants.Scan(func(_ string, t *Tenant) bool {
@@ -52,9 +52,9 @@ func (l *lineWriter) write(r record) {
 	}
 }
 
-// restoreCatalogue reads the output of Snapshot.
-func restoreCatalogue(r io.Reader) (*catalogue, error) {
-	c := newCatalogue()
+// restoreCatalogueState reads the output of Snapshot.
+func restoreCatalogueState(r io.Reader) (*catalogueState, error) {
+	c := newCatalogueState()
 	in := json.NewDecoder(bufio.NewReaderSize(r, 64<<10))
 	for line := 1; ; line++ {
 		var r record
@@ -75,7 +75,7 @@ func restoreCatalogue(r io.Reader) (*catalogue, error) {
 	}
 }
 
-func (c *catalogue) restore(r record) error {
+func (c *catalogueState) restore(r record) error {
 	switch r.Op {
 	case opSeed:
 		c.seeded = r.Seeded

@@ -45,14 +45,23 @@ func (s *Stats) Bytes() (n int64) {
 	return n
 }
 
+// Statistics is the part of a broker that reports statistics of topics and the usage of the cluster.
+type Statistics struct {
+	engine    engine.Statistics
+	catalogue *Catalogue
+	live      *liveTopics
+	consumer  *Consumer // for the number of waiting callers
+	limits    *Limits
+}
+
 // Stats returns the statistics of a topic or partition.
-func (b *Broker) Stats(ctx context.Context, name names.Topic) (Stats, error) {
-	t, described, err := b.describeFresh(ctx, name)
+func (st *Statistics) Stats(ctx context.Context, name names.Topic) (Stats, error) {
+	t, described, err := st.catalogue.describeFresh(ctx, name)
 	if err != nil {
 		return Stats{}, err
 	}
-	at, live := time.Now(), b.liveOf(t.id)
-	r := b.catalogue.View().rules(t.topic, &b.limits)
+	at, live := time.Now(), st.live.of(t.id)
+	r := st.catalogue.state.View().rules(t.topic, st.limits)
 	out := Stats{
 		Topic: t.describe(), Deduplicates: r.deduplicate,
 		In: live.in.flow(at), Out: live.out.flow(at),
@@ -98,60 +107,4 @@ func (s *Stats) OfPartition(partition int32) Stats {
 		out.Subscriptions[i] = sub
 	}
 	return out
-}
-
-// describe returns the engine's statistics of a topic.
-func (b *Broker) describe(ctx context.Context, t *topic) (stats engine.TopicStats, err error) {
-	err = b.withTopic(ctx, t.id, func() (err error) {
-		stats, err = b.engine.DescribeTopic(ctx, t.id)
-		return err
-	})
-	return stats, err
-}
-
-// describeFresh resolves a name on an up-to-date catalogue and returns the engine's statistics.
-func (b *Broker) describeFresh(ctx context.Context, name names.Topic) (target, engine.TopicStats, error) {
-	t, err := b.fresh(ctx, name)
-	if err != nil {
-		return t, engine.TopicStats{}, err
-	}
-	stats, err := b.describe(ctx, t.topic)
-	return t, stats, err
-}
-
-func (b *Broker) describeSubscription(ctx context.Context, name names.Topic,
-	subscription string,
-) (target, engine.SubscriptionStats, error) {
-	t, stats, err := b.describeFresh(ctx, name)
-	if err != nil {
-		return t, engine.SubscriptionStats{}, err
-	}
-	for i := range stats.Subscriptions {
-		if stats.Subscriptions[i].Name == subscription {
-			return t, stats.Subscriptions[i], nil
-		}
-	}
-	return t, engine.SubscriptionStats{}, ErrNoSubscription
-}
-
-// LastMessageID returns the id of the message that was published last. Its entry is -1 when the
-// topic is empty.
-func (b *Broker) LastMessageID(ctx context.Context, name names.Topic) (names.MessageID, error) {
-	t, stats, err := b.describeFresh(ctx, name)
-	if err != nil {
-		return names.MessageID{}, err
-	}
-	best, at := -1, int64(-1)
-	for i, p := range stats.Partitions {
-		if (t.partition < 0 || int(t.partition) == i) && p.Next > 0 && p.LastPublish > at {
-			best, at = i, p.LastPublish
-		}
-	}
-	if best < 0 {
-		id := t.messageID(engine.MessageID{Topic: t.id, Partition: max(t.partition, 0)})
-		id.Entry = -1
-		return id, nil
-	}
-	return t.messageID(engine.MessageID{Topic: t.id, Partition: int32(best), Entry: stats.Partitions[best].Next - 1}),
-		nil
 }

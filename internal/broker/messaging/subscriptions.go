@@ -60,17 +60,17 @@ func (t target) position(p Position) (engine.Position, error) {
 }
 
 // Subscribe creates a subscription, and its topic if the namespace allows automatic creation.
-func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription string, at Position,
+func (c *Consumer) Subscribe(ctx context.Context, name names.Topic, subscription string, at Position,
 	properties map[string]string,
 ) error {
 	if err := names.CheckSubscription(subscription); err != nil {
 		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
 	}
-	policy, err := b.parsePolicy(properties)
+	policy, err := c.parsePolicy(properties)
 	if err != nil {
 		return err
 	}
-	t, err := b.autoCreate(ctx, name)
+	t, err := c.catalogue.autoCreate(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -78,30 +78,30 @@ func (b *Broker) Subscribe(ctx context.Context, name names.Topic, subscription s
 	if err != nil {
 		return err
 	}
-	stats, err := b.describe(ctx, t.topic)
+	stats, err := c.topics.describe(ctx, t.topic)
 	if err != nil {
 		return err
 	}
-	if len(stats.Subscriptions) >= b.limits.Subscriptions {
+	if len(stats.Subscriptions) >= c.limits.Subscriptions {
 		return errs.Newf(errs.Precondition, "%w: a topic may have %d subscriptions", ErrTopicLimit,
-			b.limits.Subscriptions)
+			c.limits.Subscriptions)
 	}
 	for i := range stats.Subscriptions {
 		if stats.Subscriptions[i].Name == subscription {
 			return ErrSubscriptionExists // before subscriptionConfig creates a dead-letter topic
 		}
 	}
-	config, err := b.subscriptionConfig(ctx, t.topic, subscription, policy, properties)
+	config, err := c.subscriptionConfig(ctx, t.topic, subscription, policy, properties)
 	if err != nil {
 		return err
 	}
-	reservation, err := b.quota.Reserve(ctx, quota.Subscriptions, 1)
+	reservation, err := c.quota.Reserve(ctx, quota.Subscriptions, 1)
 	if err != nil {
 		return err
 	}
 	defer reservation.Release()
-	err = b.withTopic(ctx, t.id, func() error {
-		return b.engine.CreateSubscription(ctx, t.id, subscription, config, position)
+	err = c.topics.withTopic(ctx, t.id, func() error {
+		return c.engine.CreateSubscription(ctx, t.id, subscription, config, position)
 	})
 	return positionError(err)
 }
@@ -116,8 +116,8 @@ func positionError(err error) error {
 }
 
 // Subscriptions returns the names of a topic's subscriptions in order.
-func (b *Broker) Subscriptions(ctx context.Context, name names.Topic) ([]string, error) {
-	_, stats, err := b.describeFresh(ctx, name)
+func (c *Consumer) Subscriptions(ctx context.Context, name names.Topic) ([]string, error) {
+	_, stats, err := c.catalogue.describeFresh(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -129,10 +129,10 @@ func (b *Broker) Subscriptions(ctx context.Context, name names.Topic) ([]string,
 }
 
 // SubscriptionProperties returns the properties of a subscription.
-func (b *Broker) SubscriptionProperties(ctx context.Context, name names.Topic,
+func (c *Consumer) SubscriptionProperties(ctx context.Context, name names.Topic,
 	subscription string,
 ) (map[string]string, error) {
-	_, stats, err := b.describeSubscription(ctx, name, subscription)
+	_, stats, err := c.describeSubscription(ctx, name, subscription)
 	if err != nil {
 		return nil, err
 	}
@@ -141,44 +141,44 @@ func (b *Broker) SubscriptionProperties(ctx context.Context, name names.Topic,
 
 // SetSubscriptionProperties replaces the properties of a subscription and applies those that the
 // broker acts on.
-func (b *Broker) SetSubscriptionProperties(ctx context.Context, name names.Topic, subscription string,
+func (c *Consumer) SetSubscriptionProperties(ctx context.Context, name names.Topic, subscription string,
 	properties map[string]string,
 ) error {
-	policy, err := b.parsePolicy(properties)
+	policy, err := c.parsePolicy(properties)
 	if err != nil {
 		return err
 	}
-	t, _, err := b.describeSubscription(ctx, name, subscription)
+	t, _, err := c.describeSubscription(ctx, name, subscription)
 	if err != nil {
 		return err
 	}
-	config, err := b.subscriptionConfig(ctx, t.topic, subscription, policy, properties)
+	config, err := c.subscriptionConfig(ctx, t.topic, subscription, policy, properties)
 	if err != nil {
 		return err
 	}
-	return b.engine.ConfigureSubscription(ctx, t.id, subscription, config)
+	return c.engine.ConfigureSubscription(ctx, t.id, subscription, config)
 }
 
 // Unsubscribe deletes a subscription. Without force it returns ErrSubscriptionBusy while consumers
 // wait on the subscription.
-func (b *Broker) Unsubscribe(ctx context.Context, name names.Topic, subscription string, force bool) error {
-	t, stats, err := b.describeSubscription(ctx, name, subscription)
+func (c *Consumer) Unsubscribe(ctx context.Context, name names.Topic, subscription string, force bool) error {
+	t, stats, err := c.describeSubscription(ctx, name, subscription)
 	if err != nil {
 		return err
 	}
 	if !force && stats.Waiting > 0 {
 		return ErrSubscriptionBusy
 	}
-	if err := b.engine.DeleteSubscription(ctx, t.id, subscription); err != nil {
+	if err := c.engine.DeleteSubscription(ctx, t.id, subscription); err != nil {
 		return err
 	}
-	b.liveOf(t.id).endSubscription(subscription, ErrNoSubscription)
+	c.live.of(t.id).endSubscription(subscription, ErrNoSubscription)
 	return nil
 }
 
 // Reset moves a subscription to another position.
-func (b *Broker) Reset(ctx context.Context, name names.Topic, subscription string, at Position) error {
-	t, err := b.resolve(ctx, name)
+func (c *Consumer) Reset(ctx context.Context, name names.Topic, subscription string, at Position) error {
+	t, err := c.catalogue.resolve(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -189,8 +189,23 @@ func (b *Broker) Reset(ctx context.Context, name names.Topic, subscription strin
 	if err != nil {
 		return err
 	}
-	err = b.withTopic(ctx, t.id, func() error {
-		return b.engine.ResetSubscription(ctx, t.id, subscription, position)
+	err = c.topics.withTopic(ctx, t.id, func() error {
+		return c.engine.ResetSubscription(ctx, t.id, subscription, position)
 	})
 	return positionError(err)
+}
+
+func (c *Consumer) describeSubscription(ctx context.Context, name names.Topic,
+	subscription string,
+) (target, engine.SubscriptionStats, error) {
+	t, stats, err := c.catalogue.describeFresh(ctx, name)
+	if err != nil {
+		return t, engine.SubscriptionStats{}, err
+	}
+	for i := range stats.Subscriptions {
+		if stats.Subscriptions[i].Name == subscription {
+			return t, stats.Subscriptions[i], nil
+		}
+	}
+	return t, engine.SubscriptionStats{}, ErrNoSubscription
 }

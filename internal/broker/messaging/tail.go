@@ -11,10 +11,10 @@ import (
 
 // Tail reads new messages of a topic without a subscription.
 type Tail struct {
-	b      *Broker
-	target target
-	first  int32
-	next   []uint64 // entry to read next, by partition starting at first
+	consumer *Consumer
+	target   target
+	first    int32
+	next     []uint64 // entry to read next, by partition starting at first
 }
 
 // TailFrom is the start of a tail: after an id, at a time, at the first stored message, or, by
@@ -26,12 +26,12 @@ type TailFrom struct {
 }
 
 // Tail opens a tail. It needs no Close.
-func (b *Broker) Tail(ctx context.Context, name names.Topic, from TailFrom) (*Tail, error) {
-	t, stats, err := b.describeFresh(ctx, name)
+func (c *Consumer) Tail(ctx context.Context, name names.Topic, from TailFrom) (*Tail, error) {
+	t, stats, err := c.catalogue.describeFresh(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	tail := &Tail{b: b, target: t}
+	tail := &Tail{consumer: c, target: t}
 	parts := stats.Partitions
 	if t.partition >= 0 {
 		tail.first = t.partition
@@ -70,7 +70,8 @@ func (t *Tail) resume(ctx context.Context, last names.MessageID) error {
 		return err
 	}
 	if len(t.next) > 1 {
-		records, err := t.b.read(ctx, t.target.id, engine.ReadRequest{Partition: id.Partition, From: id.Entry, Max: 1})
+		req := engine.ReadRequest{Partition: id.Partition, From: id.Entry, Max: 1}
+		records, err := t.consumer.read(ctx, t.target.id, req)
 		if err != nil && !errors.Is(err, engine.ErrCorrupt) { // the tail may continue after a damaged message
 			return err
 		}
@@ -99,7 +100,7 @@ func (t *Tail) advancePast(id engine.MessageID) {
 func (t *Tail) seek(ctx context.Context, since time.Time) error {
 	for i := range t.next {
 		req := engine.ReadRequest{Partition: t.first + int32(i), Since: since, Max: 1}
-		records, err := t.b.read(ctx, t.target.id, req)
+		records, err := t.consumer.read(ctx, t.target.id, req)
 		if err != nil {
 			return err
 		}
@@ -113,16 +114,14 @@ func (t *Tail) seek(ctx context.Context, since time.Time) error {
 // Next returns the messages since the last call and waits for the first one. It returns none after
 // the wait, and ErrClosing when the broker drains.
 func (t *Tail) Next(ctx context.Context, wait time.Duration) ([]Received, error) {
-	if err := t.b.addWaiting(); err != nil {
+	if err := t.consumer.addWaiting(); err != nil {
 		return nil, err
 	}
-	defer t.b.removeWaiting()
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(t.b.draining, cancel)
+	defer t.consumer.removeWaiting()
+	waiting, stop := t.consumer.life.untilDrain(ctx)
 	defer stop()
 	received, err := t.read(waiting, wait)
-	if err != nil && ctx.Err() == nil && (t.b.draining.Err() != nil || errors.Is(err, engine.ErrClosed)) {
+	if err != nil && ctx.Err() == nil && (t.consumer.life.draining.Err() != nil || errors.Is(err, engine.ErrClosed)) {
 		return nil, ErrClosing
 	}
 	return received, err
@@ -131,15 +130,15 @@ func (t *Tail) Next(ctx context.Context, wait time.Duration) ([]Received, error)
 func (t *Tail) read(ctx context.Context, wait time.Duration) ([]Received, error) {
 	req := engine.ReadRequest{
 		Partition: t.target.partition, From: t.next[0], FromEach: t.next,
-		Max: deliveryBatch, MaxBytes: t.b.limits.MessageBytes, Wait: wait,
+		Max: deliveryBatch, MaxBytes: t.consumer.limits.MessageBytes, Wait: wait,
 	}
-	records, err := t.b.read(ctx, t.target.id, req)
+	records, err := t.consumer.read(ctx, t.target.id, req)
 	if err != nil {
 		return nil, t.target.damagedError(err)
 	}
 	var out []Received
 	for i := range records {
-		out = append(out, t.b.received(t.target.topic, &records[i]))
+		out = append(out, t.consumer.received(t.target.topic, &records[i]))
 		t.advancePast(records[i].ID)
 	}
 	return out, nil

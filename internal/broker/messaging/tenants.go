@@ -30,8 +30,8 @@ func (t *Tenant) validate() error {
 }
 
 // Tenants returns the names of all tenants in order.
-func (b *Broker) Tenants(ctx context.Context) ([]string, error) {
-	c, err := b.catalogue.Fresh(ctx)
+func (cat *Catalogue) Tenants(ctx context.Context) ([]string, error) {
+	c, err := cat.state.Fresh(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +39,8 @@ func (b *Broker) Tenants(ctx context.Context) ([]string, error) {
 }
 
 // Tenant returns one tenant.
-func (b *Broker) Tenant(ctx context.Context, name string) (Tenant, error) {
-	c, err := b.catalogue.Fresh(ctx)
+func (cat *Catalogue) Tenant(ctx context.Context, name string) (Tenant, error) {
+	c, err := cat.state.Fresh(ctx)
 	if err != nil {
 		return Tenant{}, err
 	}
@@ -52,17 +52,17 @@ func (b *Broker) Tenant(ctx context.Context, name string) (Tenant, error) {
 }
 
 // CreateTenant creates a tenant.
-func (b *Broker) CreateTenant(ctx context.Context, t Tenant) error {
+func (cat *Catalogue) CreateTenant(ctx context.Context, t Tenant) error {
 	if err := t.validate(); err != nil {
 		return err
 	}
-	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err := cat.state.Update(ctx, func(c *catalogueState) ([][]byte, error) {
 		if _, ok := c.tenants.Get(t.Name); ok {
 			return nil, ErrTenantExists
 		}
-		if c.tenants.Len() >= b.limits.Tenants {
+		if c.tenants.Len() >= cat.limits.Tenants {
 			return nil, errs.Newf(errs.Precondition, "%w: a cluster may have %d tenants", ErrTopicLimit,
-				b.limits.Tenants)
+				cat.limits.Tenants)
 		}
 		return [][]byte{record{Op: opTenant, Tenant: &t}.encode()}, nil
 	})
@@ -71,8 +71,8 @@ func (b *Broker) CreateTenant(ctx context.Context, t Tenant) error {
 
 // UpdateTenant changes a tenant's roles and clusters. change may be called more than once and must
 // depend on its argument only.
-func (b *Broker) UpdateTenant(ctx context.Context, name string, change func(*Tenant) error) error {
-	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+func (cat *Catalogue) UpdateTenant(ctx context.Context, name string, change func(*Tenant) error) error {
+	_, err := cat.state.Update(ctx, func(c *catalogueState) ([][]byte, error) {
 		before, ok := c.tenants.Get(name)
 		if !ok {
 			return nil, ErrNoTenant
@@ -93,8 +93,8 @@ func (b *Broker) UpdateTenant(ctx context.Context, name string, change func(*Ten
 }
 
 // DeleteTenant removes a tenant that has no namespaces.
-func (b *Broker) DeleteTenant(ctx context.Context, name string) error {
-	_, err := b.catalogue.UpdateWhenDiskFull(ctx, func(c *catalogue) ([][]byte, error) {
+func (cat *Catalogue) DeleteTenant(ctx context.Context, name string) error {
+	_, err := cat.state.UpdateWhenDiskFull(ctx, func(c *catalogueState) ([][]byte, error) {
 		if _, ok := c.tenants.Get(name); !ok {
 			return nil, ErrNoTenant
 		}

@@ -49,11 +49,11 @@ func (t target) describe() Topic {
 }
 
 // Topic returns a topic. For the name of a partition it returns the partition's topic.
-func (b *Broker) Topic(ctx context.Context, name names.Topic) (Topic, error) {
-	if _, err := b.catalogue.Fresh(ctx); err != nil {
+func (cat *Catalogue) Topic(ctx context.Context, name names.Topic) (Topic, error) {
+	if _, err := cat.state.Fresh(ctx); err != nil {
 		return Topic{}, err
 	}
-	t, err := b.resolve(ctx, name)
+	t, err := cat.resolve(ctx, name)
 	if err != nil {
 		return Topic{}, err
 	}
@@ -62,8 +62,8 @@ func (b *Broker) Topic(ctx context.Context, name names.Topic) (Topic, error) {
 
 // Topics calls visit for the topics of a namespace in order of their names, until visit returns
 // false. Without a namespace it visits all topics.
-func (b *Broker) Topics(ctx context.Context, ns *names.Namespace, visit func(Topic) bool) error {
-	c, err := b.catalogue.Fresh(ctx)
+func (cat *Catalogue) Topics(ctx context.Context, ns *names.Namespace, visit func(Topic) bool) error {
+	c, err := cat.state.Fresh(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,19 +82,16 @@ func (b *Broker) Topics(ctx context.Context, ns *names.Namespace, visit func(Top
 }
 
 // CreateTopic creates a topic with that many partitions; 0 creates a topic that is not partitioned.
-func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions int32,
+func (cat *Catalogue) CreateTopic(ctx context.Context, name names.Topic, partitions int32,
 	properties map[string]string,
 ) error {
-	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
-		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
-	}
-	if partitions < 0 || partitions > b.limits.Partitions {
-		return errs.Newf(errs.Invalid, "%w: must be between 1 and %d", ErrPartitionCount, b.limits.Partitions)
+	if err := cat.checkNewTopic(name, partitions); err != nil {
+		return err
 	}
 	if err := checkProperties(properties); err != nil {
 		return err
 	}
-	_, err := b.createTopic(ctx, name, false, func(*namespace) (topicRecord, error) {
+	_, err := cat.createTopic(ctx, name, false, func(*namespace) (topicRecord, error) {
 		rec := topicRecord{Partitions: partitions}
 		if len(properties) > 0 {
 			rec.Policies = &Policies{Properties: properties}
@@ -104,13 +101,24 @@ func (b *Broker) CreateTopic(ctx context.Context, name names.Topic, partitions i
 	return err
 }
 
+// checkNewTopic validates the name and the number of partitions of a new topic.
+func (cat *Catalogue) checkNewTopic(name names.Topic, partitions int32) error {
+	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
+		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
+	}
+	if partitions < 0 || partitions > cat.limits.Partitions {
+		return errs.Newf(errs.Invalid, "%w: must be between 1 and %d", ErrPartitionCount, cat.limits.Partitions)
+	}
+	return nil
+}
+
 // createTopic appends the topic's first record to the journal and creates the topic in the engine. With
 // ifMissing set, a topic that already exists is no error. make may be called more than once.
-func (b *Broker) createTopic(ctx context.Context, name names.Topic, ifMissing bool,
+func (cat *Catalogue) createTopic(ctx context.Context, name names.Topic, ifMissing bool,
 	make func(*namespace) (topicRecord, error),
 ) (t *topic, err error) {
 	err = retryWhileChanged(func() error {
-		t, err = b.tryCreateTopic(ctx, name, ifMissing, make)
+		t, err = cat.tryCreateTopic(ctx, name, ifMissing, make)
 		return err
 	})
 	return t, err
@@ -118,16 +126,16 @@ func (b *Broker) createTopic(ctx context.Context, name names.Topic, ifMissing bo
 
 // tryCreateTopic reserves quota according to the cached catalogue and creates the topic. It returns
 // errTopicChanged when the reservation turns out too small.
-func (b *Broker) tryCreateTopic(ctx context.Context, name names.Topic, ifMissing bool,
+func (cat *Catalogue) tryCreateTopic(ctx context.Context, name names.Topic, ifMissing bool,
 	make func(*namespace) (topicRecord, error),
 ) (*topic, error) {
-	reservation, n, err := b.reserveTopic(ctx, name, make)
+	reservation, n, err := cat.reserveTopic(ctx, name, make)
 	if err != nil {
 		return nil, err
 	}
 	defer reservation.Release()
 	at := now()
-	c, err := b.catalogue.Update(context.WithoutCancel(ctx), func(c *catalogue) ([][]byte, error) {
+	c, err := cat.state.Update(context.WithoutCancel(ctx), func(c *catalogueState) ([][]byte, error) {
 		if _, ok := lookup(c, name); ok {
 			if ifMissing {
 				return nil, nil
@@ -142,9 +150,9 @@ func (b *Broker) tryCreateTopic(ctx context.Context, name names.Topic, ifMissing
 		if _, _, ok := name.Partition(); ok {
 			return nil, ErrPartitionName
 		}
-		if c.byID.Len() >= b.limits.Topics {
+		if c.byID.Len() >= cat.limits.Topics {
 			return nil, errs.Newf(errs.Unavailable,
-				"cluster has reached its limit of %d topics; delete some or raise the limit", b.limits.Topics)
+				"cluster has reached its limit of %d topics; delete some or raise the limit", cat.limits.Topics)
 		}
 		if limit := valueOr(ns.policies.MaxTopics, defaults.MaxTopics); limit > 0 && ns.topics >= limit {
 			return nil, errs.Newf(errs.Precondition, "%w: namespace %s may have %d topics", ErrTopicLimit,
@@ -154,7 +162,7 @@ func (b *Broker) tryCreateTopic(ctx context.Context, name names.Topic, ifMissing
 		if err != nil {
 			return nil, err
 		}
-		rec.Shards = b.shards
+		rec.Shards = cat.shards
 		if partitionsOf(rec.Partitions) > n {
 			return nil, errTopicChanged
 		}
@@ -167,7 +175,7 @@ func (b *Broker) tryCreateTopic(ctx context.Context, name names.Topic, ifMissing
 	if !ok {
 		return nil, ErrNoTopic
 	}
-	err = b.ensureInEngine(ctx, b.engine, t.id)
+	err = cat.topics.ensureInEngine(ctx, cat.topics.engine, t.id)
 	if errors.Is(err, ErrNoTopic) && !ifMissing {
 		err = nil // created, and deleted by another caller since
 	}
@@ -176,15 +184,15 @@ func (b *Broker) tryCreateTopic(ctx context.Context, name names.Topic, ifMissing
 
 // HasTopicCached reports whether the cached catalogue of this member has a topic of that name. Other
 // members may have changed the catalogue since.
-func (b *Broker) HasTopicCached(name names.Topic) bool {
-	_, ok := b.catalogue.View().topic(name)
+func (cat *Catalogue) HasTopicCached(name names.Topic) bool {
+	_, ok := cat.state.View().topic(name)
 	return ok
 }
 
 // HasTopic reports whether a topic, or partition, of that name exists. It returns false when the
 // namespace does not exist.
-func (b *Broker) HasTopic(ctx context.Context, name names.Topic) (bool, error) {
-	_, err := b.resolve(ctx, name)
+func (cat *Catalogue) HasTopic(ctx context.Context, name names.Topic) (bool, error) {
+	_, err := cat.resolve(ctx, name)
 	if errs.KindOf(err) == errs.NotFound {
 		return false, nil
 	}
@@ -193,10 +201,10 @@ func (b *Broker) HasTopic(ctx context.Context, name names.Topic) (bool, error) {
 
 // reserveTopic reserves quota for a topic as the cached catalogue would create it and returns the
 // reserved number of partitions. A topic that already exists needs no quota.
-func (b *Broker) reserveTopic(ctx context.Context, name names.Topic,
+func (cat *Catalogue) reserveTopic(ctx context.Context, name names.Topic,
 	make func(*namespace) (topicRecord, error),
 ) (reservation quota.Reservation, n int64, err error) {
-	c := b.catalogue.View()
+	c := cat.state.View()
 	ns, ok := c.namespace(name.Namespace)
 	if _, exists := lookup(c, name); exists || !ok {
 		return quota.Reservation{}, 0, nil
@@ -206,24 +214,24 @@ func (b *Broker) reserveTopic(ctx context.Context, name names.Topic,
 		return quota.Reservation{}, 0, err
 	}
 	n = partitionsOf(rec.Partitions)
-	reservation, err = b.quota.Reserve(ctx, quota.Topics, n)
+	reservation, err = cat.quota.Reserve(ctx, quota.Topics, n)
 	return reservation, n, err
 }
 
 // autoCreate creates the topic of a new schema or subscription if it does not exist and the
 // namespace allows that (docs/spec/messages.md#m5).
-func (b *Broker) autoCreate(ctx context.Context, name names.Topic) (target, error) {
-	if _, err := names.NewTopic(name.Namespace.Tenant, name.Namespace.Name, name.Local); err != nil {
-		return target{}, errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
+func (cat *Catalogue) autoCreate(ctx context.Context, name names.Topic) (target, error) {
+	if err := cat.checkNewTopic(name, 0); err != nil {
+		return target{}, err
 	}
-	t, err := b.resolve(ctx, name)
+	t, err := cat.resolve(ctx, name)
 	if err == nil || errs.KindOf(err) != errs.NotFound {
 		return t, err
 	}
 	if _, _, ok := name.Partition(); ok {
 		return target{}, err
 	}
-	_, err = b.createTopic(ctx, name, true, func(ns *namespace) (topicRecord, error) {
+	_, err = cat.createTopic(ctx, name, true, func(ns *namespace) (topicRecord, error) {
 		auto := valueOr(ns.policies.AutoTopicCreation, defaults.AutoTopicCreation)
 		if !auto.Allow {
 			return topicRecord{}, ErrNoAutoCreation
@@ -233,15 +241,15 @@ func (b *Broker) autoCreate(ctx context.Context, name names.Topic) (target, erro
 	if err != nil {
 		return target{}, err
 	}
-	return b.resolve(ctx, name)
+	return cat.resolve(ctx, name)
 }
 
 // updateTopicRecord edits the mutable part of a topic and passes the result to the engine.
-func (b *Broker) updateTopicRecord(ctx context.Context, name names.Topic,
+func (cat *Catalogue) updateTopicRecord(ctx context.Context, name names.Topic,
 	edit func(t *topic, rec *topicRecord) error,
 ) error {
 	var id engine.TopicID
-	c, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	c, err := cat.state.Update(ctx, func(c *catalogueState) ([][]byte, error) {
 		t, ok := lookup(c, name)
 		if !ok {
 			return nil, missingError(c, name)
@@ -252,7 +260,7 @@ func (b *Broker) updateTopicRecord(ctx context.Context, name names.Topic,
 		if err := edit(t.topic, &rec); err != nil {
 			return nil, err
 		}
-		if err := rec.Policies.validate(&b.limits); err != nil {
+		if err := rec.Policies.validate(cat.limits); err != nil {
 			return nil, err
 		}
 		return [][]byte{record{Op: opTopic, ID: id, Topic: &rec}.encode()}, nil
@@ -261,20 +269,20 @@ func (b *Broker) updateTopicRecord(ctx context.Context, name names.Topic,
 		return err
 	}
 	if t, ok := c.byID.Get(id); ok && t.pending != 0 {
-		return b.configure(ctx, b.engine, id, t.pending)
+		return cat.topics.configure(ctx, cat.topics.engine, id, t.pending)
 	}
 	return nil
 }
 
 // UpdateTopic changes a topic's own policies, permissions and properties. update may be called more
 // than once and must depend on its argument only.
-func (b *Broker) UpdateTopic(ctx context.Context, name names.Topic, update func(*Policies) error) error {
-	return b.updateTopicRecord(ctx, name, func(_ *topic, rec *topicRecord) error { return update(rec.Policies) })
+func (cat *Catalogue) UpdateTopic(ctx context.Context, name names.Topic, update func(*Policies) error) error {
+	return cat.updateTopicRecord(ctx, name, func(_ *topic, rec *topicRecord) error { return update(rec.Policies) })
 }
 
 // SetProperties adds properties to a topic, or replaces those of the same name.
-func (b *Broker) SetProperties(ctx context.Context, name names.Topic, properties map[string]string) error {
-	return b.UpdateTopic(ctx, name, func(p *Policies) error {
+func (cat *Catalogue) SetProperties(ctx context.Context, name names.Topic, properties map[string]string) error {
+	return cat.UpdateTopic(ctx, name, func(p *Policies) error {
 		if p.Properties == nil {
 			p.Properties = make(map[string]string, len(properties))
 		}
@@ -284,27 +292,27 @@ func (b *Broker) SetProperties(ctx context.Context, name names.Topic, properties
 }
 
 // GrowTopic increases the number of partitions of a partitioned topic.
-func (b *Broker) GrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
-	return retryWhileChanged(func() error { return b.tryGrowTopic(ctx, name, partitions) })
+func (cat *Catalogue) GrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
+	return retryWhileChanged(func() error { return cat.tryGrowTopic(ctx, name, partitions) })
 }
 
 // tryGrowTopic reserves quota according to the cached catalogue and adds the partitions.
-func (b *Broker) tryGrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
-	before, err := b.resolve(ctx, name)
+func (cat *Catalogue) tryGrowTopic(ctx context.Context, name names.Topic, partitions int32) error {
+	before, err := cat.resolve(ctx, name)
 	if err != nil {
 		return err
 	}
-	reservation, err := b.quota.Reserve(ctx, quota.Topics,
-		int64(min(partitions, b.limits.Partitions)-before.partitions))
+	reservation, err := cat.quota.Reserve(ctx, quota.Topics,
+		int64(min(partitions, cat.limits.Partitions)-before.partitions))
 	if err != nil {
 		return err
 	}
 	defer reservation.Release()
-	return b.updateTopicRecord(context.WithoutCancel(ctx), name, func(t *topic, rec *topicRecord) error {
+	return cat.updateTopicRecord(context.WithoutCancel(ctx), name, func(t *topic, rec *topicRecord) error {
 		if t.id != before.id {
 			return errTopicChanged
 		}
-		if err := b.checkGrowth(t, partitions); err != nil {
+		if err := cat.checkGrowth(t, partitions); err != nil {
 			return err
 		}
 		rec.Partitions = partitions
@@ -313,8 +321,8 @@ func (b *Broker) tryGrowTopic(ctx context.Context, name names.Topic, partitions 
 }
 
 // Terminate makes a topic reject all further messages and returns the id of its last message.
-func (b *Broker) Terminate(ctx context.Context, name names.Topic) (names.MessageID, error) {
-	err := b.updateTopicRecord(ctx, name, func(t *topic, rec *topicRecord) error {
+func (cat *Catalogue) Terminate(ctx context.Context, name names.Topic) (names.MessageID, error) {
+	err := cat.updateTopicRecord(ctx, name, func(t *topic, rec *topicRecord) error {
 		if t.partitions > 0 {
 			return ErrPartitioned
 		}
@@ -324,13 +332,17 @@ func (b *Broker) Terminate(ctx context.Context, name names.Topic) (names.Message
 	if err != nil {
 		return names.MessageID{}, err
 	}
-	return b.LastMessageID(ctx, name)
+	t, stats, err := cat.describeFresh(ctx, name)
+	if err != nil {
+		return names.MessageID{}, err
+	}
+	return t.lastMessage(&stats), nil
 }
 
 // DeleteTopic removes a topic with its partitions, subscriptions, schemas and data. Without force
 // it returns ErrTopicBusy while consumers wait on the topic.
-func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) error {
-	t, err := b.resolve(ctx, name)
+func (cat *Catalogue) DeleteTopic(ctx context.Context, name names.Topic, force bool) error {
+	t, err := cat.resolve(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -338,7 +350,7 @@ func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) 
 		return errs.Newf(errs.Conflict, "%w: a partition is deleted with its topic; delete %s", ErrWrongKind, t.name)
 	}
 	if !force {
-		stats, err := b.describe(ctx, t.topic)
+		stats, err := cat.topics.describe(ctx, t.topic)
 		if err != nil {
 			return err
 		}
@@ -348,17 +360,19 @@ func (b *Broker) DeleteTopic(ctx context.Context, name names.Topic, force bool) 
 			}
 		}
 	}
-	return b.deleteTopic(ctx, t.topic)
+	return cat.deleteTopic(ctx, t.topic)
 }
 
 // Delete removes this incarnation of the topic with its partitions, subscriptions, schemas and
 // data, even while consumers wait on it. It returns ErrNoTopic when the incarnation no longer
 // exists, even if another topic has its name now.
-func (t *KafkaTopic) Delete(ctx context.Context) error { return t.b.deleteTopic(ctx, t.topic) }
+func (t *KafkaTopic) Delete(ctx context.Context) error {
+	return t.log.catalogue.deleteTopic(ctx, t.topic)
+}
 
 // deleteTopic removes one incarnation of a topic.
-func (b *Broker) deleteTopic(ctx context.Context, t *topic) error {
-	_, err := b.catalogue.UpdateWhenDiskFull(ctx, func(c *catalogue) ([][]byte, error) {
+func (cat *Catalogue) deleteTopic(ctx context.Context, t *topic) error {
+	_, err := cat.state.UpdateWhenDiskFull(ctx, func(c *catalogueState) ([][]byte, error) {
 		if _, ok := c.byID.Get(t.id); !ok {
 			return nil, ErrNoTopic
 		}
@@ -369,7 +383,7 @@ func (b *Broker) deleteTopic(ctx context.Context, t *topic) error {
 	}
 	// The journal decides that the topic no longer exists. If removing its data fails here,
 	// reconcile removes it at the next start.
-	if err := b.dropFromEngine(ctx, b.engine, t.id); err != nil {
+	if err := cat.topics.dropFromEngine(ctx, cat.topics.engine, t.id); err != nil {
 		return fmt.Errorf("removing the data of deleted topic %s: %w", t.name, err)
 	}
 	return nil

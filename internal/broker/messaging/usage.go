@@ -67,20 +67,20 @@ type Usage struct {
 
 // Usage returns the usage of the cluster, and with byTopic of single topics. Its cost grows with
 // the topics in use, not with those that merely exist.
-func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
-	c := b.catalogue.View()
+func (st *Statistics) Usage(ctx context.Context, byTopic bool) (Usage, error) {
+	c := st.catalogue.state.View()
 	out := Usage{
 		Tenants: c.tenants.Len(), Namespaces: c.namespaces.Len(), Topics: c.byID.Len(),
-		Waiting: b.waiting.Load(),
+		Waiting: st.consumer.waiting.Load(),
 	}
 	holdings := map[*namespaceMeter]*Gauges{}
 	topics := map[engine.TopicID]*TopicUsage{}
-	err := b.engine.Usage(ctx, func(f engine.Usage) {
+	err := st.engine.Usage(ctx, func(f engine.Usage) {
 		t, ok := c.byID.Get(f.Topic)
 		if !ok {
 			return // created or deleted concurrently
 		}
-		space := b.namespaceMeters.meterOf(t.name.Namespace)
+		space := st.live.namespaceMeters.meterOf(t.name.Namespace)
 		if holdings[space] == nil {
 			holdings[space] = &Gauges{}
 		}
@@ -93,7 +93,7 @@ func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
 	if err != nil {
 		return out, err
 	}
-	b.namespaceMeters.each(c, func(name names.Namespace, space *namespaceMeter) {
+	st.live.namespaceMeters.each(c, func(name names.Namespace, space *namespaceMeter) {
 		f := NamespaceUsage{Name: name, Counters: space.counters()}
 		if h := holdings[space]; h != nil {
 			f.Gauges = *h
@@ -104,22 +104,24 @@ func (b *Broker) Usage(ctx context.Context, byTopic bool) (Usage, error) {
 		out.ByNamespace = append(out.ByNamespace, f)
 	})
 	if byTopic {
-		out.ByTopic, out.OmittedTopics = b.topicUsage(c, topics)
+		out.ByTopic, out.OmittedTopics = st.topicUsage(c, topics)
 	}
 	return out, nil
 }
 
 // QuotaUsage returns the numbers that count towards quotas: partitions (a topic without partitions counts
 // as one) and the bytes of topic schemas. It reads two fields and is cheap.
-func (b *Broker) QuotaUsage() (partitions, schemaBytes int64) {
-	c := b.catalogue.View()
+func (st *Statistics) QuotaUsage() (partitions, schemaBytes int64) {
+	c := st.catalogue.state.View()
 	return c.partitions, c.schemaBytes
 }
 
 // topicUsage adds the counts of the topics that were used. Beyond maxTopicUsage it lists the topics
 // with the lowest ids, so that the selection is stable.
-func (b *Broker) topicUsage(c *catalogue, topics map[engine.TopicID]*TopicUsage) (list []TopicUsage, leftOut int) {
-	b.live.Range(func(key, value any) bool {
+func (st *Statistics) topicUsage(c *catalogueState,
+	topics map[engine.TopicID]*TopicUsage,
+) (list []TopicUsage, leftOut int) {
+	st.live.byID.Range(func(key, value any) bool {
 		id, live := key.(engine.TopicID), value.(*liveTopic)
 		f := topics[id]
 		if f == nil {
@@ -185,7 +187,7 @@ func (m *namespaceMeters) meterOf(name names.Namespace) *namespaceMeter {
 
 // each calls visit for every namespace that was used, and removes those that the catalogue no
 // longer has. The namespaces beyond the limit come last, together and without a name.
-func (m *namespaceMeters) each(c *catalogue, visit func(names.Namespace, *namespaceMeter)) {
+func (m *namespaceMeters) each(c *catalogueState, visit func(names.Namespace, *namespaceMeter)) {
 	m.byName.Range(func(key, value any) bool {
 		name := key.(names.Namespace)
 		if _, ok := c.namespace(name); !ok {
@@ -198,14 +200,4 @@ func (m *namespaceMeters) each(c *catalogue, visit func(names.Namespace, *namesp
 		return true
 	})
 	visit(names.Namespace{}, &m.overflow)
-}
-
-// newLive returns the in-memory state of a topic. Its meters also count for the namespace.
-func (b *Broker) newLive(id engine.TopicID) *liveTopic {
-	l := &liveTopic{}
-	if t, ok := b.catalogue.View().byID.Get(id); ok {
-		space := b.namespaceMeters.meterOf(t.name.Namespace)
-		l.in.parent, l.out.parent, l.acks.parent, l.dead.parent = &space.in, &space.out, &space.acks, &space.dead
-	}
-	return l
 }

@@ -19,14 +19,22 @@ const (
 	schemaValidated            // payloads match the schema
 )
 
+// admission decides which records a topic accepts. Produce and Kafka append share it.
+type admission struct {
+	limits   *Limits
+	registry SchemaRegistry // nil means no registry
+	pool     *workpool.Pool
+	checkers schemaCache
+}
+
 // admit validates a message against the topic's rules and returns the schema version to store with
 // it.
-func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int64, error) {
+func (a *admission) admit(ctx context.Context, t *topic, r *rules, m *Message) (int64, error) {
 	at := int64(0)
 	if m.DeliverAt != 0 {
 		at = now()
 	}
-	if err := m.check(r, &b.limits, at); err != nil {
+	if err := m.check(r, a.limits, at); err != nil {
 		return NoSchema, err
 	}
 	if r.kafka.keyed && m.Key == "" && !m.EmptyKey {
@@ -44,7 +52,7 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 		return NoSchema, err
 	}
 	if t.prefixedKey || t.prefixedValue {
-		if err := b.checkPrefixes(ctx, t, m); err != nil {
+		if err := a.checkPrefixes(ctx, t, m); err != nil {
 			return NoSchema, err
 		}
 	}
@@ -52,7 +60,7 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 		return NoSchema, nil
 	}
 	if r.validation != notValidated && !m.NullPayload {
-		if err := b.checkPayload(ctx, t.id, v, r.validation, m); err != nil {
+		if err := a.checkPayload(ctx, t.id, v, r.validation, m); err != nil {
 			return NoSchema, err
 		}
 	}
@@ -61,19 +69,37 @@ func (b *Broker) admit(ctx context.Context, t *topic, r *rules, m *Message) (int
 
 // admitLarge is admit for a payload whose check takes noticeable time. The work pool bounds the
 // number of concurrent checks.
-func (b *Broker) admitLarge(ctx context.Context, t *topic, r *rules, m *Message) (version int64, err error) {
-	err = b.pool.Job(ctx).Do(workpool.Payloads, func() error {
-		version, err = b.admit(ctx, t, r, m)
+func (a *admission) admitLarge(ctx context.Context, t *topic, r *rules, m *Message) (version int64, err error) {
+	err = a.pool.Job(ctx).Do(workpool.Payloads, func() error {
+		version, err = a.admit(ctx, t, r, m)
 		return err
 	})
 	return version, err
 }
 
+// admitBatch validates every message and stores schema versions and errors in results. It returns
+// an error only when ctx ends first.
+func (a *admission) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Message, results []ProduceResult) error {
+	admit := func() error {
+		for i := range msgs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			results[i].SchemaVersion, results[i].Err = a.admit(ctx, t, r, &msgs[i])
+		}
+		return nil
+	}
+	if r.validation == notValidated {
+		return admit()
+	}
+	return a.pool.Job(ctx).Do(workpool.Payloads, admit)
+}
+
 // checkPayload checks a message against a version of its topic's schema.
-func (b *Broker) checkPayload(ctx context.Context, id engine.TopicID, v *schemaVersion, how validation,
+func (a *admission) checkPayload(ctx context.Context, id engine.TopicID, v *schemaVersion, how validation,
 	m *Message,
 ) error {
-	check, err := b.checkerOf(ctx, id, v, how)
+	check, err := a.checkerOf(ctx, id, v, how)
 	if err != nil {
 		return err
 	}
@@ -83,15 +109,15 @@ func (b *Broker) checkPayload(ctx context.Context, id engine.TopicID, v *schemaV
 	return nil
 }
 
-// dataCheckerFor returns the cached checker of a schema, or creates it.
-func (b *Broker) checkerOf(ctx context.Context, id engine.TopicID, v *schemaVersion,
+// checkerOf returns the cached checker of a schema, or creates it.
+func (a *admission) checkerOf(ctx context.Context, id engine.TopicID, v *schemaVersion,
 	how validation,
 ) (check checker, err error) {
 	key := schemaKey{id, v.Version, how}
-	if check, ok := b.schemaCheckers.Get(key); ok {
+	if check, ok := a.checkers.Get(key); ok {
 		return check, nil
 	}
-	err = b.pool.Job(ctx).Do(workpool.LaneOf(len(v.Text)), func() error {
+	err = a.pool.Job(ctx).Do(workpool.LaneOf(len(v.Text)), func() error {
 		made, err := v.Schema.checker(how)
 		check = made
 		return err
@@ -99,7 +125,7 @@ func (b *Broker) checkerOf(ctx context.Context, id engine.TopicID, v *schemaVers
 	if err != nil {
 		return nil, err
 	}
-	return b.schemaCheckers.Add(key, check, 1), nil
+	return a.checkers.Add(key, check, 1), nil
 }
 
 // syntaxChecker checks only the format of a type and not the content that the schema describes.

@@ -1,6 +1,10 @@
 package records
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"freshet/internal/base/wire"
+)
 
 // Builder encodes records as one uncompressed batch and appends it to a buffer. Fetch uses it for
 // messages that were not stored as a Kafka batch.
@@ -32,24 +36,26 @@ func (b *Builder) Add(r *Record) {
 	b.count++
 
 	timeDelta, delta := r.Time-b.first, int64(r.Delta)
-	size := 1 + varintSize(timeDelta) + varintSize(delta) + nullableSize(r.Key) + nullableSize(r.Value) +
-		varintSize(int64(len(r.Headers)))
+	size := 1 + wire.VarintSize(timeDelta) + wire.VarintSize(delta) + nullableSize(r.Key) + nullableSize(r.Value) +
+		wire.VarintSize(int64(len(r.Headers)))
 	for i := range r.Headers {
-		size += varintSize(int64(len(r.Headers[i].Key))) + len(r.Headers[i].Key) + nullableSize(r.Headers[i].Value)
+		key := r.Headers[i].Key
+		size += wire.VarintSize(int64(len(key))) + len(key) + nullableSize(r.Headers[i].Value)
 	}
-	buf := binary.AppendVarint(b.buf, int64(size))
-	buf = append(buf, 0)
-	buf = binary.AppendVarint(buf, timeDelta)
-	buf = binary.AppendVarint(buf, delta)
-	buf = appendNullable(buf, r.Key)
-	buf = appendNullable(buf, r.Value)
-	buf = binary.AppendVarint(buf, int64(len(r.Headers)))
+	w := wire.Writer(b.buf)
+	w.Varint(int64(size))
+	w.Byte(0)
+	w.Varint(timeDelta)
+	w.Varint(delta)
+	w.Nullable(r.Key)
+	w.Nullable(r.Value)
+	w.Varint(int64(len(r.Headers)))
 	for i := range r.Headers {
-		buf = binary.AppendVarint(buf, int64(len(r.Headers[i].Key)))
-		buf = append(buf, r.Headers[i].Key...)
-		buf = appendNullable(buf, r.Headers[i].Value)
+		w.Varint(int64(len(r.Headers[i].Key)))
+		w.Raw(r.Headers[i].Key)
+		w.Nullable(r.Headers[i].Value)
 	}
-	b.buf = buf
+	b.buf = w
 }
 
 // Count returns the number of records in the batch.
@@ -79,25 +85,9 @@ func (b *Builder) Finish() []byte {
 	return b.buf
 }
 
-func appendNullable(buf, data []byte) []byte {
-	if data == nil {
-		return binary.AppendVarint(buf, -1)
-	}
-	return append(binary.AppendVarint(buf, int64(len(data))), data...)
-}
-
 func nullableSize(data []byte) int {
 	if data == nil {
 		return 1
 	}
-	return varintSize(int64(len(data))) + len(data)
-}
-
-func varintSize(v int64) int {
-	zigzag := uint64(v<<1) ^ uint64(v>>63) //nolint:gosec // zigzag encoding reinterprets the bits
-	n := 1
-	for ; zigzag >= 0x80; zigzag >>= 7 {
-		n++
-	}
-	return n
+	return wire.VarintSize(int64(len(data))) + len(data)
 }

@@ -1,8 +1,9 @@
 package records
 
 import (
-	"encoding/binary"
 	"fmt"
+
+	"freshet/internal/base/wire"
 )
 
 // Limits of every batch (docs/spec/stream.md#limits).
@@ -150,22 +151,20 @@ func walkRecords(head *BatchHeader, data []byte, each func(i int32, r *Record) e
 // read decodes the first record of data and returns the bytes after it. It reuses the capacity of
 // r.Headers.
 func (r *Record) read(head *BatchHeader, data []byte) (rest []byte, err error) {
-	fields := fields{data: data}
-	size := fields.length()
-	if fields.failed || size > len(fields.data) {
+	in := wire.NewReader(data)
+	fields := wire.NewReader(in.Bytes(recordLength(&in)))
+	if in.Err() != nil {
 		return nil, errRecordLength
 	}
-	r.Size = len(data) - len(fields.data) + size
-	rest = fields.data[size:]
-	fields.data = fields.data[:size]
+	r.Size = len(data) - in.Len()
 
-	fields.skip(1) // attributes, unused in format 2
-	timeDelta := fields.varint()
-	delta := fields.varint()
-	r.Key = fields.nullable()
-	r.Value = fields.nullable()
-	headers := fields.varint()
-	if fields.failed || headers < 0 {
+	fields.Skip(1) // attributes, unused in format 2
+	timeDelta := fields.Varint()
+	delta := fields.Varint()
+	r.Key = fields.Nullable()
+	r.Value = fields.Nullable()
+	headers := fields.Varint()
+	if fields.Err() != nil || headers < 0 {
 		return nil, errRecordLength
 	}
 	if headers > MaxHeaders {
@@ -174,7 +173,7 @@ func (r *Record) read(head *BatchHeader, data []byte) (rest []byte, err error) {
 	r.Headers = r.Headers[:0]
 	bytes := 0
 	for range headers {
-		header := Header{Key: fields.nullable(), Value: fields.nullable()}
+		header := Header{Key: fields.Nullable(), Value: fields.Nullable()}
 		if header.Key == nil {
 			return nil, errRecordLength // a header's key is never null
 		}
@@ -182,7 +181,7 @@ func (r *Record) read(head *BatchHeader, data []byte) (rest []byte, err error) {
 		r.Headers = append(r.Headers, header)
 	}
 	switch {
-	case fields.failed || len(fields.data) > 0:
+	case fields.End() != nil:
 		return nil, errRecordLength
 	case bytes > MaxHeaderBytes:
 		return nil, fmt.Errorf("%w: record headers have %d bytes, at most %d are allowed", ErrTooLarge, bytes,
@@ -194,57 +193,16 @@ func (r *Record) read(head *BatchHeader, data []byte) (rest []byte, err error) {
 	if r.Time = head.FirstTime + timeDelta; head.AppendTime() {
 		r.Time = head.MaxTime
 	}
-	return rest, nil
+	return in.Rest(), nil
 }
 
 var errRecordLength = fmt.Errorf("%w: record fields do not match the record length", ErrInvalid)
 
-// fields consumes the fields of a record one by one. After a field that is missing or malformed,
-// failed is set and every later field is empty.
-type fields struct {
-	data   []byte
-	failed bool
-}
-
-func (f *fields) varint() int64 {
-	v, n := binary.Varint(f.data)
-	if n <= 0 {
-		f.failed, f.data = true, nil
-		return 0
+// recordLength consumes the length of a record; -1 for a length that no record may have.
+func recordLength(r *wire.Reader) int {
+	n := r.Varint()
+	if n < 0 || n > MaxDecompressedBytes {
+		return -1
 	}
-	f.data = f.data[n:]
-	return v
-}
-
-// length consumes a length, which must not be negative.
-func (f *fields) length() int {
-	v := f.varint()
-	if v < 0 || v > MaxDecompressedBytes {
-		f.failed, f.data = true, nil
-		return 0
-	}
-	return int(v)
-}
-
-func (f *fields) skip(n int) {
-	if len(f.data) < n {
-		f.failed, f.data = true, nil
-		return
-	}
-	f.data = f.data[n:]
-}
-
-// nullable consumes bytes prefixed with their length; nil for a length of -1.
-func (f *fields) nullable() []byte {
-	n := f.varint()
-	if n == -1 {
-		return nil
-	}
-	if n < 0 || n > int64(len(f.data)) {
-		f.failed, f.data = true, nil
-		return nil
-	}
-	b := f.data[:n:n]
-	f.data = f.data[n:]
-	return b
+	return int(n)
 }

@@ -20,15 +20,6 @@ type resource struct {
 	name string
 }
 
-// checkNotRepeated returns an error for a resource that occurs twice in a request, because the intended
-// change would be ambiguous.
-func checkNotRepeated(seen map[resource]int, at resource) error {
-	if seen[at] > 1 {
-		return fmt.Errorf("%w: %s occurs twice", errInvalid, at.name)
-	}
-	return nil
-}
-
 // changeConfig changes the configurations of a topic if the caller has the permission.
 func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool,
 	change func(*messaging.KafkaTopic) error,
@@ -51,38 +42,46 @@ func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool,
 	return err
 }
 
+// changeConfigs applies change to each resource of a request and passes its result to respond.
+func changeConfigs[T any](ctx context.Context, c *call, requested []T, id func(*T) resource, dryRun bool,
+	change func(*messaging.KafkaTopic, *T) error, respond func(at resource, failed code, message *string),
+) {
+	limit := checkRequestSize(len(requested), 0)
+	seen := countOccurrences(requested, id)
+	for i := range requested {
+		at := id(&requested[i])
+		err := errors.Join(limit, seen.checkOnce(at, at.name))
+		if err == nil {
+			err = c.changeConfig(ctx, at, dryRun, func(topic *messaging.KafkaTopic) error {
+				return change(topic, &requested[i])
+			})
+		}
+		failed, message := c.errorResponse(err)
+		respond(at, failed, message)
+	}
+}
+
 // alterConfigs replaces all configurations of topics.
 func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsRequest,
 	response *kmsg.AlterConfigsResponse,
 ) error {
-	limit := checkRequestSize(len(request.Resources), 0)
-	seen := make(map[resource]int)
-	for i := range request.Resources {
-		seen[resource{request.Resources[i].ResourceType, request.Resources[i].ResourceName}]++
-	}
-	for i := range request.Resources {
-		requested := &request.Resources[i]
-		at := resource{requested.ResourceType, requested.ResourceName}
-		row := kmsg.NewAlterConfigsResponseResource()
-		row.ResourceType, row.ResourceName = at.kind, at.name
-		err := errors.Join(limit, checkNotRepeated(seen, at))
-		if err == nil {
-			err = c.changeConfig(ctx, at, request.ValidateOnly, func(topic *messaging.KafkaTopic) error {
-				config := make(map[string]string, len(requested.Configs))
-				for _, entry := range requested.Configs {
-					if _, twice := config[entry.Name]; twice || entry.Value == nil {
-						return fmt.Errorf("%w: %s needs exactly one value", errInvalid, entry.Name)
-					}
-					config[entry.Name] = *entry.Value
-				}
-				return topic.ReplaceConfig(ctx, config, request.ValidateOnly)
-			})
+	id := func(r *kmsg.AlterConfigsRequestResource) resource { return resource{r.ResourceType, r.ResourceName} }
+	replace := func(topic *messaging.KafkaTopic, requested *kmsg.AlterConfigsRequestResource) error {
+		config := make(map[string]string, len(requested.Configs))
+		for _, entry := range requested.Configs {
+			if _, twice := config[entry.Name]; twice || entry.Value == nil {
+				return fmt.Errorf("%w: %s needs exactly one value", errInvalid, entry.Name)
+			}
+			config[entry.Name] = *entry.Value
 		}
-		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
-		}
-		response.Resources = append(response.Resources, row)
+		return topic.ReplaceConfig(ctx, config, request.ValidateOnly)
 	}
+	changeConfigs(ctx, c, request.Resources, id, request.ValidateOnly, replace,
+		func(at resource, failed code, message *string) {
+			row := kmsg.NewAlterConfigsResponseResource()
+			row.ResourceType, row.ResourceName, row.ErrorCode, row.ErrorMessage = at.kind, at.name, failed, message
+			response.Resources = append(response.Resources, row)
+		})
 	return nil
 }
 
@@ -90,31 +89,22 @@ func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsReques
 func incrementalAlterConfigs(ctx context.Context, c *call, request *kmsg.IncrementalAlterConfigsRequest,
 	response *kmsg.IncrementalAlterConfigsResponse,
 ) error {
-	limit := checkRequestSize(len(request.Resources), 0)
-	seen := make(map[resource]int)
-	for i := range request.Resources {
-		seen[resource{request.Resources[i].ResourceType, request.Resources[i].ResourceName}]++
+	id := func(r *kmsg.IncrementalAlterConfigsRequestResource) resource {
+		return resource{r.ResourceType, r.ResourceName}
 	}
-	for i := range request.Resources {
-		requested := &request.Resources[i]
-		at := resource{requested.ResourceType, requested.ResourceName}
-		row := kmsg.NewIncrementalAlterConfigsResponseResource()
-		row.ResourceType, row.ResourceName = at.kind, at.name
-		err := errors.Join(limit, checkNotRepeated(seen, at))
-		if err == nil {
-			err = c.changeConfig(ctx, at, request.ValidateOnly, func(topic *messaging.KafkaTopic) error {
-				changes, err := configChanges(requested.Configs)
-				if err != nil {
-					return err
-				}
-				return topic.AlterConfig(ctx, changes, request.ValidateOnly)
-			})
-		}
+	alter := func(topic *messaging.KafkaTopic, requested *kmsg.IncrementalAlterConfigsRequestResource) error {
+		changes, err := configChanges(requested.Configs)
 		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
+			return err
 		}
-		response.Resources = append(response.Resources, row)
+		return topic.AlterConfig(ctx, changes, request.ValidateOnly)
 	}
+	changeConfigs(ctx, c, request.Resources, id, request.ValidateOnly, alter,
+		func(at resource, failed code, message *string) {
+			row := kmsg.NewIncrementalAlterConfigsResponseResource()
+			row.ResourceType, row.ResourceName, row.ErrorCode, row.ErrorMessage = at.kind, at.name, failed, message
+			response.Resources = append(response.Resources, row)
+		})
 	return nil
 }
 

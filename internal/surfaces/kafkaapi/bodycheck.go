@@ -1,9 +1,9 @@
 package kafkaapi
 
 import (
-	"encoding/binary"
 	"errors"
-	"math"
+
+	"freshet/internal/base/wire"
 )
 
 // The codec trusts the numbers in a frame: it counts down an announced number of tagged fields even
@@ -25,141 +25,95 @@ var (
 
 // bodyChecker walks over a body.
 type bodyChecker struct {
-	rest       []byte
+	wire.Reader
 	memoryLeft int // remaining memory for arrays
 }
 
 // checkBody checks a body and returns the memory that the codec will allocate for its arrays.
 func checkBody(s *shape, body []byte) (memory int, err error) {
-	r := bodyChecker{rest: body, memoryLeft: maxDecodedBytes}
-	if err := r.structure(s); err != nil {
+	r := bodyChecker{wire.NewReader(body), maxDecodedBytes}
+	r.structure(s)
+	switch err := r.Err(); {
+	case errors.Is(err, errDecoded), errors.Is(err, errTags):
 		return 0, err
-	}
-	if len(r.rest) > 0 {
+	case err != nil:
+		return 0, errShape
+	case r.Len() > 0:
 		return 0, errTrailingBytes
 	}
 	return maxDecodedBytes - r.memoryLeft, nil
 }
 
-func (r *bodyChecker) structure(s *shape) error {
+func (r *bodyChecker) structure(s *shape) {
 	for i := range s.fields {
-		if err := r.field(&s.fields[i], s.flexible); err != nil {
-			return err
-		}
+		r.field(&s.fields[i], s.flexible)
 	}
 	if s.flexible {
-		return r.tagged(s)
+		r.tagged(s)
 	}
-	return nil
 }
 
-func (r *bodyChecker) field(f *shapeField, flexible bool) error {
+func (r *bodyChecker) field(f *shapeField, flexible bool) {
 	switch f.kind {
 	case fieldFixed:
-		return r.skip(f.width)
+		r.Skip(f.width)
 	case fieldText, fieldBytes:
-		n, err := r.length(flexible, f.kind == fieldText)
-		return errors.Join(err, r.skip(max(n, 0)))
+		r.Skip(max(r.length(flexible, f.kind == fieldText), 0))
 	case fieldNullableStruct:
-		if len(r.rest) == 0 {
-			return errShape
+		if r.Int8() >= 0 {
+			r.structure(f.elem)
 		}
-		null := int8(r.rest[0]) < 0 //nolint:gosec // numbers on the wire are signed
-		r.rest = r.rest[1:]
-		if null {
-			return nil
-		}
-		return r.structure(f.elem)
+	default:
+		r.array(f, flexible)
 	}
-	n, err := r.length(flexible, false)
-	if err != nil {
-		return err
+}
+
+func (r *bodyChecker) array(f *shapeField, flexible bool) {
+	n := r.length(flexible, false)
+	if n > r.Len() {
+		r.Fail(errShape) // an element has at least one byte
 	}
-	if n > len(r.rest) {
-		return errShape // an element has at least one byte
-	}
-	if r.memoryLeft -= max(n, 0) * f.size; r.memoryLeft < 0 {
-		return errDecoded
-	}
-	for range n {
-		var err error
+	r.charge(max(n, 0), f.size)
+	for i := 0; i < n && r.Err() == nil; i++ {
 		switch f.kind {
 		case fieldStructs:
-			err = r.structure(f.elem)
+			r.structure(f.elem)
 		case fieldTexts:
-			err = r.field(&shapeField{kind: fieldText}, flexible)
+			r.Skip(max(r.length(flexible, true), 0))
 		default:
-			err = r.skip(f.width)
-		}
-		if err != nil {
-			return err
+			r.Skip(f.width)
 		}
 	}
-	return nil
+}
+
+// charge subtracts the memory of n elements.
+func (r *bodyChecker) charge(n, size int) {
+	if r.memoryLeft -= n * size; r.memoryLeft < 0 {
+		r.Fail(errDecoded)
+	}
 }
 
 // length reads the length of a field, -1 for null.
-func (r *bodyChecker) length(flexible, short bool) (int, error) {
+func (r *bodyChecker) length(flexible, short bool) int {
 	switch {
 	case flexible:
-		n, err := r.uvarint()
-		return int(n) - 1, err
+		return int(r.Uvarint32()) - 1
 	case short:
-		if len(r.rest) < 2 {
-			return 0, errShape
-		}
-		n := int16(binary.BigEndian.Uint16(r.rest)) //nolint:gosec // numbers on the wire are signed
-		r.rest = r.rest[2:]
-		return int(n), nil
+		return int(r.Int16())
 	}
-	if len(r.rest) < 4 {
-		return 0, errShape
-	}
-	n := int32(binary.BigEndian.Uint32(r.rest)) //nolint:gosec // numbers on the wire are signed
-	r.rest = r.rest[4:]
-	return int(n), nil
-}
-
-func (r *bodyChecker) uvarint() (uint32, error) {
-	n, width := binary.Uvarint(r.rest)
-	if width <= 0 || width > binary.MaxVarintLen32 || n > math.MaxUint32 {
-		return 0, errShape
-	}
-	r.rest = r.rest[width:]
-	return uint32(n), nil
-}
-
-func (r *bodyChecker) skip(n int) error {
-	if n > len(r.rest) {
-		return errShape
-	}
-	r.rest = r.rest[n:]
-	return nil
+	return int(r.Int32())
 }
 
 // tagged skips tagged fields.
-func (r *bodyChecker) tagged(s *shape) error {
-	count, err := r.uvarint()
-	if err != nil {
-		return err
-	}
+func (r *bodyChecker) tagged(s *shape) {
+	count := r.Uvarint32()
 	if count > 0 && s.brokerTags {
-		return errTags
+		r.Fail(errTags)
 	}
-	for range count {
-		if _, err := r.uvarint(); err != nil {
-			return err
-		}
-		size, err := r.uvarint()
-		if err != nil {
-			return err
-		}
-		if r.memoryLeft -= tagMemory; r.memoryLeft < 0 {
-			return errDecoded
-		}
-		if err := r.skip(int(size)); err != nil {
-			return err
-		}
+	for i := uint32(0); i < count && r.Err() == nil; i++ {
+		r.Uvarint32() // the number of the tag
+		size := r.Uvarint32()
+		r.charge(1, tagMemory)
+		r.Skip(int(size))
 	}
-	return nil
 }

@@ -9,7 +9,49 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/base/names"
+	"freshet/internal/broker/messaging"
+	"freshet/internal/identity/access"
+	"freshet/internal/storage/engine"
 )
+
+// Broker is what this surface uses of a cluster's broker. messaging.Broker implements it.
+type Broker interface {
+	Topics
+	Namespaces
+	Grants
+	// WaitForAppend returns when one of the positions has been written, or when ctx ends or the broker
+	// drains.
+	WaitForAppend(ctx context.Context, positions []engine.PartitionPosition) error
+}
+
+// Topics finds, lists and creates topics.
+type Topics interface {
+	KafkaTopic(ctx context.Context, name names.Topic) (*messaging.KafkaTopic, error)
+	KafkaTopicByID(ctx context.Context, id uint64) (*messaging.KafkaTopic, error)
+	KafkaTopics(ctx context.Context, ns names.Namespace, visit func(*messaging.KafkaTopic) bool) error
+	CreateKafkaTopic(ctx context.Context, name names.Topic, partitions int32, config map[string]string,
+		dryRun bool) (*messaging.KafkaTopic, error)
+	// HasTopicCached, PartitionsOf and TopicsRevision read the cached catalogue of this member.
+	HasTopicCached(name names.Topic) bool
+	PartitionsOf(id engine.TopicID) int32
+	TopicsRevision() uint64
+}
+
+// Namespaces lists the namespaces that topic names may refer to.
+type Namespaces interface {
+	Tenants(ctx context.Context) ([]string, error)
+	Namespaces(ctx context.Context, tenant string) ([]names.Namespace, error)
+	HasNamespace(ctx context.Context, name names.Namespace) (bool, error)
+	AutoCreatesTopics(ns names.Namespace) bool
+}
+
+// Grants are the permissions that the cluster itself grants to roles.
+type Grants interface {
+	Granted(role string, permission access.Permission, topic names.Topic) bool
+	GrantedWithin(role string, permission access.Permission, tenant string) bool
+}
 
 // operationsNotRequested is the value of authorized operations that the client did not request.
 const operationsNotRequested = -1 << 31

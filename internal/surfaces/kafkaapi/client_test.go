@@ -106,7 +106,7 @@ func TestBothInterfaces(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	ctx := short(t)
-	broker := w.cluster.Broker
+	broker := w.broker
 	w.ok(broker.CreateTopic(ctx, publicTopic("shared"), 0, nil))
 	if _, err := broker.Produce(ctx, publicTopic("shared"),
 		&messaging.Message{
@@ -137,7 +137,7 @@ func TestBothInterfaces(t *testing.T) {
 
 func topicNumber(t *testing.T, w *harness, local string) int64 {
 	t.Helper()
-	topic, err := w.cluster.Broker.Topic(t.Context(), publicTopic(local))
+	topic, err := w.broker.Topic(t.Context(), publicTopic(local))
 	if err != nil {
 		t.Fatal(err)
 	}

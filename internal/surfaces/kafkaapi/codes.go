@@ -217,6 +217,31 @@ func checkRequestSize(topics, partitions int) error {
 	return nil
 }
 
+// checkTopics is checkRequestSize for a list of topics with partitions.
+func checkTopics[T any](topics []T, partitions func(*T) int) error {
+	return checkRequestSize(len(topics), partitionsIn(topics, partitions))
+}
+
+// occurrences counts how often each key occurs in a request.
+type occurrences[K comparable] map[K]int
+
+func countOccurrences[T any, K comparable](items []T, key func(*T) K) occurrences[K] {
+	seen := make(occurrences[K], len(items))
+	for i := range items {
+		seen[key(&items[i])]++
+	}
+	return seen
+}
+
+// checkOnce returns an error for a key that occurs twice, because the intended change would be
+// ambiguous.
+func (o occurrences[K]) checkOnce(key K, name string) error {
+	if o[key] > 1 {
+		return fmt.Errorf("%w: %s occurs twice", errInvalid, name)
+	}
+	return nil
+}
+
 // codeOf returns the code of an error, and whether the error is known.
 func codeOf(err error) (code, bool) {
 	if err == nil {
@@ -239,8 +264,11 @@ func codeOf(err error) (code, bool) {
 }
 
 // errorResponse returns the code of an error and the text that a client may see. It logs unknown errors and
-// errors about unusable data.
+// errors about unusable data. Without an error the text is null.
 func (c *call) errorResponse(err error) (code, *string) {
+	if err == nil {
+		return codeOK, nil
+	}
 	found, known := codeOf(err)
 	if public := engine.PublicError(err); public != nil {
 		c.conn.server.opts.Logger.Error("Kafka request failed because of unusable data", slog.String("api", c.name()),
@@ -256,9 +284,6 @@ func (c *call) errorResponse(err error) (code, *string) {
 
 // codeOf is errorResponse without the text.
 func (c *call) codeOf(err error) code {
-	if err == nil {
-		return codeOK
-	}
 	found, _ := c.errorResponse(err)
 	return found
 }

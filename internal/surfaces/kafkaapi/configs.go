@@ -31,9 +31,7 @@ func describeConfigs(ctx context.Context, c *call, request *kmsg.DescribeConfigs
 		if err == nil {
 			found, err = c.configsOf(ctx, at)
 		}
-		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
-		}
+		row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 		for j := range found {
 			if len(requested.ConfigNames) == 0 || slices.Contains(requested.ConfigNames, found[j].Name) {
 				row.Configs = append(row.Configs, describedConfig(request, at.kind, &found[j]))

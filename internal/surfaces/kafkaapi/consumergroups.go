@@ -18,8 +18,8 @@ import (
 func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.ConsumerGroupHeartbeatRequest,
 	response *kmsg.ConsumerGroupHeartbeatResponse,
 ) error {
-	err := checkRequestSize(len(request.Topics),
-		partitionsIn(request.Topics, func(t *kmsg.ConsumerGroupHeartbeatRequestTopic) int { return len(t.Partitions) }))
+	err := checkTopics(request.Topics,
+		func(t *kmsg.ConsumerGroupHeartbeatRequestTopic) int { return len(t.Partitions) })
 	if err == nil {
 		err = c.authorizeGroup(request.Group, permitConsume)
 	}

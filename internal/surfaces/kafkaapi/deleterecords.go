@@ -25,11 +25,7 @@ const offsetEnd = -1
 func deleteRecords(ctx context.Context, c *call, request *kmsg.DeleteRecordsRequest,
 	response *kmsg.DeleteRecordsResponse,
 ) error {
-	partitions := 0
-	for i := range request.Topics {
-		partitions += len(request.Topics[i].Partitions)
-	}
-	limit := checkRequestSize(len(request.Topics), partitions)
+	limit := checkTopics(request.Topics, func(t *kmsg.DeleteRecordsRequestTopic) int { return len(t.Partitions) })
 	timeout := time.Duration(request.TimeoutMillis) * time.Millisecond
 	if timeout <= 0 || timeout > maxDeleteTimeout {
 		timeout = maxDeleteTimeout
@@ -40,11 +36,7 @@ func deleteRecords(ctx context.Context, c *call, request *kmsg.DeleteRecordsRequ
 		requested := &request.Topics[i]
 		row := kmsg.NewDeleteRecordsResponseTopic()
 		row.Topic = requested.Topic
-		var topic *messaging.KafkaTopic
-		err := limit
-		if err == nil {
-			topic, err = c.topic(ctx, requested.Topic, permitDelete)
-		}
+		topic, err := c.requestedTopic(ctx, limit, requested.Topic, noTopicID, permitDelete)
 		if err == nil && topic.Compacted() {
 			err = errCompacted
 		}
@@ -72,7 +64,7 @@ func deleteRecords(ctx context.Context, c *call, request *kmsg.DeleteRecordsRequ
 // deleteBefore deletes a partition's records before an offset and returns the first remaining
 // offset.
 func deleteBefore(ctx context.Context, topic *messaging.KafkaTopic, partition int32, offset int64) (int64, error) {
-	if partition < 0 || partition >= topic.Partitions() {
+	if !topic.HasPartition(partition) {
 		return -1, engine.ErrNoPartition
 	}
 	if offset < offsetEnd {

@@ -246,7 +246,7 @@ func (f *fetchCall) readPartition(ctx context.Context, topic *fetchedTopic, requ
 	if err := f.c.checkLeader(topic.KafkaTopic, requested.leaderEpoch); err != nil {
 		return err
 	}
-	if requested.partition < 0 || requested.partition >= topic.Partitions() {
+	if !topic.HasPartition(requested.partition) {
 		return engine.ErrNoPartition
 	}
 	if requested.offset < 0 {

@@ -36,6 +36,7 @@ type harness struct {
 	*testing.T
 	identity *identitytest.World
 	policy   *access.Policy
+	broker   *messaging.Broker
 	cluster  *kafkaapi.Cluster
 	server   *kafkaapi.Server
 	address  string
@@ -94,7 +95,7 @@ func newHarnessOn(t *testing.T, eng engine.Engine, edit ...func(*kafkaapi.Option
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = coordinator.Close() })
-	w := &harness{T: t, identity: identitytest.New(t), policy: access.NewPolicy()}
+	w := &harness{T: t, identity: identitytest.New(t), policy: access.NewPolicy(), broker: broker}
 	w.cluster = &kafkaapi.Cluster{
 		Organization: organization, Name: "prod", UID: "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
 		Scope:     access.Scope{Organization: organization, Instance: instance, Cluster: "prod"},

@@ -23,7 +23,7 @@ import (
 // createTopic creates a topic, and its tenant and namespace where they are missing.
 func (w *harness) createTopic(tenant, namespace, local string, partitions int32) names.Topic {
 	w.Helper()
-	ctx, broker := short(w.T), w.cluster.Broker
+	ctx, broker := short(w.T), w.broker
 	topic, err := names.NewTopic(tenant, namespace, local)
 	w.ok(err)
 	err = broker.CreateTenant(ctx, messaging.Tenant{Name: tenant})
@@ -202,8 +202,8 @@ func TestDeleteTopicsMeansOneIncarnation(t *testing.T) {
 	request.Version = 6
 	request.Topics = []kmsg.DeleteTopicsRequestTopic{{TopicID: r.idOf(topic)}}
 	again := func() {
-		w.ok(w.cluster.Broker.DeleteTopic(t.Context(), topic, true))
-		w.ok(w.cluster.Broker.CreateTopic(t.Context(), topic, 2, nil))
+		w.ok(w.broker.DeleteTopic(t.Context(), topic, true))
+		w.ok(w.broker.CreateTopic(t.Context(), topic, 2, nil))
 	}
 	m.do.Store(&again)
 	got := roundTrip[*kmsg.DeleteTopicsResponse](r, request).Topics[0]

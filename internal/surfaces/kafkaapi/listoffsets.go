@@ -22,16 +22,11 @@ const (
 func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 	response *kmsg.ListOffsetsResponse,
 ) error {
-	limit := checkRequestSize(len(request.Topics),
-		partitionsIn(request.Topics, func(t *kmsg.ListOffsetsRequestTopic) int { return len(t.Partitions) }))
+	limit := checkTopics(request.Topics, func(t *kmsg.ListOffsetsRequestTopic) int { return len(t.Partitions) })
 	seen := make(map[partitionKey]bool)
 	for i := range request.Topics {
 		requested := &request.Topics[i]
-		var topic *messaging.KafkaTopic
-		err := limit
-		if err == nil {
-			topic, err = c.topic(ctx, requested.Topic, describePermissions...)
-		}
+		topic, err := c.requestedTopic(ctx, limit, requested.Topic, noTopicID, describePermissions...)
 		row := kmsg.NewListOffsetsResponseTopic()
 		row.Topic = requested.Topic
 		for j := range requested.Partitions {
@@ -50,9 +45,7 @@ func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 			if failure == nil {
 				failure = c.offsetAt(ctx, topic, &requested.Partitions[j], &part)
 			}
-			if failure != nil {
-				part.ErrorCode = c.fetchCode(failure)
-			}
+			part.ErrorCode = c.fetchCode(failure)
 			row.Partitions = append(row.Partitions, part)
 		}
 		response.Topics = append(response.Topics, row)
@@ -67,7 +60,7 @@ func (c *call) offsetAt(ctx context.Context, topic *messaging.KafkaTopic,
 	if err := c.checkLeader(topic, requested.CurrentLeaderEpoch); err != nil {
 		return err
 	}
-	if requested.Partition < 0 || requested.Partition >= topic.Partitions() {
+	if !topic.HasPartition(requested.Partition) {
 		return engine.ErrNoPartition
 	}
 	switch requested.Timestamp {
@@ -104,15 +97,11 @@ func (c *call) offsetAt(ctx context.Context, topic *messaging.KafkaTopic,
 func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForLeaderEpochRequest,
 	response *kmsg.OffsetForLeaderEpochResponse,
 ) error {
-	limit := checkRequestSize(len(request.Topics),
-		partitionsIn(request.Topics, func(t *kmsg.OffsetForLeaderEpochRequestTopic) int { return len(t.Partitions) }))
+	limit := checkTopics(request.Topics,
+		func(t *kmsg.OffsetForLeaderEpochRequestTopic) int { return len(t.Partitions) })
 	for i := range request.Topics {
 		requested := &request.Topics[i]
-		var topic *messaging.KafkaTopic
-		err := limit
-		if err == nil {
-			topic, err = c.topic(ctx, requested.Topic, describePermissions...)
-		}
+		topic, err := c.requestedTopic(ctx, limit, requested.Topic, noTopicID, describePermissions...)
 		row := kmsg.NewOffsetForLeaderEpochResponseTopic()
 		row.Topic = requested.Topic
 		for j := range requested.Partitions {
@@ -132,9 +121,7 @@ func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForL
 					part.LeaderEpoch, part.EndOffset = known, int64(extent.Next) //nolint:gosec // far below 2^63
 				}
 			}
-			if failure != nil {
-				part.ErrorCode = c.fetchCode(failure)
-			}
+			part.ErrorCode = c.fetchCode(failure)
 			row.Partitions = append(row.Partitions, part)
 		}
 		response.Topics = append(response.Topics, row)

@@ -17,11 +17,7 @@ const logDir = "/"
 func describeLogDirs(ctx context.Context, c *call, request *kmsg.DescribeLogDirsRequest,
 	response *kmsg.DescribeLogDirsResponse,
 ) error {
-	partitions := 0
-	for i := range request.Topics {
-		partitions += len(request.Topics[i].Partitions)
-	}
-	err := checkRequestSize(len(request.Topics), partitions)
+	err := checkTopics(request.Topics, func(t *kmsg.DescribeLogDirsRequestTopic) int { return len(t.Partitions) })
 	if err == nil {
 		err = c.authorizeDescribeCluster(ctx)
 	}

@@ -14,8 +14,7 @@ import (
 func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitRequest,
 	response *kmsg.OffsetCommitResponse,
 ) error {
-	err := checkRequestSize(len(request.Topics),
-		partitionsIn(request.Topics, func(t *kmsg.OffsetCommitRequestTopic) int { return len(t.Partitions) }))
+	err := checkTopics(request.Topics, func(t *kmsg.OffsetCommitRequestTopic) int { return len(t.Partitions) })
 	if err == nil {
 		err = c.authorizeGroup(request.Group, permitConsume)
 	}
@@ -28,11 +27,7 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 		requested := &request.Topics[i]
 		row := kmsg.NewOffsetCommitResponseTopic()
 		row.Topic, row.TopicID = requested.Topic, requested.TopicID
-		var topic *messaging.KafkaTopic
-		var topicErr error
-		if err == nil {
-			topic, topicErr = c.topicBy(ctx, requested.Topic, requested.TopicID, permitConsume)
-		}
+		topic, topicErr := c.requestedTopic(ctx, err, requested.Topic, requested.TopicID, permitConsume)
 		for j := range requested.Partitions {
 			p := &requested.Partitions[j]
 			part := kmsg.NewOffsetCommitResponseTopicPartition()
@@ -41,15 +36,12 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 			case err != nil:
 			case topicErr != nil:
 				part.ErrorCode = c.codeOf(topicErr)
-			case p.Partition < 0 || p.Partition >= topic.Partitions():
+			case !topic.HasPartition(p.Partition):
 				part.ErrorCode = codeUnknownTopic
 			case len(deref(p.Metadata)) > maxOffsetMetadata:
 				part.ErrorCode = codeOffsetMetadata
 			default:
-				commit.Offsets[groups.Partition{
-					Topic:     engine.TopicID(topic.ID()),
-					Partition: p.Partition,
-				}] = groups.Offset{
+				commit.Offsets[groups.PartitionOf(topic.ID(), p.Partition)] = groups.Offset{
 					Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: deref(p.Metadata),
 				}
 			}

@@ -22,11 +22,7 @@ const consumerProtocol = "consumer"
 func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteRequest,
 	response *kmsg.OffsetDeleteResponse,
 ) error {
-	partitions := 0
-	for i := range request.Topics {
-		partitions += len(request.Topics[i].Partitions)
-	}
-	err := checkRequestSize(len(request.Topics), partitions)
+	err := checkTopics(request.Topics, func(t *kmsg.OffsetDeleteRequestTopic) int { return len(t.Partitions) })
 	if err == nil {
 		var topics []names.Topic
 		for i := range request.Topics {
@@ -59,10 +55,10 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 			switch {
 			case err != nil:
 				part.ErrorCode = c.codeOf(err)
-			case part.Partition < 0 || part.Partition >= topic.Partitions():
+			case !topic.HasPartition(part.Partition):
 				part.ErrorCode = codeUnknownTopic
 			default:
-				gone = append(gone, groups.Partition{Topic: engine.TopicID(topic.ID()), Partition: part.Partition})
+				gone = append(gone, groups.PartitionOf(topic.ID(), part.Partition))
 			}
 			row.Partitions = append(row.Partitions, part)
 		}

@@ -225,7 +225,7 @@ func TestAttackGroupsOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	ctx := short(t)
-	broker := w.cluster.Broker
+	broker := w.broker
 	mine := names.Namespace{Tenant: "public", Name: "mine"}
 	w.ok(broker.CreateNamespace(ctx, mine, messaging.Policies{}))
 	_, err := broker.CreateKafkaTopic(ctx, names.Topic{Namespace: mine, Local: "own"}, 1, nil, false)

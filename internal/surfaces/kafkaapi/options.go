@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"freshet/internal/broker/groups"
-	"freshet/internal/broker/messaging"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/ops/quota"
@@ -23,7 +22,7 @@ type Cluster struct {
 	Location     string // reported as the rack of the broker
 	Scope        access.Scope
 	Audiences    []string
-	Broker       *messaging.Broker
+	Broker       Broker
 	Groups       *groups.Coordinator
 	Quota        *quota.Cluster // nil means no limits
 	Members      Members        // nil for a single server

@@ -1,6 +1,7 @@
 package kafkaapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,24 +20,16 @@ func createPartitions(ctx context.Context, c *call, request *kmsg.CreatePartitio
 	response *kmsg.CreatePartitionsResponse,
 ) error {
 	limit := checkRequestSize(len(request.Topics), 0)
-	seen := make(map[string]int)
-	for i := range request.Topics {
-		seen[request.Topics[i].Topic]++
-	}
+	seen := countOccurrences(request.Topics, func(t *kmsg.CreatePartitionsRequestTopic) string { return t.Topic })
 	for i := range request.Topics {
 		requested := &request.Topics[i]
 		row := kmsg.NewCreatePartitionsResponseTopic()
 		row.Topic = requested.Topic
-		err := limit
-		if err == nil && seen[requested.Topic] > 1 {
-			err = fmt.Errorf("%w: topic %s occurs twice", errInvalid, requested.Topic)
-		}
+		err := cmp.Or(limit, seen.checkOnce(requested.Topic, "topic "+requested.Topic))
 		if err == nil {
 			err = c.growTopic(ctx, requested, request.ValidateOnly)
 		}
-		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
-		}
+		row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 		response.Topics = append(response.Topics, row)
 	}
 	return nil

@@ -27,16 +27,14 @@ type pendingBatch struct {
 func beginProduce(ctx context.Context, c *call) pendingResponse {
 	request, _ := c.request.(*kmsg.ProduceRequest)
 	response, _ := request.ResponseKind().(*kmsg.ProduceResponse)
-	limit := checkRequestSize(len(request.Topics),
-		partitionsIn(request.Topics, func(t *kmsg.ProduceRequestTopic) int { return len(t.Partitions) }))
+	invalid := checkTopics(request.Topics, func(t *kmsg.ProduceRequestTopic) int { return len(t.Partitions) })
+	if invalid == nil {
+		invalid = checkProduce(request)
+	}
 	var waiting []pendingBatch
 	for i := range request.Topics {
 		requested := &request.Topics[i]
-		var topic *messaging.KafkaTopic
-		err := limit
-		if err == nil {
-			topic, err = c.produceTopic(ctx, request, requested)
-		}
+		topic, err := c.requestedTopic(ctx, invalid, requested.Topic, requested.TopicID, permitProduce)
 		row := kmsg.NewProduceResponseTopic()
 		row.Topic, row.TopicID = requested.Topic, requested.TopicID
 		for j := range requested.Partitions {
@@ -71,17 +69,15 @@ func isZstd(batch []byte) bool {
 	return err == nil && head.Codec() == records.Zstd
 }
 
-// produceTopic looks up the topic of batches, if the request as a whole is valid.
-func (c *call) produceTopic(ctx context.Context, request *kmsg.ProduceRequest,
-	requested *kmsg.ProduceRequestTopic,
-) (*messaging.KafkaTopic, error) {
+// checkProduce validates the fields of a request that concern all batches.
+func checkProduce(request *kmsg.ProduceRequest) error {
 	if request.Acks < -1 || request.Acks > 1 {
-		return nil, errAcks
+		return errAcks
 	}
 	if request.TransactionID != nil {
-		return nil, messaging.ErrTransaction
+		return messaging.ErrTransaction
 	}
-	return c.topicBy(ctx, requested.Topic, requested.TopicID, permitProduce)
+	return nil
 }
 
 var errAcks = errors.New("acks must be -1, 0 or 1")

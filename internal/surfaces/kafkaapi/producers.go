@@ -16,21 +16,13 @@ const maxProducers = 100_000
 func describeProducers(ctx context.Context, c *call, request *kmsg.DescribeProducersRequest,
 	response *kmsg.DescribeProducersResponse,
 ) error {
-	partitions := 0
-	for i := range request.Topics {
-		partitions += len(request.Topics[i].Partitions)
-	}
-	limit := checkRequestSize(len(request.Topics), partitions)
+	limit := checkTopics(request.Topics, func(t *kmsg.DescribeProducersRequestTopic) int { return len(t.Partitions) })
 	left := maxProducers
 	for i := range request.Topics {
 		requested := &request.Topics[i]
 		row := kmsg.NewDescribeProducersResponseTopic()
 		row.Topic = requested.Topic
-		var topic *messaging.KafkaTopic
-		err := limit
-		if err == nil {
-			topic, err = c.topic(ctx, requested.Topic, permitConsume)
-		}
+		topic, err := c.requestedTopic(ctx, limit, requested.Topic, noTopicID, permitConsume)
 		for _, index := range requested.Partitions {
 			part := kmsg.NewDescribeProducersResponseTopicPartition()
 			part.Partition = index
@@ -44,9 +36,7 @@ func describeProducers(ctx context.Context, c *call, request *kmsg.DescribeProdu
 					fmt.Errorf("%w: response would have more than %d producers; request fewer partitions",
 						errInvalid, maxProducers)
 			}
-			if failure != nil {
-				part.ErrorCode, part.ErrorMessage = c.errorResponse(failure)
-			}
+			part.ErrorCode, part.ErrorMessage = c.errorResponse(failure)
 			for _, p := range active {
 				producer := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
 				producer.ProducerID, producer.ProducerEpoch = p.ID, int32(p.Epoch)

@@ -146,7 +146,7 @@ func TestDecisionsAreCached(t *testing.T) {
 		p.Permissions = map[string][]messaging.Action{role: {messaging.ActionProduce}}
 		return nil
 	}
-	broker := w.cluster.Broker
+	broker := w.broker
 	w.ok(broker.UpdateNamespace(t.Context(), names.PublicDefault, grant))
 	producer = w.clientAs(as(token), kgo.DefaultProduceTopic("orders"))
 	w.ok(send())
@@ -203,7 +203,7 @@ func TestListAll(t *testing.T) {
 	t.Parallel()
 	for all, want := range map[bool]string{false: "[here]", true: "[here sales.eu.there]"} {
 		w := newHarness(t, func(o *kafkaapi.Options) { o.ListAll = all })
-		broker := w.cluster.Broker
+		broker := w.broker
 		w.ok(broker.CreateTenant(t.Context(), messaging.Tenant{Name: "sales"}))
 		for _, ns := range []string{"eu", "with.dot"} {
 			w.ok(broker.CreateNamespace(t.Context(), names.Namespace{Tenant: "sales", Name: ns}, messaging.Policies{}))

@@ -1,11 +1,8 @@
 package kafkaapi
 
 import (
-	"bytes"
-	"reflect"
+	"math"
 	"sync"
-
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // shape is the layout of a structure in one version of a request.
@@ -38,156 +35,80 @@ type shapeKey struct{ key, version int16 }
 
 var shapes sync.Map // shapeKey → *shape
 
-// shapeOf returns the shape of a version of a request.
+// shapeOf returns the shape of a version of a request that requestShapes contains.
 func shapeOf(key, version int16) *shape {
 	at := shapeKey{key, version}
 	if known, ok := shapes.Load(at); ok {
 		s, _ := known.(*shape)
 		return s
 	}
-	request := kmsg.RequestForKey(key)
-	root := reflect.ValueOf(request).Elem()
-	populate(root)
-	request.SetVersion(version)
-	l := shapeLearner{request: request, base: request.AppendTo(nil)}
-	s, _ := l.structure(root)
+	request := requestShapes[key]
+	s := request.fields.at(version, version >= request.flexible)
+	s.brokerTags = version >= request.brokerTags
 	shapes.Store(at, s)
 	return s
 }
 
-// populate gives every array and every nullable structure one element, so that the fields inside
-// appear in the encoded form.
-func populate(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Struct:
-		// Tagged fields are encoded only if they differ from their defaults.
-		if d, ok := v.Addr().Interface().(interface{ Default() }); ok {
-			d.Default()
-		}
-		for i := range v.NumField() {
-			if v.Type().Field(i).Name != "UnknownTags" {
-				populate(v.Field(i))
-			}
-		}
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Struct {
-			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-			populate(v.Index(0))
-		}
-	case reflect.Pointer:
-		if v.Type().Elem().Kind() == reflect.Struct {
-			v.Set(reflect.New(v.Type().Elem()))
-			populate(v.Elem())
-		}
-	}
+// requestShape is the layout of all versions of a request.
+type requestShape struct {
+	name       string
+	flexible   int16 // first flexible version, or never
+	brokerTags int16 // first version with structures in tagged fields, or never
+	fields     fields
 }
 
-// shapeLearner derives the layout of a request by encoding it. A field whose value changes the bytes is
-// present. It is a tagged field if the bytes grow by more than the size of the field.
-type shapeLearner struct {
-	request kmsg.Request
-	base    []byte
+const never = math.MaxInt16
+
+// fields are the fields of a structure in the order of their encoding.
+type fields []versionedField
+
+// versionedField is a field and the versions that have it.
+type versionedField struct {
+	shapeField
+	inner  fields // fields of elem
+	first  int16
+	before int16 // first version without the field again; 0 means that all later versions have it
 }
 
-// growth encodes the request with a changed field and returns by how many bytes it grows, and
-// whether the bytes differ.
-func (l *shapeLearner) growth(v reflect.Value, changed reflect.Value) (grown int, differs bool) {
-	old := reflect.New(v.Type()).Elem()
-	old.Set(v)
-	v.Set(changed)
-	written := l.request.AppendTo(nil)
-	v.Set(old)
-	return len(written) - len(l.base), !bytes.Equal(written, l.base)
-}
-
-// structure derives the shape of a structure. tagged means that some of its fields are tagged
-// fields.
-func (l *shapeLearner) structure(v reflect.Value) (s *shape, tagged bool) {
-	s = &shape{flexible: l.request.IsFlexible()}
-	for i := range v.NumField() {
-		if name := v.Type().Field(i).Name; name == "UnknownTags" || name == "Version" &&
-			v.Addr().Interface() == any(l.request) {
+// at returns the shape of one version.
+func (f fields) at(version int16, flexible bool) *shape {
+	s := &shape{flexible: flexible}
+	for i := range f {
+		if version < f[i].first || f[i].before > 0 && version >= f[i].before {
 			continue
 		}
-		f, present, isTag := l.field(v.Field(i))
-		switch {
-		case isTag:
-			tagged = true
-			s.brokerTags = s.brokerTags || v.Field(i).Kind() == reflect.Struct
-		case present:
-			s.fields = append(s.fields, f)
+		field := f[i].shapeField
+		if f[i].inner != nil {
+			field.elem = f[i].inner.at(version, flexible)
 		}
+		s.fields = append(s.fields, field)
 	}
-	return s, tagged
+	return s
 }
 
-// field derives the shape of one field.
-func (l *shapeLearner) field(v reflect.Value) (f shapeField, present, tagged bool) {
-	other := reflect.New(v.Type()).Elem()
-	want := 0 // growth of a field that is not tagged
-	switch v.Kind() {
-	case reflect.Struct:
-		_, tagged = l.structure(v)
-		return f, false, tagged
-	case reflect.Pointer:
-		if v.Type().Elem().Kind() == reflect.Struct {
-			f.kind = fieldNullableStruct
-			f.elem, _ = l.structure(v.Elem())
-			_, present = l.growth(v, other)
-			return f, present, false
-		}
-		f.kind, want = fieldText, 1
-		x := "x"
-		other.Set(reflect.ValueOf(&x))
-	case reflect.String:
-		f.kind, want = fieldText, 1
-		other.SetString("x")
-	case reflect.Slice:
-		elem := v.Type().Elem()
-		f.size = int(elem.Size()) //nolint:gosec // a few bytes
-		switch {
-		case elem.Kind() == reflect.Struct:
-			f.kind = fieldStructs
-			f.elem, _ = l.structure(v.Index(0))
-			_, present = l.growth(v, other)
-			return f, present, false
-		case elem.Kind() == reflect.Uint8:
-			f.kind, want = fieldBytes, 1
-			other.SetBytes([]byte{1})
-		case elem.Kind() == reflect.String:
-			f.kind, want = fieldTexts, 2
-			if l.request.IsFlexible() {
-				want = 1
-			}
-			other.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		default:
-			f.kind, f.width = fieldFixeds, f.size
-			want = f.width
-			other.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		}
-	default:
-		f.kind, f.width = fieldFixed, int(v.Type().Size()) //nolint:gosec // a few bytes
-		other.Set(different(v))
-	}
-	grown, differs := l.growth(v, other)
-	return f, differs && grown == want, differs && grown != want
+func (f versionedField) since(version int16) versionedField {
+	f.first = version
+	return f
 }
 
-// different returns another value of a fixed-size type.
-func different(v reflect.Value) reflect.Value {
-	other := reflect.New(v.Type()).Elem()
-	other.Set(v)
-	switch v.Kind() {
-	case reflect.Bool:
-		other.SetBool(!v.Bool())
-	case reflect.Array:
-		other.Index(0).SetUint(v.Index(0).Uint() ^ 1)
-	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		other.SetUint(v.Uint() ^ 1)
-	case reflect.Float32, reflect.Float64:
-		other.SetFloat(v.Float() + 1)
-	default:
-		other.SetInt(v.Int() ^ 1)
-	}
-	return other
+func (f versionedField) until(version int16) versionedField {
+	f.before = version + 1
+	return f
+}
+
+func fixed(width int) versionedField {
+	return versionedField{shapeField: shapeField{kind: fieldFixed, width: width}}
+}
+
+func fixeds(width int) versionedField {
+	return versionedField{shapeField: shapeField{kind: fieldFixeds, width: width, size: width}}
+}
+
+// structs is an array of structures that take size bytes of memory each.
+func structs(size int, inner ...versionedField) versionedField {
+	return versionedField{shapeField: shapeField{kind: fieldStructs, size: size}, inner: inner}
+}
+
+func nullable(inner ...versionedField) versionedField {
+	return versionedField{shapeField: shapeField{kind: fieldNullableStruct}, inner: inner}
 }

@@ -1,6 +1,7 @@
 package kafkaapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,25 +17,17 @@ func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsReques
 	response *kmsg.CreateTopicsResponse,
 ) error {
 	limit := checkRequestSize(len(request.Topics), 0)
-	seen := make(map[string]int)
-	for i := range request.Topics {
-		seen[request.Topics[i].Topic]++
-	}
+	seen := countOccurrences(request.Topics, func(t *kmsg.CreateTopicsRequestTopic) string { return t.Topic })
 	for i := range request.Topics {
 		requested := &request.Topics[i]
 		row := kmsg.NewCreateTopicsResponseTopic()
 		row.Topic, row.NumPartitions, row.ReplicationFactor = requested.Topic, -1, -1
 		var topic *messaging.KafkaTopic
-		err := limit
-		if err == nil && seen[requested.Topic] > 1 {
-			err = fmt.Errorf("%w: topic %s occurs twice", errInvalid, requested.Topic)
-		}
+		err := cmp.Or(limit, seen.checkOnce(requested.Topic, "topic "+requested.Topic))
 		if err == nil {
 			topic, err = c.createTopic(ctx, requested, request.ValidateOnly)
 		}
-		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
-		}
+		row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 		if topic != nil {
 			row.TopicID, row.NumPartitions, row.ReplicationFactor = c.session.cluster.topicID(topic.ID()),
 				topic.Partitions(), 1
@@ -124,9 +117,7 @@ func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsReques
 			}
 			c.auditAllowed(permitDelete, topic.Name().String(), err)
 		}
-		if err != nil {
-			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
-		}
+		row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 		response.Topics = append(response.Topics, row)
 	}
 	return nil

@@ -110,11 +110,25 @@ func (c *call) topic(ctx context.Context, clientName string,
 	return c.session.cluster.Broker.KafkaTopic(ctx, name)
 }
 
+// requestedTopic looks up a topic that a request names, or has the id of, unless the request is invalid as
+// a whole: then it returns that error.
+func (c *call) requestedTopic(ctx context.Context, invalid error, clientName string, id [16]byte,
+	wanted ...access.Permission,
+) (*messaging.KafkaTopic, error) {
+	if invalid != nil {
+		return nil, invalid
+	}
+	return c.topicBy(ctx, clientName, id, wanted...)
+}
+
+// noTopicID is the id of a topic that a request names.
+var noTopicID [16]byte
+
 // topicBy looks up a topic by id if the request contains one, and otherwise by name.
 func (c *call) topicBy(ctx context.Context, clientName string, id [16]byte,
 	wanted ...access.Permission,
 ) (*messaging.KafkaTopic, error) {
-	if id == ([16]byte{}) {
+	if id == noTopicID {
 		return c.topic(ctx, clientName, wanted...)
 	}
 	number, ok := c.session.cluster.topicNumber(id)

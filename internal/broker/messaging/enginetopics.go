@@ -5,23 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"freshet/internal/base/names"
 	"freshet/internal/storage/engine"
+	"freshet/internal/storage/statemachine"
 )
 
-// The catalogue's journal decides which topics exist. The engine is updated after the journal. The
-// functions in this file repair the engine when a crash, or a member whose catalogue is behind,
-// left it without an update.
+// engineTopics keeps the topics of the engine equal to those of the catalogue. The catalogue's journal
+// decides which topics exist, and the engine is updated after the journal. engineTopics repairs the
+// engine when a crash, or a member whose catalogue is behind, left it without an update.
+type engineTopics struct {
+	engine engine.Topics
+	state  *statemachine.Machine[*catalogueState]
+	limits *Limits
+	live   *liveTopics
+	life   *lifecycle
+	log    *slog.Logger
+	locks  [64]sync.Mutex // by topic id; see topicLock
+}
 
 const listPage = 10_000
 
 // reconcile makes the topics of an engine equal to those of the catalogue for which own returns
 // true, and completes interrupted changes of rules.
-func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engine.TopicID) bool) error {
+func (e *engineTopics) reconcile(ctx context.Context, eng engine.Topics, own func(engine.TopicID) bool) error {
 	// List the engine's topics first: a topic is in the journal before it is in the engine, so a
 	// topic that the fresh catalogue lacks was deleted.
 	inEngine := make(map[engine.TopicID]struct{})
@@ -38,15 +49,15 @@ func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engi
 		}
 		after = ids[len(ids)-1]
 	}
-	c, err := b.catalogue.Fresh(ctx)
+	c, err := e.state.Fresh(ctx)
 	if err != nil {
 		return err
 	}
 	for id := range inEngine {
 		if _, ok := c.byID.Get(id); !ok {
-			b.log.LogAttrs(ctx, slog.LevelInfo, "removing the data of a topic that was deleted before the restart",
+			e.log.LogAttrs(ctx, slog.LevelInfo, "removing the data of a topic that was deleted before the restart",
 				slog.Uint64("topic", uint64(id)))
-			if err := b.dropFromEngine(ctx, eng, id); err != nil {
+			if err := e.dropFromEngine(ctx, eng, id); err != nil {
 				return err
 			}
 		}
@@ -59,10 +70,10 @@ func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engi
 			return true
 		}
 		if _, ok := inEngine[id]; !ok {
-			workers.Go(func() error { return b.ensureInEngine(gctx, eng, id) })
+			workers.Go(func() error { return e.ensureInEngine(gctx, eng, id) })
 		}
 		if t.pending != 0 {
-			workers.Go(func() error { return b.configure(gctx, eng, id, t.pending) })
+			workers.Go(func() error { return e.configure(gctx, eng, id, t.pending) })
 		}
 		return gctx.Err() == nil
 	})
@@ -76,17 +87,17 @@ func (b *Broker) reconcile(ctx context.Context, eng engine.Engine, own func(engi
 		return err
 	}
 	for _, name := range pending {
-		b.work.Go(func() { b.configureNamespace(b.ctx, name) })
+		e.life.work.Go(func() { e.configureNamespace(e.life.ctx, name) })
 	}
 	return nil
 }
 
 // ensureInEngine creates a topic of the catalogue in the engine if the engine lacks it.
-func (b *Broker) ensureInEngine(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
-	mu := b.topicLock(id)
+func (e *engineTopics) ensureInEngine(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
+	mu := e.topicLock(id)
 	mu.Lock()
 	defer mu.Unlock()
-	name, config, ok := b.engineConfig(id)
+	name, config, ok := e.engineConfig(id)
 	if !ok {
 		return ErrNoTopic
 	}
@@ -97,22 +108,22 @@ func (b *Broker) ensureInEngine(ctx context.Context, eng engine.Topics, id engin
 }
 
 // engineConfig returns the engine's configuration of a topic according to the current catalogue.
-func (b *Broker) engineConfig(id engine.TopicID) (names.Topic, engine.TopicConfig, bool) {
-	c := b.catalogue.View()
+func (e *engineTopics) engineConfig(id engine.TopicID) (names.Topic, engine.TopicConfig, bool) {
+	c := e.state.View()
 	t, ok := c.byID.Get(id)
 	if !ok {
 		return names.Topic{}, engine.TopicConfig{}, false
 	}
-	r := c.rules(t, &b.limits)
+	r := c.rules(t, e.limits)
 	return t.name, r.config(t), true
 }
 
 // configureEngine passes the effective rules of a topic to the engine.
-func (b *Broker) configureEngine(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
-	mu := b.topicLock(id)
+func (e *engineTopics) configureEngine(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
+	mu := e.topicLock(id)
 	mu.Lock()
 	defer mu.Unlock()
-	name, config, ok := b.engineConfig(id)
+	name, config, ok := e.engineConfig(id)
 	if !ok {
 		return nil // deleted in the meantime
 	}
@@ -127,11 +138,11 @@ func (b *Broker) configureEngine(ctx context.Context, eng engine.Topics, id engi
 }
 
 // configure passes the rules of a topic to the engine and records in the journal that it did.
-func (b *Broker) configure(ctx context.Context, eng engine.Topics, id engine.TopicID, position uint64) error {
-	if err := b.configureEngine(ctx, eng, id); err != nil {
+func (e *engineTopics) configure(ctx context.Context, eng engine.Topics, id engine.TopicID, position uint64) error {
+	if err := e.configureEngine(ctx, eng, id); err != nil {
 		return err
 	}
-	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err := e.state.Update(ctx, func(c *catalogueState) ([][]byte, error) {
 		if t, ok := c.byID.Get(id); !ok || t.pending != position {
 			return nil, nil
 		}
@@ -147,13 +158,13 @@ const (
 
 // configureNamespace passes the rules of every topic of a namespace to the engine and records in
 // the journal that it did. It retries with backoff until it succeeds or the broker closes.
-func (b *Broker) configureNamespace(ctx context.Context, name names.Namespace) {
+func (e *engineTopics) configureNamespace(ctx context.Context, name names.Namespace) {
 	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 30*time.Second) {
-		err := b.tryConfigureNamespace(ctx, name)
+		err := e.tryConfigureNamespace(ctx, name)
 		if err == nil || ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
 			return
 		}
-		b.log.LogAttrs(ctx, slog.LevelWarn, "passing new namespace policies to the engine failed; retrying",
+		e.log.LogAttrs(ctx, slog.LevelWarn, "passing new namespace policies to the engine failed; retrying",
 			slog.String("namespace", name.String()), slog.Any("error", err))
 		select {
 		case <-time.After(delay):
@@ -163,8 +174,8 @@ func (b *Broker) configureNamespace(ctx context.Context, name names.Namespace) {
 	}
 }
 
-func (b *Broker) tryConfigureNamespace(ctx context.Context, name names.Namespace) error {
-	c := b.catalogue.View()
+func (e *engineTopics) tryConfigureNamespace(ctx context.Context, name names.Namespace) error {
+	c := e.state.View()
 	ns, ok := c.namespace(name)
 	if !ok || ns.pending == 0 {
 		return nil
@@ -172,13 +183,13 @@ func (b *Broker) tryConfigureNamespace(ctx context.Context, name names.Namespace
 	workers, gctx := errgroup.WithContext(ctx)
 	workers.SetLimit(configureWorkers)
 	c.topicsOf(name, func(t *topic) bool {
-		workers.Go(func() error { return b.configureEngine(gctx, b.engine, t.id) })
+		workers.Go(func() error { return e.configureEngine(gctx, e.engine, t.id) })
 		return gctx.Err() == nil
 	})
 	if err := workers.Wait(); err != nil {
 		return err
 	}
-	_, err := b.catalogue.Update(ctx, func(c *catalogue) ([][]byte, error) {
+	_, err := e.state.Update(ctx, func(c *catalogueState) ([][]byte, error) {
 		if now, ok := c.namespace(name); !ok || now.pending != ns.pending {
 			return nil, nil
 		}
@@ -189,11 +200,11 @@ func (b *Broker) tryConfigureNamespace(ctx context.Context, name names.Namespace
 
 // startConfigureNamespace starts configureNamespace and waits for it up to namespaceConfigureTimeout, so that in a
 // namespace of ordinary size the policy is in effect on return.
-func (b *Broker) startConfigureNamespace(ctx context.Context, name names.Namespace) {
+func (e *engineTopics) startConfigureNamespace(ctx context.Context, name names.Namespace) {
 	finished := make(chan struct{})
-	b.work.Go(func() {
+	e.life.work.Go(func() {
 		defer close(finished)
-		b.configureNamespace(b.ctx, name)
+		e.configureNamespace(e.life.ctx, name)
 	})
 	timer := time.NewTimer(namespaceConfigureTimeout)
 	defer timer.Stop()
@@ -205,51 +216,63 @@ func (b *Broker) startConfigureNamespace(ctx context.Context, name names.Namespa
 }
 
 // dropFromEngine removes a topic that the catalogue no longer has.
-func (b *Broker) dropFromEngine(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
-	mu := b.topicLock(id)
+func (e *engineTopics) dropFromEngine(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
+	mu := e.topicLock(id)
 	mu.Lock()
 	defer mu.Unlock()
 	if err := eng.DeleteTopic(ctx, id); err != nil && !errors.Is(err, engine.ErrNoTopic) {
 		return fmt.Errorf("removing topic %d: %w", id, err)
 	}
-	b.dropState(id, ErrNoTopic)
+	e.live.drop(id, ErrNoTopic)
 	return nil
-}
-
-// dropState removes the in-memory state of a topic and ends its push consumers with an error.
-func (b *Broker) dropState(id engine.TopicID, why error) {
-	l, ok := b.live.LoadAndDelete(id)
-	if !ok {
-		return
-	}
-	live := l.(*liveTopic)
-	live.disowned.Store(true)
-	live.subs.Range(func(name, _ any) bool {
-		live.endSubscription(name.(string), why)
-		return true
-	})
 }
 
 // withTopic calls op. When the engine lacks the topic or partition although the catalogue has it,
 // withTopic creates it and calls op again.
-func (b *Broker) withTopic(ctx context.Context, id engine.TopicID, op func() error) error {
+func (e *engineTopics) withTopic(ctx context.Context, id engine.TopicID, op func() error) error {
 	err := op()
 	if !errors.Is(err, engine.ErrNoTopic) && !errors.Is(err, engine.ErrNoPartition) {
 		return err
 	}
-	return b.repair(ctx, id, op)
+	return e.repair(ctx, id, op)
 }
 
-func (b *Broker) repair(ctx context.Context, id engine.TopicID, op func() error) error {
-	c, err := b.catalogue.Fresh(ctx)
+// onTopic is withTopic for a call that returns a value.
+func onTopic[T any](ctx context.Context, e *engineTopics, id engine.TopicID, op func() (T, error)) (T, error) {
+	var result T
+	err := e.withTopic(ctx, id, func() (err error) {
+		result, err = op()
+		return err
+	})
+	return result, err
+}
+
+func (e *engineTopics) repair(ctx context.Context, id engine.TopicID, op func() error) error {
+	if err := e.configureExisting(ctx, e.engine, id); err != nil {
+		return err
+	}
+	return op()
+}
+
+// configureExisting is configureEngine with an up-to-date catalogue. It returns ErrNoTopic for a topic
+// that the catalogue does not have.
+func (e *engineTopics) configureExisting(ctx context.Context, eng engine.Topics, id engine.TopicID) error {
+	c, err := e.state.Fresh(ctx)
 	if err != nil {
 		return err
 	}
 	if _, ok := c.byID.Get(id); !ok {
 		return ErrNoTopic
 	}
-	if err := b.configureEngine(ctx, b.engine, id); err != nil {
-		return err
-	}
-	return op()
+	return e.configureEngine(ctx, eng, id)
+}
+
+// describe returns the engine's statistics of a topic.
+func (e *engineTopics) describe(ctx context.Context, t *topic) (engine.TopicStats, error) {
+	return onTopic(ctx, e, t.id, func() (engine.TopicStats, error) { return e.engine.DescribeTopic(ctx, t.id) })
+}
+
+// topicLock returns the lock that is held while the engine's configuration of a topic changes.
+func (e *engineTopics) topicLock(id engine.TopicID) *sync.Mutex {
+	return &e.locks[uint64(id)%uint64(len(e.locks))]
 }
