@@ -25,7 +25,9 @@ func TestFetchModel(t *testing.T) {
 		t.Run(fmt.Sprint("conversation ", i), func(t *testing.T) {
 			t.Parallel()
 			t.Logf("seed %d", seed)
-			own := &harness{T: t, cluster: w.cluster, server: w.server, address: w.address, token: w.token}
+			own := &harness{
+				T: t, broker: w.broker, cluster: w.cluster, server: w.server, address: w.address, token: w.token,
+			}
 			m := &fetchModel{rawClient: own.wire(w.token), random: rand.New(rand.NewPCG(seed, uint64(i)))}
 			m.create(fmt.Sprintf("model-%d-", i))
 			for m.step = range 400 {
