@@ -25,8 +25,8 @@ func TestNATSElectionTimeoutDefaults(t *testing.T) {
 	setElectionTimeouts()
 	if natsHeartbeatInterval != heartbeatInterval || natsMinElectionTimeout != minElectionTimeout ||
 		natsMaxElectionTimeout != maxElectionTimeout {
-		t.Errorf("got %s, %s and %s, want the values of setElectionTimeouts", natsHeartbeatInterval, natsMinElectionTimeout,
-			natsMaxElectionTimeout)
+		t.Errorf("got %s, %s and %s, want the values of setElectionTimeouts", natsHeartbeatInterval,
+			natsMinElectionTimeout, natsMaxElectionTimeout)
 	}
 }
 

@@ -204,7 +204,9 @@ var calls = []struct {
 	name string
 	do   func(context.Context, *Shard) string
 }{
-	{"CreateTopic", func(ctx context.Context, s *Shard) string { return result("", s.CreateTopic(ctx, 1, goldenTopic)) }},
+	{"CreateTopic", func(ctx context.Context, s *Shard) string {
+		return result("", s.CreateTopic(ctx, 1, goldenTopic))
+	}},
 	{"ConfigureTopic", func(ctx context.Context, s *Shard) string {
 		return result("", s.ConfigureTopic(ctx, 1, goldenTopic))
 	}},
@@ -239,8 +241,12 @@ var calls = []struct {
 		})
 		return result(fmt.Sprint(extent, visited), err)
 	}},
-	{"ReadBatches-extent", func(ctx context.Context, s *Shard) string { return result(s.ReadBatches(ctx, 1, 2, 3, nil)) }},
-	{"WaitEntries", func(ctx context.Context, s *Shard) string { return result("", s.WaitEntries(ctx, goldenPositions)) }},
+	{"ReadBatches-extent", func(ctx context.Context, s *Shard) string {
+		return result(s.ReadBatches(ctx, 1, 2, 3, nil))
+	}},
+	{"WaitEntries", func(ctx context.Context, s *Shard) string {
+		return result("", s.WaitEntries(ctx, goldenPositions))
+	}},
 	{"FindByTime", func(ctx context.Context, s *Shard) string { return result(s.FindByTime(ctx, 1, 2, 3)) }},
 	{"FindNewest", func(ctx context.Context, s *Shard) string { return result(s.FindNewest(ctx, 1, 2)) }},
 	{"Attributes", func(ctx context.Context, s *Shard) string {

@@ -12,7 +12,14 @@ import (
 type operation[T any] struct {
 	method method
 	result func(*reply) *T // where the result is in a reply
-	do     func(ctx context.Context, e engine.Engine, r *request, a *reply) error
+	do     func(x execution, a *reply) error
+}
+
+// execution is a request that the owner executes on the shard's engine.
+type execution struct {
+	*request
+	ctx context.Context
+	e   engine.Engine
 }
 
 // call sends a request for the operation and returns the result.
@@ -27,20 +34,16 @@ func (o operation[T]) call(ctx context.Context, s *Shard, r request) (T, error) 
 }
 
 // query returns an operation with a result of one value.
-func query[T any](m method, result func(*reply) *T,
-	do func(ctx context.Context, e engine.Engine, r *request) (T, error),
-) operation[T] {
-	return operation[T]{m, result, func(ctx context.Context, e engine.Engine, r *request, a *reply) (err error) {
-		*result(a), err = do(ctx, e, r)
+func query[T any](m method, result func(*reply) *T, do func(execution) (T, error)) operation[T] {
+	return operation[T]{m, result, func(x execution, a *reply) (err error) {
+		*result(a), err = do(x)
 		return err
 	}}
 }
 
 // command returns an operation without a result.
-func command(m method, do func(ctx context.Context, e engine.Engine, r *request) error) operation[reply] {
-	return operation[reply]{m, whole, func(ctx context.Context, e engine.Engine, r *request, _ *reply) error {
-		return do(ctx, e, r)
-	}}
+func command(m method, do func(execution) error) operation[reply] {
+	return operation[reply]{m, whole, func(x execution, _ *reply) error { return do(x) }}
 }
 
 // whole is the result of an operation whose result is several fields of the reply, or none.
@@ -49,14 +52,11 @@ func whole(a *reply) *reply { return a }
 // executable is an operation of any result as the owner sees it.
 type executable interface {
 	number() method
-	execute(ctx context.Context, e engine.Engine, r *request, a *reply) error
+	execute(x execution, a *reply) error
 }
 
-func (o operation[T]) number() method { return o.method }
-
-func (o operation[T]) execute(ctx context.Context, e engine.Engine, r *request, a *reply) error {
-	return o.do(ctx, e, r, a)
-}
+func (o operation[T]) number() method                      { return o.method }
+func (o operation[T]) execute(x execution, a *reply) error { return o.do(x, a) }
 
 // operations are all operations by their numbers. The numbers are part of the wire format
 // (wire.go): a number is never used again for another operation.
@@ -73,84 +73,70 @@ func byNumber(all ...executable) map[method]executable {
 }
 
 var (
-	createTopic = command(1, func(ctx context.Context, e engine.Engine, r *request) error {
-		return e.CreateTopic(ctx, r.Topic, r.TopicConfig)
-	})
-	configureTopic = command(2, func(ctx context.Context, e engine.Engine, r *request) error {
-		return e.ConfigureTopic(ctx, r.Topic, r.TopicConfig)
-	})
-	deleteTopic = command(3, func(ctx context.Context, e engine.Engine, r *request) error {
-		return e.DeleteTopic(ctx, r.Topic)
-	})
-	describeTopic = query(4, func(a *reply) *engine.TopicStats { return &a.Stats },
-		func(ctx context.Context, e engine.Engine, r *request) (engine.TopicStats, error) {
-			return e.DescribeTopic(ctx, r.Topic)
-		})
+	createTopic    = command(1, func(x execution) error { return x.e.CreateTopic(x.ctx, x.Topic, x.TopicConfig) })
+	configureTopic = command(2, func(x execution) error { return x.e.ConfigureTopic(x.ctx, x.Topic, x.TopicConfig) })
+	deleteTopic    = command(3, func(x execution) error { return x.e.DeleteTopic(x.ctx, x.Topic) })
+	describeTopic  = query(4, func(a *reply) *engine.TopicStats { return &a.Stats },
+		func(x execution) (engine.TopicStats, error) { return x.e.DescribeTopic(x.ctx, x.Topic) })
 	listTopics = query(5, func(a *reply) *[]engine.TopicID { return &a.IDs },
-		func(ctx context.Context, e engine.Engine, r *request) ([]engine.TopicID, error) {
-			return e.ListTopics(ctx, r.Topic, min(r.Limit, pageItems))
+		func(x execution) ([]engine.TopicID, error) {
+			return x.e.ListTopics(x.ctx, x.Topic, min(x.Limit, pageItems))
 		})
 	appendMessages = query(6, func(a *reply) *[]engine.Appended { return &a.Appended },
-		func(ctx context.Context, e engine.Engine, r *request) ([]engine.Appended, error) {
-			return e.Append(ctx, r.Topic, r.Partition, r.Messages)
+		func(x execution) ([]engine.Appended, error) {
+			return x.e.Append(x.ctx, x.Topic, x.Partition, x.Messages)
 		})
 	readMessages = query(7, func(a *reply) *[]engine.Record { return &a.Records },
-		func(ctx context.Context, e engine.Engine, r *request) ([]engine.Record, error) {
-			r.Read.Wait = min(r.Read.Wait, maxWait)
-			return e.Read(ctx, r.Topic, r.Read)
+		func(x execution) ([]engine.Record, error) {
+			x.Read.Wait = min(x.Read.Wait, maxWait)
+			return x.e.Read(x.ctx, x.Topic, x.Read)
 		})
-	createSubscription = command(8, func(ctx context.Context, e engine.Engine, r *request) error {
-		return e.CreateSubscription(ctx, r.Topic, r.Name, r.Subscription, r.Position)
+	createSubscription = command(8, func(x execution) error {
+		return x.e.CreateSubscription(x.ctx, x.Topic, x.Name, x.Subscription, x.Position)
 	})
-	configureSubscription = command(9, func(ctx context.Context, e engine.Engine, r *request) error {
-		return e.ConfigureSubscription(ctx, r.Topic, r.Name, r.Subscription)
+	configureSubscription = command(9, func(x execution) error {
+		return x.e.ConfigureSubscription(x.ctx, x.Topic, x.Name, x.Subscription)
 	})
-	deleteSubscription = command(10, func(ctx context.Context, e engine.Engine, r *request) error {
-		return e.DeleteSubscription(ctx, r.Topic, r.Name)
+	deleteSubscription = command(10, func(x execution) error {
+		return x.e.DeleteSubscription(x.ctx, x.Topic, x.Name)
 	})
-	resetSubscription = command(11, func(ctx context.Context, e engine.Engine, r *request) error {
-		return e.ResetSubscription(ctx, r.Topic, r.Name, r.Position)
+	resetSubscription = command(11, func(x execution) error {
+		return x.e.ResetSubscription(x.ctx, x.Topic, x.Name, x.Position)
 	})
 	receive = query(12, func(a *reply) *[]engine.Delivery { return &a.Deliveries },
-		func(ctx context.Context, e engine.Engine, r *request) ([]engine.Delivery, error) {
-			r.Receive.Wait = min(r.Receive.Wait, maxWait)
-			return e.Receive(ctx, r.Topic, r.Name, r.Receive)
+		func(x execution) ([]engine.Delivery, error) {
+			x.Receive.Wait = min(x.Receive.Wait, maxWait)
+			return x.e.Receive(x.ctx, x.Topic, x.Name, x.Receive)
 		})
-	settle = command(13, func(ctx context.Context, e engine.Engine, r *request) error {
-		return e.Settle(ctx, r.Topic, r.Name, r.Settlements)
-	})
+	settle      = command(13, func(x execution) error { return x.e.Settle(x.ctx, x.Topic, x.Name, x.Settlements) })
 	readBatches = operation[reply]{14, whole, readPage}
 	waitEntries = query(15, func(a *reply) *bool { return &a.More }, waitForEntries)
 	findByTime  = query(16, func(a *reply) *engine.FindResult { return &a.Found },
-		func(ctx context.Context, e engine.Engine, r *request) (engine.FindResult, error) {
-			return e.FindByTime(ctx, r.Topic, r.Partition, r.Millis)
+		func(x execution) (engine.FindResult, error) {
+			return x.e.FindByTime(x.ctx, x.Topic, x.Partition, x.Millis)
 		})
 	findNewest = query(17, func(a *reply) *engine.FindResult { return &a.Found },
-		func(ctx context.Context, e engine.Engine, r *request) (engine.FindResult, error) {
-			return e.FindNewest(ctx, r.Topic, r.Partition)
-		})
+		func(x execution) (engine.FindResult, error) { return x.e.FindNewest(x.ctx, x.Topic, x.Partition) })
 	attributes = query(18, func(a *reply) *[]engine.Attribute { return &a.Sides }, listAttributes)
 	trim       = query(19, func(a *reply) *uint64 { return &a.Entry },
-		func(ctx context.Context, e engine.Engine, r *request) (uint64, error) {
-			return e.Trim(ctx, r.Topic, r.Partition, r.Entry)
-		})
+		func(x execution) (uint64, error) { return x.e.Trim(x.ctx, x.Topic, x.Partition, x.Entry) })
 	totals = query(20, func(a *reply) *engine.Totals { return &a.Totals },
-		func(_ context.Context, e engine.Engine, _ *request) (engine.Totals, error) { return e.Totals(), nil })
+		func(x execution) (engine.Totals, error) { return x.e.Totals(), nil })
 )
 
 // readPage reads batches up to the size limit of a response.
-func readPage(ctx context.Context, e engine.Engine, r *request, a *reply) (err error) {
-	if r.Limit == 0 {
-		a.Extent, err = e.ReadBatches(ctx, r.Topic, r.Partition, r.Entry, nil)
+func readPage(x execution, a *reply) (err error) {
+	if x.Limit == 0 {
+		a.Extent, err = x.e.ReadBatches(x.ctx, x.Topic, x.Partition, x.Entry, nil)
 		return err
 	}
 	size := 0
-	a.Extent, err = e.ReadBatches(ctx, r.Topic, r.Partition, r.Entry, func(s *engine.StoredValue) (bool, error) {
+	a.Extent, err = x.e.ReadBatches(x.ctx, x.Topic, x.Partition, x.Entry, func(s *engine.StoredValue) (bool, error) {
 		copied := *s
 		copied.Run.Body = slices.Clone(s.Run.Body)
 		a.Stored = append(a.Stored, copied)
 		size += len(copied.Run.Body) + len(copied.Record.Payload)
-		a.More = size >= pageBytes || len(a.Stored) >= min(r.Limit, pageItems)
+		a.More = size >= pageBytes || len(a.Stored) >= min(x.Limit, pageItems)
 		return !a.More, nil
 	})
 	return err
@@ -158,18 +144,18 @@ func readPage(ctx context.Context, e engine.Engine, r *request, a *reply) (err e
 
 // waitForEntries waits for entries at most for maxWait. It returns true when the caller has
 // to repeat the request.
-func waitForEntries(ctx context.Context, e engine.Engine, r *request) (again bool, err error) {
-	waiting, cancel := context.WithTimeout(ctx, maxWait)
+func waitForEntries(x execution) (again bool, err error) {
+	waiting, cancel := context.WithTimeout(x.ctx, maxWait)
 	defer cancel()
-	err = e.WaitEntries(waiting, r.Marks)
-	if err != nil && ctx.Err() == nil && waiting.Err() != nil {
+	err = x.e.WaitEntries(waiting, x.Marks)
+	if err != nil && x.ctx.Err() == nil && waiting.Err() != nil {
 		return true, nil
 	}
 	return false, err
 }
 
-func listAttributes(ctx context.Context, e engine.Engine, r *request) (all []engine.Attribute, err error) {
-	err = e.Attributes(ctx, r.Topic, r.Partition, r.Key, func(s engine.Attribute) error {
+func listAttributes(x execution) (all []engine.Attribute, err error) {
+	err = x.e.Attributes(x.ctx, x.Topic, x.Partition, x.Key, func(s engine.Attribute) error {
 		all = append(all, engine.Attribute{Key: slices.Clone(s.Key), Value: slices.Clone(s.Value)})
 		return nil
 	})

@@ -117,7 +117,7 @@ func (s *Server) handle(ctx context.Context, r *request) *reply {
 		return &reply{Failure: newWireError(engine.ErrNewerFormat)}
 	}
 	a := &reply{}
-	if err := operation.execute(ctx, owned, r, a); err != nil {
+	if err := operation.execute(execution{r, ctx, owned}, a); err != nil {
 		return &reply{Failure: newWireError(err)}
 	}
 	return a

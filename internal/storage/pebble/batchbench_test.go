@@ -39,7 +39,8 @@ func benchAttributes(producer, n int) []engine.AttributeWrite {
 		return nil
 	}
 	return []engine.AttributeWrite{{
-		Attribute: engine.Attribute{Key: fmt.Appendf(nil, "p%8d", producer), Value: make([]byte, 82)}, AppendEntry: true,
+		Attribute:   engine.Attribute{Key: fmt.Appendf(nil, "p%8d", producer), Value: make([]byte, 82)},
+		AppendEntry: true,
 	}}
 }
 
