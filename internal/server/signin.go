@@ -36,7 +36,10 @@ func (s *server) openSignIn() error {
 		DeviceLifetime:    s.cfg.SignIn.DeviceLifetime.Std(),
 		RefreshGrace:      refreshGrace,
 		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
-		OnEnd: s.notifyEndedSignIns(), Log: s.log,
+		Log: s.log,
+	}
+	if s.ensemble != nil {
+		opts.Replicas = signInReplicas{s}
 	}
 	if provider := s.cfg.SignIn.OpenID; provider.Issuer != "" {
 		var secret []byte
@@ -51,7 +54,7 @@ func (s *server) openSignIn() error {
 			ClientSecret: identity.NewSecret(strings.TrimSpace(string(secret))), Domains: provider.Domains,
 			RedirectURL: s.cfg.PublicURL() + signinapi.CallbackPath,
 		})
-		opts.Trusts = s.provider.Trusts
+		opts.Provider = s.provider
 	}
 	s.signIn = signin.New(opts)
 	s.identity.directory.SetSessionLoader(s.signIn)
