@@ -46,9 +46,9 @@ type GroupOffset struct {
 	CommittedAt int64  `json:"committed_at"` // milliseconds since 1970
 }
 
-// GroupPlace is a new position of a group on one partition of a topic, or on all partitions if
+// GroupPosition is a new position of a group on one partition of a topic, or on all partitions if
 // Partition is nil. At is Earliest, Latest or a time. It is ignored if Offset is set.
-type GroupPlace struct {
+type GroupPosition struct {
 	Topic     string
 	Partition *int
 	Offset    *int64
@@ -89,8 +89,8 @@ func (c *Client) DeleteGroup(ctx context.Context, tenant, name string) error {
 
 // ResetGroup sets the offsets of a group, and creates the group if it does not exist. The
 // group must have no members.
-func (c *Client) ResetGroup(ctx context.Context, tenant, name string, places ...GroupPlace) error {
-	type place struct {
+func (c *Client) ResetGroup(ctx context.Context, tenant, name string, positions ...GroupPosition) error {
+	type offset struct {
 		Topic     string `json:"topic_name"`
 		Partition *int   `json:"partition_id,omitempty"`
 		Offset    *int64 `json:"offset,omitempty"`
@@ -98,14 +98,14 @@ func (c *Client) ResetGroup(ctx context.Context, tenant, name string, places ...
 		Timestamp *int64 `json:"timestamp,omitempty"`
 	}
 	var body struct {
-		Offsets []place `json:"offsets"`
+		Offsets []offset `json:"offsets"`
 	}
-	for _, p := range places {
+	for _, p := range positions {
 		t := c.Topic(p.Topic)
 		if t.err != nil {
 			return t.err
 		}
-		at := place{Topic: t.Name(), Partition: p.Partition, Offset: p.Offset}
+		at := offset{Topic: t.Name(), Partition: p.Partition, Offset: p.Offset}
 		switch {
 		case p.Offset != nil:
 		case !p.At.time.IsZero():

@@ -454,19 +454,19 @@ func TestGroups(t *testing.T) {
 	for range 4 {
 		must[client.Produced](t)(topic.Produce(ctx, client.Message{Value: []byte("v")}))
 	}
-	if err := c.ResetGroup(ctx, "", "workers", client.GroupPlace{Topic: t.Name(), At: client.Earliest}); err != nil {
+	if err := c.ResetGroup(ctx, "", "workers", client.GroupPosition{Topic: t.Name(), At: client.Earliest}); err != nil {
 		t.Fatal(err)
 	}
 	info := must[*client.GroupInfo](t)(c.Group(ctx, "", "workers"))
 	if info.Lag != 4 || len(info.Offsets) != 2 {
 		t.Errorf("got %+v, want a lag of 4 on 2 partitions", info)
 	}
-	batches := must[[]client.GroupEntry](t)(c.Groups(ctx, ""))
-	if !slices.ContainsFunc(batches, func(g client.GroupEntry) bool { return g.Name == "workers" }) {
-		t.Errorf("list: got %v, want it to contain workers", batches)
+	groups := must[[]client.GroupEntry](t)(c.Groups(ctx, ""))
+	if !slices.ContainsFunc(groups, func(g client.GroupEntry) bool { return g.Name == "workers" }) {
+		t.Errorf("list: got %v, want it to contain workers", groups)
 	}
 	if err := c.ResetGroup(ctx, "", "workers",
-		client.GroupPlace{Topic: t.Name(), Partition: new(1), Offset: new(int64(99))}); !errors.Is(err,
+		client.GroupPosition{Topic: t.Name(), Partition: new(1), Offset: new(int64(99))}); !errors.Is(err,
 		client.ErrInvalid) {
 		t.Errorf("offset that does not exist: got %v, want ErrInvalid", err)
 	}

@@ -51,8 +51,8 @@ type Version struct {
 	ID      int    `json:"id"`
 }
 
-// Place is a subject and version under which a schema is registered.
-type Place struct {
+// SubjectVersion is a subject and version under which a schema is registered.
+type SubjectVersion struct {
 	Subject string `json:"subject"`
 	Version int    `json:"version"`
 }
@@ -105,9 +105,9 @@ func (r *Registry) ByID(ctx context.Context, id int) (*Schema, error) {
 	return s, nil
 }
 
-// Places returns the subjects and versions of the schema with an id.
-func (r *Registry) Places(ctx context.Context, id int) ([]Place, error) {
-	var list []Place
+// SubjectVersions returns the subjects and versions of the schema with an id.
+func (r *Registry) SubjectVersions(ctx context.Context, id int) ([]SubjectVersion, error) {
+	var list []SubjectVersion
 	err := r.call(ctx, http.MethodGet, "/schemas/ids/"+strconv.Itoa(id)+"/versions", nil, nil, &list)
 	return list, err
 }

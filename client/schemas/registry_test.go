@@ -46,9 +46,9 @@ func TestRegistry(t *testing.T) {
 		found.ID != id {
 		t.Errorf("Lookup: got %+v, want version 1 with id %d", found, id)
 	}
-	if places := must[[]schemas.Place](t)(r.Places(ctx, id)); !slices.Contains(places,
-		schemas.Place{Subject: subject, Version: 1}) {
-		t.Errorf("Places of id %d: got %v, want it to contain version 1 of %s", id, places, subject)
+	if found := must[[]schemas.SubjectVersion](t)(r.SubjectVersions(ctx, id)); !slices.Contains(found,
+		schemas.SubjectVersion{Subject: subject, Version: 1}) {
+		t.Errorf("SubjectVersions of id %d: got %v, want it to contain version 1 of %s", id, found, subject)
 	}
 	if subjects := must[[]string](t)(r.Subjects(ctx, false)); !slices.Contains(subjects, subject) {
 		t.Errorf("subjects: got %v", subjects)

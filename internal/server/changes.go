@@ -80,13 +80,12 @@ func (s *server) notifyStored() func(kinds.Change) {
 	return func(c kinds.Change) { s.confirmOnMembers(change{Stored: &c}) }
 }
 
-// notifyEndedSignIns returns a function that notifies the other members of ended sessions, or nil
-// for a single server.
-func (s *server) notifyEndedSignIns() func(key string, revision int64) {
-	if s.ensemble == nil {
-		return nil
-	}
-	return func(key string, revision int64) { s.confirmOnMembers(change{Ended: &endedSignIn{key, revision}}) }
+// signInReplicas are the other members of the ensemble, which serve the same sign-in records.
+type signInReplicas struct{ server *server }
+
+// NotifyEnd implements signin.Replicas.
+func (r signInReplicas) NotifyEnd(key string, revision int64) {
+	r.server.confirmOnMembers(change{Ended: &endedSignIn{key, revision}})
 }
 
 // serveChanges handles the changes of other members.

@@ -119,7 +119,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	defer signal.Stop(hangUps)
 	room := openDiskReserve(cfg.DataDir)
 	logger, err := telemetry.OpenLog(telemetry.LogOptions{
-		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, HasSpace: room.hasSpace,
+		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, Disk: room,
 	})
 	if err != nil {
 		return err

@@ -36,7 +36,10 @@ func (s *server) openSignIn() error {
 		DeviceLifetime:    s.cfg.SignIn.DeviceLifetime.Std(),
 		RefreshGrace:      refreshGrace,
 		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
-		OnEnd: s.notifyEndedSignIns(), Log: s.log,
+		Log: s.log,
+	}
+	if s.ensemble != nil {
+		opts.Replicas = signInReplicas{s}
 	}
 	if provider := s.cfg.SignIn.OpenID; provider.Issuer != "" {
 		var secret []byte
@@ -51,7 +54,7 @@ func (s *server) openSignIn() error {
 			ClientSecret: identity.NewSecret(strings.TrimSpace(string(secret))), Domains: provider.Domains,
 			RedirectURL: s.cfg.PublicURL() + signinapi.CallbackPath,
 		})
-		opts.Trusts = s.provider.Trusts
+		opts.Provider = s.provider
 	}
 	s.signIn = signin.New(opts)
 	s.identity.directory.SetSessionLoader(s.signIn)
@@ -111,7 +114,7 @@ const firstLinkLifetime = time.Hour
 
 // adminLink creates a one-time sign-in link for the operator, with an audit record.
 func (s *server) adminLink(ctx context.Context, lifetime time.Duration) (link string, ends time.Time, err error) {
-	token, ends, err := s.signIn.AdminLink(ctx, lifetime)
+	token, ends, err := s.signIn.Links.AdminLink(ctx, lifetime)
 	if err != nil {
 		return "", time.Time{}, err
 	}

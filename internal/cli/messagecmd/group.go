@@ -193,23 +193,23 @@ topics, to a time, or on one partition to an offset. A missing group is created.
 			if err != nil {
 				return err
 			}
-			var locations []client.GroupPlace
+			var positions []client.GroupPosition
 			for _, topic := range topics {
-				location := client.GroupPlace{Topic: topic, At: at}
+				position := client.GroupPosition{Topic: topic, At: at}
 				if partition >= 0 {
-					location.Partition = &partition
+					position.Partition = &partition
 				}
 				if byOffset {
-					location.Offset = &offset
+					position.Offset = &offset
 				}
-				locations = append(locations, location)
+				positions = append(positions, position)
 			}
 			c, err := env.ClusterClient(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			err = c.ResetGroup(cmd.Context(), *tenant, given[0], locations...)
+			err = c.ResetGroup(cmd.Context(), *tenant, given[0], positions...)
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "Stop its members first; 'freshet group describe %s' shows them.", given[0])
 			}

@@ -87,7 +87,7 @@ func explainConflict(cmd *cobra.Command, env *command.Env, r *schemas.Registry, 
 
 // versionOf returns the latest version of a subject that has the schema with an id.
 func versionOf(cmd *cobra.Command, r *schemas.Registry, id int, subject string) (int, error) {
-	uses, err := r.Places(cmd.Context(), id)
+	uses, err := r.SubjectVersions(cmd.Context(), id)
 	if err != nil {
 		return 0, err
 	}

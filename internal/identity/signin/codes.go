@@ -22,25 +22,31 @@ type CodeRequest struct {
 	Nonce     string
 }
 
+// Codes issues authorization codes and exchanges them for grants.
+type Codes struct {
+	records *indexedStore
+	grants  *Grants
+}
+
 // NewCode issues an authorization code for a session.
-func (s *Service) NewCode(ctx context.Context, in *Session, r CodeRequest) (identity.Secret, error) {
+func (s *Codes) NewCode(ctx context.Context, in *Session, r CodeRequest) (identity.Secret, error) {
 	token := identity.GenerateSecret()
 	record := code{
 		Subject: in.Subject, Client: r.Client, Session: in.ID, Redirect: r.Redirect, Challenge: r.Challenge,
 		Nonce: r.Nonce,
 		Begun: in.Begun, Ends: time.Now().UTC().Add(codeLifetime),
 	}
-	return token, s.putRecord(ctx, codesPrefix+hashOf(token.Reveal()), record, 0)
+	return token, s.records.put(ctx, codesPrefix+hashOf(token.Reveal()), record, 0)
 }
 
 // UseCode exchanges an authorization code for a grant. A code that is used twice was
 // stolen, so the second use ends the grant of the first one (RFC 6749 §4.1.2).
-func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier string) (*Grant, error) {
+func (s *Codes) UseCode(ctx context.Context, token, client, redirect, verifier string) (*Grant, error) {
 	if token == "" || len(token) > maxToken {
 		return nil, ErrInvalidGrant
 	}
 	key := codesPrefix + hashOf(token)
-	record, revision, ok, err := read[code](ctx, s.opts.Store, key)
+	record, revision, ok, err := read[code](ctx, s.records, key)
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +54,13 @@ func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier
 	case !ok || !time.Now().Before(record.Ends):
 		return nil, ErrInvalidGrant
 	case record.Grant != "":
-		return nil, errors.Join(ErrInvalidGrant, s.deleteRecord(ctx, key),
-			s.deleteRecord(ctx, grantsPrefix+record.Grant))
+		return nil, errors.Join(ErrInvalidGrant, s.records.delete(ctx, key),
+			s.records.delete(ctx, grantsPrefix+record.Grant))
 	case record.Client != client || record.Redirect != redirect || !matchesChallenge(verifier, record.Challenge):
 		// The caller is not the client that requested the code, so the code is deleted.
-		return nil, errors.Join(ErrInvalidGrant, s.deleteRecord(ctx, key))
+		return nil, errors.Join(ErrInvalidGrant, s.records.delete(ctx, key))
 	}
-	in, _, exists, err := read[session](ctx, s.opts.Store, sessionsPrefix+record.Session)
+	in, _, exists, err := read[session](ctx, s.records, sessionsPrefix+record.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +68,14 @@ func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier
 		return nil, ErrInvalidGrant
 	}
 	record.Grant = newID()
-	err = s.putRecord(ctx, key, record, revision)
+	err = s.records.put(ctx, key, record, revision)
 	if errors.Is(err, ErrChanged) {
 		return s.UseCode(ctx, token, client, redirect, verifier) // another request used the code
 	}
 	if err != nil {
 		return nil, err
 	}
-	g, err := s.newGrant(ctx, record.Grant, client, record.Subject, &in, record.Session, record.Begun)
+	g, err := s.grants.newGrant(ctx, record.Grant, client, record.Subject, &in, record.Session, record.Begun)
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +88,13 @@ func (s *Service) UseCode(ctx context.Context, token, client, redirect, verifier
 
 // checkUsedOnce ends a grant whose code was used again while the grant was being created.
 // The second use deleted the code.
-func (s *Service) checkUsedOnce(ctx context.Context, key string, g *Grant) error {
-	record, _, exists, err := read[code](ctx, s.opts.Store, key)
+func (s *Codes) checkUsedOnce(ctx context.Context, key string, g *Grant) error {
+	record, _, exists, err := read[code](ctx, s.records, key)
 	if err != nil {
 		return err
 	}
 	if !exists || record.Grant != g.ID {
-		return errors.Join(ErrInvalidGrant, s.deleteRecord(ctx, grantsPrefix+g.ID))
+		return errors.Join(ErrInvalidGrant, s.records.delete(ctx, grantsPrefix+g.ID))
 	}
 	return nil
 }

@@ -44,15 +44,26 @@ type Device struct {
 	Ends     time.Time
 }
 
+// Devices signs devices in that have no browser: a person confirms the sign-in elsewhere.
+type Devices struct {
+	records *indexedStore
+	grants  *Grants
+	polls   *pollLimiter
+}
+
+func newDevices(records *indexedStore, grants *Grants) *Devices {
+	return &Devices{records: records, grants: grants, polls: newPollLimiter()}
+}
+
 // BeginDevice starts the sign-in of a device.
-func (s *Service) BeginDevice(ctx context.Context, client, address string) (*Device, error) {
+func (s *Devices) BeginDevice(ctx context.Context, client, address string) (*Device, error) {
 	now := time.Now().UTC()
 	token := identity.GenerateSecret()
 	record := device{Client: client, Address: address, Begun: now, Ends: now.Add(DeviceLifetime).Truncate(time.Second)}
 	key := devicesPrefix + hashOf(token.Reveal())
 	for {
 		record.UserCode = newUserCode()
-		err := s.putRecord(ctx, userCodesPrefix+record.UserCode, userCode{Device: key, Ends: record.Ends}, 0)
+		err := s.records.put(ctx, userCodesPrefix+record.UserCode, userCode{Device: key, Ends: record.Ends}, 0)
 		if err == nil {
 			break
 		}
@@ -60,7 +71,7 @@ func (s *Service) BeginDevice(ctx context.Context, client, address string) (*Dev
 			return nil, err
 		}
 	}
-	if err := s.putRecord(ctx, key, record, 0); err != nil {
+	if err := s.records.put(ctx, key, record, 0); err != nil {
 		return nil, err
 	}
 	return &Device{
@@ -70,7 +81,7 @@ func (s *Service) BeginDevice(ctx context.Context, client, address string) (*Dev
 }
 
 // DeviceOf returns the waiting device of a user code.
-func (s *Service) DeviceOf(ctx context.Context, typed string) (*Device, error) {
+func (s *Devices) DeviceOf(ctx context.Context, typed string) (*Device, error) {
 	_, record, _, err := s.waitingDevice(ctx, typed)
 	if err != nil {
 		return nil, err
@@ -81,21 +92,21 @@ func (s *Service) DeviceOf(ctx context.Context, typed string) (*Device, error) {
 	}, nil
 }
 
-func (s *Service) waitingDevice(ctx context.Context,
+func (s *Devices) waitingDevice(ctx context.Context,
 	typed string,
 ) (key string, record device, revision int64, err error) {
 	letters, ok := normalizeUserCode(typed)
 	if !ok {
 		return "", device{}, 0, ErrNoDevice
 	}
-	w, _, ok, err := read[userCode](ctx, s.opts.Store, userCodesPrefix+letters)
+	w, _, ok, err := read[userCode](ctx, s.records, userCodesPrefix+letters)
 	if err != nil {
 		return "", device{}, 0, err
 	}
 	if !ok || !time.Now().Before(w.Ends) {
 		return "", device{}, 0, ErrNoDevice
 	}
-	record, revision, ok, err = read[device](ctx, s.opts.Store, w.Device)
+	record, revision, ok, err = read[device](ctx, s.records, w.Device)
 	if err != nil {
 		return "", device{}, 0, err
 	}
@@ -105,9 +116,9 @@ func (s *Service) waitingDevice(ctx context.Context,
 	return w.Device, record, revision, nil
 }
 
-// DecideDevice confirms (theirs) or rejects the sign-in of a device as the user of a
+// DecideDevice confirms or rejects the sign-in of a device as the user of a
 // session. It can be called once per device.
-func (s *Service) DecideDevice(ctx context.Context, typed string, in *Session, confirm bool) error {
+func (s *Devices) DecideDevice(ctx context.Context, typed string, in *Session, confirm bool) error {
 	key, record, revision, err := s.waitingDevice(ctx, typed)
 	if err != nil {
 		return err
@@ -117,24 +128,24 @@ func (s *Service) DecideDevice(ctx context.Context, typed string, in *Session, c
 	} else {
 		record.Denied = true
 	}
-	err = s.putRecord(ctx, key, record, revision)
+	err = s.records.put(ctx, key, record, revision)
 	if errors.Is(err, ErrChanged) {
 		return ErrNoDevice
 	}
 	if err != nil {
 		return err
 	}
-	return s.deleteRecord(ctx, userCodesPrefix+record.UserCode)
+	return s.records.delete(ctx, userCodesPrefix+record.UserCode)
 }
 
 // PollDevice returns the grant of a device after the confirmation, once. Before that it
 // returns ErrPending, or the reason why the device cannot get a grant.
-func (s *Service) PollDevice(ctx context.Context, token, client string) (*Grant, error) {
+func (s *Devices) PollDevice(ctx context.Context, token, client string) (*Grant, error) {
 	if token == "" || len(token) > maxToken {
 		return nil, ErrInvalidGrant
 	}
 	key := devicesPrefix + hashOf(token)
-	record, revision, ok, err := read[device](ctx, s.opts.Store, key)
+	record, revision, ok, err := read[device](ctx, s.records, key)
 	if err != nil {
 		return nil, err
 	}
@@ -152,14 +163,14 @@ func (s *Service) PollDevice(ctx context.Context, token, client string) (*Grant,
 		return nil, ErrPending
 	}
 	record.Grant = newID()
-	err = s.putRecord(ctx, key, record, revision)
+	err = s.records.put(ctx, key, record, revision)
 	if errors.Is(err, ErrChanged) {
 		return nil, ErrInvalidGrant // another request got the grant
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s.newGrant(ctx, record.Grant, client, record.Subject, nil, "", time.Now().UTC())
+	return s.grants.newGrant(ctx, record.Grant, client, record.Subject, nil, "", time.Now().UTC())
 }
 
 // newUserCode returns a random user code without the dash.

@@ -9,6 +9,25 @@
 // (internal/identity/openid). Package identity issues and verifies tokens. A grant is an
 // identity.Session there, so the end of the grant ends its tokens immediately.
 //
+// # Parts
+//
+// Service has one part for each job and composes them in New. Each part is a type with its
+// own file, and depends only on the parts above it in this table:
+//
+//	part       job
+//	Subjects   finds users and accounts and checks that they still exist
+//	Sessions   browser sessions, and the end of a session with its grants
+//	People     the record of a user: credentials, and the end of a user
+//	Links      invitations and the sign-in links of the administrator
+//	Passwords  setting and checking passwords
+//	Passkeys   adding, using and removing passkeys
+//	Grants     grants with their refresh tokens, and the tokens that they get
+//	Codes      authorization codes of browsers
+//	Devices    device codes of programs without a browser
+//
+// The parts share one indexedStore, which contains the records. Service itself only starts
+// and runs the whole: Load, Run, Reload, Sweep, and ApplyEnd for other replicas.
+//
 // # Records
 //
 // Everything is a small record under its own key, replaced by compare and swap. Secrets of
@@ -19,12 +38,13 @@
 // # Locks
 //
 //	lock                     protects
-//	Service.mu               index, changed, after and leaving
-//	pollLimiter.mu             the times of the last polls of devices
+//	indexedStore.mu          index, changed and after
+//	People.mu                leaving: users whose records Run has to remove
+//	pollLimiter.mu           the times of the last polls of devices
 //	hasher.waiting, working  semaphores: how many password hashes may wait and run
 //
 // Order: hasher.waiting before hasher.working. No other two are held at the same time.
-// Service.mu is not held during calls of the store or the directory.
+// indexedStore.mu is not held during calls of the store or the directory.
 //
 // # Invariants
 //

@@ -1,4 +1,4 @@
 package signin
 
 // Hashed returns how many password hashes were computed.
-func (s *Service) Hashed() int64 { return s.hasher.hashed.Load() }
+func (s *Passwords) Hashed() int64 { return s.hasher.hashed.Load() }

@@ -46,15 +46,29 @@ type Grant struct {
 // Ends returns when the grant expires if the client does not renew it.
 func (g *Grant) Ends() time.Time { return g.session.Ends }
 
+// Grants manages grants with their refresh tokens, and issues the tokens of grants.
+type Grants struct {
+	records  *indexedStore
+	subjects *Subjects
+	sessions *Sessions
+
+	directory      *identity.Directory
+	issuer         *identity.Issuer
+	audience       string
+	tokenLifetime  time.Duration
+	deviceLifetime time.Duration
+	refreshGrace   time.Duration
+}
+
 // newGrant stores a grant. The grant of a session expires with the session.
-func (s *Service) newGrant(ctx context.Context, id, client string, of Subject, in *session, inID string,
+func (s *Grants) newGrant(ctx context.Context, id, client string, of Subject, in *session, inID string,
 	begun time.Time,
 ) (*Grant, error) {
-	display, alive := s.Alive(of)
+	display, alive := s.subjects.Alive(of)
 	if !alive {
 		return nil, ErrInvalidGrant
 	}
-	if err := s.endOldest(ctx, of.UID, grantsPrefix); err != nil {
+	if err := s.sessions.endOldest(ctx, of.UID, grantsPrefix); err != nil {
 		return nil, err
 	}
 	secret := identity.GenerateSecret()
@@ -62,9 +76,9 @@ func (s *Service) newGrant(ctx context.Context, id, client string, of Subject, i
 	if in != nil {
 		record.Ends = in.Ends
 	} else {
-		record.Ends = deviceEnd(begun, s.opts.DeviceLifetime)
+		record.Ends = deviceEnd(begun, s.deviceLifetime)
 	}
-	if err := s.putRecord(ctx, grantsPrefix+id, record, 0); err != nil {
+	if err := s.records.put(ctx, grantsPrefix+id, record, 0); err != nil {
 		return nil, err
 	}
 	return &Grant{
@@ -85,7 +99,7 @@ func deviceEnd(begun time.Time, lifetime time.Duration) time.Time {
 // known to two clients, so it was stolen and Refresh ends the grant. The exception is a
 // token that was exchanged less than RefreshGrace ago and whose successor was not used:
 // then the response was probably lost, and Refresh returns the same successor again.
-func (s *Service) Refresh(ctx context.Context, token, client string) (*Grant, error) {
+func (s *Grants) Refresh(ctx context.Context, token, client string) (*Grant, error) {
 	id, secret, ok := strings.Cut(token, ".")
 	if !ok || len(token) > maxToken || !isID(id) {
 		return nil, ErrInvalidGrant
@@ -99,8 +113,8 @@ func (s *Service) Refresh(ctx context.Context, token, client string) (*Grant, er
 	}
 }
 
-func (s *Service) refresh(ctx context.Context, id, secret, client string) (*Grant, error) {
-	record, revision, ok, err := read[grant](ctx, s.opts.Store, grantsPrefix+id)
+func (s *Grants) refresh(ctx context.Context, id, secret, client string) (*Grant, error) {
+	record, revision, ok, err := read[grant](ctx, s.records, grantsPrefix+id)
 	if err != nil {
 		return nil, err
 	}
@@ -108,28 +122,28 @@ func (s *Service) refresh(ctx context.Context, id, secret, client string) (*Gran
 		return nil, ErrInvalidGrant
 	}
 	again := record.Before != "" && matchesHash(record.Before, secret) &&
-		time.Since(record.Renewed) < s.opts.RefreshGrace
+		time.Since(record.Renewed) < s.refreshGrace
 	if !again && !matchesHash(record.Hash, secret) {
 		return nil, s.endReused(ctx, id, record.Subject)
 	}
-	display, alive := s.Alive(record.Subject)
+	display, alive := s.subjects.Alive(record.Subject)
 	if !alive {
-		return nil, errors.Join(ErrInvalidGrant, s.deleteRecord(ctx, grantsPrefix+id))
+		return nil, errors.Join(ErrInvalidGrant, s.records.delete(ctx, grantsPrefix+id))
 	}
 	if record.Session != "" {
-		if _, _, exists, err := read[session](ctx, s.opts.Store, sessionsPrefix+record.Session); err != nil {
+		if _, _, exists, err := read[session](ctx, s.records, sessionsPrefix+record.Session); err != nil {
 			return nil, err
 		} else if !exists {
-			return nil, errors.Join(ErrInvalidGrant, s.deleteRecord(ctx, grantsPrefix+id))
+			return nil, errors.Join(ErrInvalidGrant, s.records.delete(ctx, grantsPrefix+id))
 		}
 	}
 	if !again {
 		if record.Session == "" {
-			record.Ends = deviceEnd(record.Begun, s.opts.DeviceLifetime)
+			record.Ends = deviceEnd(record.Begun, s.deviceLifetime)
 		}
 		record.Salt, record.Renewed = identity.GenerateSecret().Reveal(), time.Now().UTC()
 		record.Before, record.Hash = record.Hash, hashOf(successor(secret, record.Salt))
-		if err := s.putRecord(ctx, grantsPrefix+id, record, revision); err != nil {
+		if err := s.records.put(ctx, grantsPrefix+id, record, revision); err != nil {
 			return nil, err
 		}
 	}
@@ -157,8 +171,8 @@ func (*ReusedTokenError) Error() string { return ErrInvalidGrant.Error() }
 // Unwrap makes the error an ErrInvalidGrant.
 func (*ReusedTokenError) Unwrap() error { return ErrInvalidGrant }
 
-func (s *Service) endReused(ctx context.Context, id string, of Subject) error {
-	if err := s.deleteRecord(ctx, grantsPrefix+id); err != nil {
+func (s *Grants) endReused(ctx context.Context, id string, of Subject) error {
+	if err := s.records.delete(ctx, grantsPrefix+id); err != nil {
 		return err
 	}
 	return &ReusedTokenError{of}
@@ -166,12 +180,12 @@ func (s *Service) endReused(ctx context.Context, id string, of Subject) error {
 
 // Revoke ends the grant of a refresh token. For the grant of a browser it ends the whole
 // session, so that the browser must sign in again. It ignores a token that is not valid.
-func (s *Service) Revoke(ctx context.Context, token, client string) (Subject, error) {
+func (s *Grants) Revoke(ctx context.Context, token, client string) (Subject, error) {
 	id, secret, ok := strings.Cut(token, ".")
 	if !ok || len(token) > maxToken || !isID(id) {
 		return Subject{}, nil
 	}
-	record, _, ok, err := read[grant](ctx, s.opts.Store, grantsPrefix+id)
+	record, _, ok, err := read[grant](ctx, s.records, grantsPrefix+id)
 	if err != nil || !ok || record.Client != client || !matchesHash(record.Hash, secret) {
 		return Subject{}, err
 	}
@@ -179,21 +193,21 @@ func (s *Service) Revoke(ctx context.Context, token, client string) (Subject, er
 }
 
 // EndGrant ends a grant, and for the grant of a browser also the session.
-func (s *Service) EndGrant(ctx context.Context, id string) error {
-	record, _, ok, err := read[grant](ctx, s.opts.Store, grantsPrefix+id)
+func (s *Grants) EndGrant(ctx context.Context, id string) error {
+	record, _, ok, err := read[grant](ctx, s.records, grantsPrefix+id)
 	if err != nil {
 		return err
 	}
 	if ok && record.Session != "" {
-		return s.EndSession(ctx, record.Session)
+		return s.sessions.EndSession(ctx, record.Session)
 	}
-	return s.deleteRecord(ctx, grantsPrefix+id)
+	return s.records.delete(ctx, grantsPrefix+id)
 }
 
 // scopes returns the scopes in the tokens of a subject. They are information for clients;
 // package access decides by role bindings.
-func (s *Service) scopes(of Subject) []string {
-	if account, ok := s.opts.Directory.Account(of.Organization, of.Account); of.Account != "" && ok {
+func (s *Grants) scopes(of Subject) []string {
+	if account, ok := s.directory.Account(of.Organization, of.Account); of.Account != "" && ok {
 		return account.Scopes()
 	}
 	return []string{"access"}
@@ -201,25 +215,29 @@ func (s *Service) scopes(of Subject) []string {
 
 // Tokens issues the access token of a grant. It is for the resource API and for all data
 // planes of the organization.
-func (s *Service) Tokens(g *Grant) (access identity.Secret, scope string, expires time.Time, err error) {
+func (s *Grants) Tokens(g *Grant) (access identity.Secret, scope string, expires time.Time, err error) {
 	scopes := s.scopes(g.Subject)
-	access, expires, err = s.opts.Issuer.SessionToken(&g.session, scopes, s.opts.TokenLifetime,
-		s.opts.Audience, identity.OrganizationAudience(g.Subject.Organization))
+	access, expires, err = s.issuer.SessionToken(&g.session, scopes, s.tokenLifetime,
+		s.audience, identity.OrganizationAudience(g.Subject.Organization))
 	return access, strings.Join(scopes, " "), expires, err
 }
 
 // IDToken issues the OpenID Connect ID token of a grant.
-func (s *Service) IDToken(g *Grant) (identity.Secret, error) {
-	return s.opts.Issuer.IDToken(identity.IDToken{
+func (s *Grants) IDToken(g *Grant) (identity.Secret, error) {
+	return s.issuer.IDToken(identity.IDToken{
 		Subject: g.session.Subject(), Client: g.Client, Nonce: g.Nonce, Name: g.Display, Email: g.Subject.Email,
-		Principal: s.opts.Issuer.SessionPrincipal(&g.session), Authenticated: g.Begun,
-	}, s.opts.TokenLifetime)
+		Principal: s.issuer.SessionPrincipal(&g.session), Authenticated: g.Begun,
+	}, s.tokenLifetime)
 }
 
-// Principal returns the name of a subject in audit records.
-func (s *Service) Principal(of Subject) string {
-	return s.opts.Issuer.SessionPrincipal(&identity.Session{
-		Organization: of.Organization, User: of.User,
-		Account: of.Account,
-	})
+// LoadSession implements identity.SessionLoader.
+func (s *Grants) LoadSession(ctx context.Context, id string) (identity.Session, bool, error) {
+	if len(id) > maxToken || strings.Contains(id, "/") {
+		return identity.Session{}, false, nil
+	}
+	g, _, ok, err := read[grant](ctx, s.records, grantsPrefix+id)
+	if err != nil || !ok {
+		return identity.Session{}, false, err
+	}
+	return g.identity(id), true, nil
 }

@@ -8,12 +8,60 @@ import (
 	"strings"
 	"time"
 
+	"freshet/internal/base/revision"
 	"freshet/internal/identity"
 )
 
+// index contains the records of people, sessions and grants in memory, and which of them
+// belong to a user or a session.
+type index struct {
+	entries *revision.Map[string, indexEntry]
+	byOwner map[string]map[string]struct{} // keys of records by uid, or by key of a session
+}
+
+// indexEntry is the part of a record that is kept in memory.
+type indexEntry struct {
+	subject Subject
+	session string // for a grant: the key of its session
+	begun   time.Time
+	ends    time.Time
+
+	password bool // the last three are for people
+	passkeys int
+	invited  time.Time
+}
+
+const tombstonesKept = 1 << 16
+
+func newIndex() index {
+	return index{
+		entries: revision.NewMap[string, indexEntry](tombstonesKept),
+		byOwner: make(map[string]map[string]struct{}),
+	}
+}
+
+func (x *index) link(to, key string) {
+	if to == "" {
+		return
+	}
+	set := x.byOwner[to]
+	if set == nil {
+		set = make(map[string]struct{})
+		x.byOwner[to] = set
+	}
+	set[key] = struct{}{}
+}
+
+func (x *index) unlink(from, key string) {
+	delete(x.byOwner[from], key)
+	if len(x.byOwner[from]) == 0 {
+		delete(x.byOwner, from)
+	}
+}
+
 // apply updates the index and the directory with a stored record; value is nil for a
 // deleted one. Late and repeated reports have no effect.
-func (s *Service) apply(key string, value []byte, revision int64) {
+func (s *indexedStore) apply(key string, value []byte, revision int64) {
 	if !strings.HasPrefix(key, peoplePrefix) && !strings.HasPrefix(key, sessionsPrefix) &&
 		!strings.HasPrefix(key, grantsPrefix) {
 		return // records of this kind are only read by their secret
@@ -52,15 +100,15 @@ func (s *Service) apply(key string, value []byte, revision int64) {
 	s.applyRecord(key, next, revision)
 }
 
-func (s *Service) decode(key string, value []byte, into any) bool {
+func (s *indexedStore) decode(key string, value []byte, into any) bool {
 	if err := json.Unmarshal(value, into); err != nil {
-		s.opts.Log.Error("stored sign-in record is damaged; skipping it", slog.String("sort", kindOf(key)))
+		s.log.Error("stored sign-in record is damaged; skipping it", slog.String("sort", kindOf(key)))
 		return false
 	}
 	return true
 }
 
-func (s *Service) applyRecord(key string, next indexEntry, revision int64) {
+func (s *indexedStore) applyRecord(key string, next indexEntry, revision int64) {
 	s.mu.Lock()
 	was, known := s.index.entries.Get(key)
 	if !s.index.entries.Put(key, revision, next) {
@@ -72,13 +120,13 @@ func (s *Service) applyRecord(key string, next indexEntry, revision int64) {
 	s.mu.Unlock()
 	switch {
 	case strings.HasPrefix(key, grantsPrefix):
-		s.opts.Directory.PutSession(next.identity(key))
+		s.directory.PutSession(next.identity(key))
 	case strings.HasPrefix(key, peoplePrefix) && (!known || was != next):
 		s.notifyChange(next.subject)
 	}
 }
 
-func (s *Service) applyDeletion(key string, revision int64) {
+func (s *indexedStore) applyDeletion(key string, revision int64) {
 	s.mu.Lock()
 	was, known := s.index.entries.Get(key)
 	s.index.entries.Delete(key, revision)
@@ -88,7 +136,7 @@ func (s *Service) applyDeletion(key string, revision int64) {
 	}
 	s.mu.Unlock()
 	if id, ok := strings.CutPrefix(key, grantsPrefix); ok {
-		s.opts.Directory.EndSession(id)
+		s.directory.EndSession(id)
 	}
 	if known && strings.HasPrefix(key, peoplePrefix) {
 		s.notifyChange(was.subject)
@@ -97,108 +145,37 @@ func (s *Service) applyDeletion(key string, revision int64) {
 
 // endTokens ends the session of a grant in the directory of this process, so that its tokens
 // stop working.
-func (s *Service) endTokens(key string) {
+func (s *indexedStore) endTokens(key string) {
 	if id, ok := strings.CutPrefix(key, grantsPrefix); ok {
-		s.opts.Directory.EndSession(id)
+		s.directory.EndSession(id)
 	}
 }
 
-// removable reports whether a record can be removed: it has expired, or its user, account or
-// session does not exist any more.
-func (s *Service) removable(key string, value []byte, now time.Time) bool {
-	if strings.HasPrefix(key, peoplePrefix) {
-		var p person
-		if json.Unmarshal(value, &p) != nil {
-			return false // kept, so that an operator can inspect the damaged record
-		}
-		return s.isOrphan(p.Subject, p.Begun, now) || p.Password == "" && len(p.Passkeys) == 0 &&
-			!now.Before(p.Invitation.Ends)
-	}
-	var e ends
-	if json.Unmarshal(value, &e) != nil || e.Ends.IsZero() {
-		return false
-	}
-	if !now.Before(e.Ends) {
-		return true
-	}
-	var of struct {
-		Subject Subject   `json:"subject"`
-		Session string    `json:"session"`
-		Begun   time.Time `json:"begun"`
-	}
-	if json.Unmarshal(value, &of) != nil || of.Subject == (Subject{}) {
-		return false
-	}
-	return s.isOrphan(of.Subject, of.Begun, now) || of.Session != "" && now.Sub(of.Begun) > propagationDelay &&
-		!s.hasRecord(sessionsPrefix+of.Session)
-}
-
-// propagationDelay is longer than a change of another replica takes to reach this one.
-const propagationDelay = 10 * time.Minute
-
-// isOrphan reports whether the subject of a record does not exist any more. A recent record
-// is not an orphan, because its subject may not have reached this replica yet.
-func (s *Service) isOrphan(of Subject, begun, now time.Time) bool {
-	_, alive := s.Alive(of)
-	return !alive && now.Sub(begun) > propagationDelay
-}
-
-func (s *Service) hasRecord(key string) bool {
+// entry returns the entry of a key; ok is false if the index does not contain it.
+func (s *indexedStore) entry(key string) (entry indexEntry, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.index.entries.Get(key)
-	return ok
+	return s.index.entries.Get(key)
+}
+
+// signedIn returns the subjects of all sessions and grants.
+func (s *indexedStore) signedIn() []Subject {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var subjects []Subject
+	for key, entry := range s.index.entries.All() {
+		if !strings.HasPrefix(key, peoplePrefix) {
+			subjects = append(subjects, entry.subject)
+		}
+	}
+	return subjects
 }
 
 // keysOf returns the keys of the records of a uid, or of the grants of a session.
-func (s *Service) keysOf(of string) []string {
+func (s *indexedStore) keysOf(of string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.index.byOwner[of]))
-}
-
-// Alive reports whether a subject still exists with the same uid, address and credentials,
-// and returns its display name.
-func (s *Service) Alive(of Subject) (display string, ok bool) {
-	if of.Account != "" {
-		account, ok := s.opts.Directory.Account(of.Organization, of.Account)
-		if !ok || account.UID != of.UID || !account.Accepts(of.ClientID) {
-			return "", false
-		}
-		if account.System {
-			return "System administrator", true
-		}
-		return account.Name, true
-	}
-	user, ok := s.opts.Directory.User(of.Organization, of.User)
-	if !ok || user.UID != of.UID || user.Barred || !identity.SameEmail(user.Email, of.Email) {
-		return "", false
-	}
-	if user.DisplayName != "" {
-		return user.DisplayName, true
-	}
-	return user.Email, true
-}
-
-// State describes how a user can sign in.
-type State struct {
-	Password bool
-	Passkeys int
-	Provider bool      // the OpenID provider is trusted for the e-mail address
-	Invited  time.Time // expiry of the invitation link; zero without one
-}
-
-// StateOf returns the state of a user.
-func (s *Service) StateOf(uid, email string) State {
-	state := State{Provider: s.trusts(email)}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p, ok := s.index.entries.Get(peoplePrefix + uid)
-	if !ok || uid == "" || !identity.SameEmail(p.subject.Email, email) {
-		return state
-	}
-	state.Password, state.Passkeys, state.Invited = p.password, p.passkeys, p.invited
-	return state
 }
 
 func (h *indexEntry) identity(key string) identity.Session {

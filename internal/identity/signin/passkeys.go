@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"freshet/internal/base/errs"
-	"freshet/internal/identity"
 )
 
 // Limits of passkeys.
@@ -50,6 +49,15 @@ var (
 		"passkey is not valid; its name may have at most %d characters", maxPasskeyName)
 )
 
+// Passkeys manages the passkeys of users. Package passkey checks their signatures.
+type Passkeys struct {
+	records  *indexedStore
+	subjects *Subjects
+	people   *People
+	links    *Links
+	sessions *Sessions
+}
+
 // checkPasskey validates a new passkey, and sets a default name.
 func checkPasskey(key *Passkey) error {
 	key.Name = strings.TrimSpace(key.Name)
@@ -65,44 +73,28 @@ func checkPasskey(key *Passkey) error {
 
 // AcceptPasskey consumes an invitation and sets the passkey of its user. The passkey
 // replaces the password and all other passkeys, and all sessions of the user end.
-func (s *Service) AcceptPasskey(ctx context.Context, token string, key Passkey) (Subject, error) {
+func (s *Passkeys) AcceptPasskey(ctx context.Context, token string, key Passkey) (Subject, error) {
 	key.Added = time.Now().UTC()
 	if err := checkPasskey(&key); err != nil {
 		return Subject{}, err
 	}
-	of, revision, err := s.invited(ctx, token)
+	of, revision, err := s.links.invited(ctx, token)
 	if err != nil {
 		return Subject{}, err
 	}
-	return of, s.accept(ctx, of, token, revision, func(p *person) { p.Passkeys = []Passkey{key} })
-}
-
-// accept consumes an invitation and replaces all credentials of the user with those of set.
-func (s *Service) accept(ctx context.Context, of Subject, token string, revision int64, set func(*person)) error {
-	if err := s.consumeLink(ctx, token, revision); err != nil {
-		return err
-	}
-	err := s.changePerson(ctx, of, func(p *person) error {
-		p.Password, p.Passkeys, p.Invitation = "", nil, invitation{}
-		set(p)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return s.EndAll(ctx, of.UID)
+	return of, s.links.accept(ctx, of, token, revision, func(p *person) { p.Passkeys = []Passkey{key} })
 }
 
 // AddPasskey adds a passkey to a user.
-func (s *Service) AddPasskey(ctx context.Context, of Subject, key Passkey) error {
+func (s *Passkeys) AddPasskey(ctx context.Context, of Subject, key Passkey) error {
 	key.Added = time.Now().UTC()
 	if err := checkPasskey(&key); err != nil {
 		return err
 	}
-	if _, alive := s.Alive(of); !alive || of.User == "" {
+	if _, alive := s.subjects.Alive(of); !alive || of.User == "" {
 		return ErrNoSession
 	}
-	return s.changePerson(ctx, of, func(p *person) error {
+	return s.people.change(ctx, of, func(p *person) error {
 		switch {
 		case p.passkey(key.ID) >= 0:
 			return ErrPasskeyExists
@@ -116,13 +108,13 @@ func (s *Service) AddPasskey(ctx context.Context, of Subject, key Passkey) error
 
 // RemovePasskey removes a passkey, unless it is the only way to sign in. It ends all other
 // sessions of the user, because the holder of the device may be signed in.
-func (s *Service) RemovePasskey(ctx context.Context, in *Session, id []byte) error {
-	err := s.changePerson(ctx, in.Subject, func(p *person) error {
+func (s *Passkeys) RemovePasskey(ctx context.Context, in *Session, id []byte) error {
+	err := s.people.change(ctx, in.Subject, func(p *person) error {
 		at := p.passkey(id)
 		switch {
 		case at < 0:
 			return ErrPasskeyMissing
-		case len(p.Passkeys) == 1 && p.Password == "" && !s.trusts(in.Subject.Email):
+		case len(p.Passkeys) == 1 && p.Password == "" && !s.subjects.trusts(in.Subject.Email):
 			return ErrLastCredential
 		}
 		p.Passkeys = slices.Delete(p.Passkeys, at, at+1)
@@ -131,62 +123,29 @@ func (s *Service) RemovePasskey(ctx context.Context, in *Session, id []byte) err
 	if err != nil {
 		return err
 	}
-	return s.endOthers(ctx, in)
-}
-
-// endOthers ends all sessions and grants of a user except for one browser session.
-func (s *Service) endOthers(ctx context.Context, in *Session) error {
-	kept := s.keysOf(sessionsPrefix + in.ID)
-	var problems []error
-	for _, key := range s.keysOf(in.Subject.UID) {
-		if !strings.HasPrefix(key, peoplePrefix) && key != sessionsPrefix+in.ID && !slices.Contains(kept, key) {
-			problems = append(problems, s.deleteRecord(ctx, key))
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// Credentials are the credentials of a user.
-type Credentials struct {
-	Password bool
-	Passkeys []Passkey
-}
-
-// CredentialsOf returns the credentials of a user.
-func (s *Service) CredentialsOf(ctx context.Context, of Subject) (Credentials, error) {
-	p, _, ok, err := read[person](ctx, s.opts.Store, peoplePrefix+of.UID)
-	if err != nil || !ok || !identity.SameEmail(p.Subject.Email, of.Email) {
-		return Credentials{}, err
-	}
-	return Credentials{Password: p.Password != "", Passkeys: p.Passkeys}, nil
+	return s.sessions.endOthers(ctx, in)
 }
 
 // PasskeysOf returns the user with a uid and the user's passkeys. The uid comes from the
 // browser and proves nothing.
-func (s *Service) PasskeysOf(ctx context.Context, uid string) (Subject, []Passkey, error) {
+func (s *Passkeys) PasskeysOf(ctx context.Context, uid string) (Subject, []Passkey, error) {
 	if uid == "" || len(uid) > maxToken || strings.Contains(uid, "/") {
 		return Subject{}, nil, ErrWrongPasskey
 	}
-	p, _, ok, err := read[person](ctx, s.opts.Store, peoplePrefix+uid)
+	p, _, ok, err := read[person](ctx, s.records, peoplePrefix+uid)
 	if err != nil {
 		return Subject{}, nil, err
 	}
-	if _, alive := s.Alive(p.Subject); !ok || !alive {
+	if _, alive := s.subjects.Alive(p.Subject); !ok || !alive {
 		return Subject{}, nil, ErrWrongPasskey
 	}
 	return p.Subject, p.Passkeys, nil
 }
 
-// Matches reports whether a user has the typed organization, and name or e-mail address.
-func (s *Service) Matches(of Subject, organization, name string) bool {
-	found, ok := s.find(organization, name)
-	return ok && found.UID == of.UID
-}
-
 // UsePasskey records a use of a passkey with its signature counter. If the counter does not
 // increase, the passkey may have been cloned.
-func (s *Service) UsePasskey(ctx context.Context, of Subject, id []byte, count uint32) error {
-	return s.changePerson(ctx, of, func(p *person) error {
+func (s *Passkeys) UsePasskey(ctx context.Context, of Subject, id []byte, count uint32) error {
+	return s.people.change(ctx, of, func(p *person) error {
 		at := p.passkey(id)
 		if at < 0 {
 			return ErrWrongPasskey
@@ -202,11 +161,11 @@ func (s *Service) UsePasskey(ctx context.Context, of Subject, id []byte, count u
 
 // UseChallenge consumes a challenge that a passkey has signed. Only one of several
 // concurrent calls succeeds. The record is kept until the challenge expires.
-func (s *Service) UseChallenge(ctx context.Context, challenge string, until time.Time) error {
+func (s *Passkeys) UseChallenge(ctx context.Context, challenge string, until time.Time) error {
 	if challenge == "" || !time.Now().Before(until) {
 		return ErrChallengeUsed
 	}
-	err := s.putRecord(ctx, challengesPrefix+hashOf(challenge), ends{Ends: until.UTC()}, 0)
+	err := s.records.put(ctx, challengesPrefix+hashOf(challenge), ends{Ends: until.UTC()}, 0)
 	if errors.Is(err, ErrChanged) {
 		return ErrChallengeUsed
 	}
@@ -217,6 +176,3 @@ func (s *Service) UseChallenge(ctx context.Context, challenge string, until time
 func (p *person) passkey(id []byte) int {
 	return slices.IndexFunc(p.Passkeys, func(k Passkey) bool { return bytes.Equal(k.ID, id) })
 }
-
-// trusts reports whether the OpenID provider is trusted for an e-mail address.
-func (s *Service) trusts(email string) bool { return s.opts.Trusts != nil && s.opts.Trusts(email) }

@@ -2,17 +2,12 @@ package signin
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
-	"encoding/base64"
-	"fmt"
+	"runtime"
 	"strings"
-	"sync/atomic"
 	"unicode/utf8"
 
-	"golang.org/x/crypto/argon2"
-
 	"freshet/internal/base/errs"
+	"freshet/internal/identity"
 )
 
 // Limits of the length of a password. There are no rules about its characters, because the
@@ -22,15 +17,8 @@ const (
 	maxPassword = 256
 )
 
-// Parameters of argon2id: about 20 ms and 19 MiB per hash. This is the recommended minimum,
-// because every client that can reach the server can make it compute hashes.
-const (
-	argonTime    = 2
-	argonMemory  = 19 << 10 // KiB
-	argonThreads = 1
-	argonSalt    = 16
-	argonKey     = 32
-)
+// ErrWrongPassword is the error of Authenticate. It does not reveal which users exist.
+var ErrWrongPassword = errs.New(errs.Unauthenticated, "organization, name or password is wrong")
 
 // Errors for a new password.
 var (
@@ -52,99 +40,61 @@ func CheckPassword(password string, of Subject) error {
 	return nil
 }
 
-// ErrBusy is the error when too many password checks are waiting.
-var ErrBusy = errs.New(errs.Unavailable, "too many people are signing in at the moment; try again in a few seconds")
-
-// hasher computes and checks password hashes. It limits their concurrency, because each
-// needs a core and memory.
-type hasher struct {
-	working chan struct{} // semaphore of running hashes
-	waiting chan struct{} // semaphore of callers that wait for working
-	decoy   string        // hash of an unknown password, for users without one
-	hashed  atomic.Int64
+// Passwords sets and checks the passwords of users.
+type Passwords struct {
+	records  *indexedStore
+	subjects *Subjects
+	links    *Links
+	hasher   *hasher
 }
 
-// waitingPerCore is how many callers may wait per running hash: about two seconds.
-const waitingPerCore = 64
-
-func newHasher(cores int) *hasher {
-	h := &hasher{working: make(chan struct{}, cores), waiting: make(chan struct{}, cores*waitingPerCore)}
-	salt := random(argonSalt)
-	h.decoy = format(salt, random(argonKey))
-	return h
-}
-
-// enter acquires working. The caller must call leave.
-func (h *hasher) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case h.waiting <- struct{}{}:
-	default:
-		return nil, ErrBusy
-	}
-	defer func() { <-h.waiting }()
-	select {
-	case h.working <- struct{}{}:
-		h.hashed.Add(1)
-		return func() { <-h.working }, nil
-	case <-ctx.Done():
-		return nil, errs.Newf(errs.Unavailable, "waiting to check a password: %w", context.Cause(ctx))
+func newPasswords(records *indexedStore, subjects *Subjects, links *Links) *Passwords {
+	return &Passwords{
+		records: records, subjects: subjects, links: links, hasher: newHasher(max(1, runtime.GOMAXPROCS(0)/2)),
 	}
 }
 
-// hash returns the stored form of a password.
-func (h *hasher) hash(ctx context.Context, password string) (string, error) {
-	leave, err := h.enter(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer leave()
-	salt := random(argonSalt)
-	return format(salt, argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, argonKey)), nil
-}
-
-// check compares a password with its stored form. If stored is empty, it does the same work
-// and returns false.
-func (h *hasher) check(ctx context.Context, stored, password string) (bool, error) {
-	leave, err := h.enter(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer leave()
-	known := stored != ""
+// Authenticate returns the user with a password. For an unknown user, or one without a
+// password, it does the same work as for a wrong password, so that the response time does
+// not reveal which users exist.
+func (s *Passwords) Authenticate(ctx context.Context, organization, name, password string) (Subject, error) {
+	of, known := s.subjects.find(organization, name)
+	stored := ""
+	key := peoplePrefix + of.UID
 	if !known {
-		stored = h.decoy
+		key = peoplePrefix + "none" // for the same number of calls of the store
 	}
-	var memory, time uint32
-	var threads uint8
-	var salt, want string
-	form := strings.NewReplacer("$", " ").Replace(stored)
-	if _, err := fmt.Sscanf(form, " argon2id v=19 m=%d,t=%d,p=%d %s %s", &memory, &time, &threads, &salt,
-		&want); err != nil {
-		return false, errs.New(errs.Internal, "stored password hash is damaged")
-	}
-	rawSalt, err := base64.RawStdEncoding.DecodeString(salt)
+	p, _, ok, err := read[person](ctx, s.records, key)
 	if err != nil {
-		return false, errs.New(errs.Internal, "stored password hash is damaged")
+		return Subject{}, err
 	}
-	rawWant, err := base64.RawStdEncoding.DecodeString(want)
-	if err != nil || len(rawWant) == 0 || memory > 1<<20 || time > 16 {
-		return false, errs.New(errs.Internal, "stored password hash is damaged")
+	if ok && known && identity.SameEmail(p.Subject.Email, of.Email) {
+		stored = p.Password
 	}
-	if len(password) > 4*maxPassword {
-		password = "" // too long to be a valid password; the hash takes as long as any other
+	right, err := s.hasher.check(ctx, stored, password)
+	if err != nil {
+		return Subject{}, err
 	}
-	got := argon2.IDKey([]byte(password), rawSalt, time, memory, threads, uint32(len(rawWant)))
-	return subtle.ConstantTimeCompare(got, rawWant) == 1 && known && password != "", nil
+	if _, alive := s.subjects.Alive(of); !right || !alive {
+		return of, ErrWrongPassword
+	}
+	return of, nil
 }
 
-// format returns the standard encoding of argon2 hashes, which contains the parameters.
-func format(salt, key []byte) string {
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads,
-		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(key))
-}
-
-func random(n int) []byte {
-	raw := make([]byte, n)
-	_, _ = rand.Read(raw) // never returns an error; crypto/rand aborts the process instead
-	return raw
+// Accept consumes an invitation and sets the password of its user. The password replaces
+// the old one and all passkeys, and all sessions of the user end, because an invitation is
+// also the way to replace leaked credentials.
+func (s *Passwords) Accept(ctx context.Context, token, password string) (Subject, error) {
+	of, revision, err := s.links.invited(ctx, token)
+	if err != nil {
+		return Subject{}, err
+	}
+	if err := CheckPassword(password, of); err != nil {
+		return Subject{}, err
+	}
+	hash, err := s.hasher.hash(ctx, password)
+	if err != nil {
+		return Subject{}, err
+	}
+	return of, s.links.accept(ctx, of, token, revision, func(p *person) { p.Password = hash })
 }

@@ -103,6 +103,9 @@ type ends struct {
 	Ends time.Time `json:"ends"`
 }
 
+// maxToken bounds the size of tokens from clients, in bytes.
+const maxToken = 256
+
 // hashOf returns the stored form of a client's secret. Such secrets have 32 random bytes,
 // so a plain hash is enough.
 func hashOf(token string) string { return identity.HashToken(identity.NewSecret(token)) }

@@ -8,28 +8,32 @@ import (
 	"freshet/internal/identity/signin/signintest"
 )
 
+// otherReplica applies the ends of sessions of one service to another one, like a second process.
+type otherReplica struct{ service *signin.Service }
+
+// NotifyEnd implements signin.Replicas.
+func (r *otherReplica) NotifyEnd(key string, revision int64) {
+	if r.service != nil {
+		r.service.ApplyEnd(key, revision)
+	}
+}
+
 // TestReplicasAreNotifiedOfEnds checks that a replica that does not watch the store has ended a
 // session when the call returns that ended it in another replica.
 func TestReplicasAreNotifiedOfEnds(t *testing.T) {
 	t.Parallel()
-	var other *signin.Service
-	w := signintest.New(t, func(o *signin.Options) {
-		o.OnEnd = func(key string, revision int64) {
-			if other != nil {
-				other.ApplyEnd(key, revision)
-			}
-		}
-	})
+	other := &otherReplica{}
+	w := signintest.New(t, func(o *signin.Options) { o.Replicas = other })
 	ann := w.User("acme", "ann", "ann@example.com")
 	exists := identity.NewDirectory()
 	exists.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: ann.Email})
 	replica := w.Replica(exists)
-	exists.SetSessionLoader(replica)
-	other = replica
+	exists.SetSessionLoader(replica.Grants)
+	other.service = replica
 	v := identity.NewVerifier(w.Issuer, exists, identity.VerifierOptions{})
 	g, token := device(t, w, ann)
 	principal := checkToken(t, v, token, nil)
-	if err := w.People.EndGrant(t.Context(), g.ID); err != nil {
+	if err := w.People.Grants.EndGrant(t.Context(), g.ID); err != nil {
 		t.Fatal(err)
 	}
 	checkToken(t, v, token, identity.ErrSessionEnded)
@@ -38,7 +42,7 @@ func TestReplicasAreNotifiedOfEnds(t *testing.T) {
 	}
 	_, _, token = console(t, w, ann)
 	checkToken(t, v, token, nil)
-	if err := w.People.EndAll(t.Context(), ann.UID); err != nil {
+	if err := w.People.Sessions.EndAll(t.Context(), ann.UID); err != nil {
 		t.Fatal(err)
 	}
 	checkToken(t, v, token, identity.ErrSessionEnded)

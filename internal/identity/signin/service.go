@@ -2,16 +2,25 @@ package signin
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"runtime"
-	"strings"
 	"sync"
 	"time"
 
-	"freshet/internal/base/revision"
 	"freshet/internal/identity"
 )
+
+// Provider is the OpenID provider; openid.Provider implements it.
+type Provider interface {
+	// Trusts reports whether the provider is trusted for an e-mail address.
+	Trusts(email string) bool
+}
+
+// Replicas are the other processes that serve the same records.
+type Replicas interface {
+	// NotifyEnd ends a session or grant in the other replicas that has ended in this
+	// process. It returns when they have ended it.
+	NotifyEnd(key string, revision int64)
+}
 
 // Options configures the service; Store, Directory and Issuer are required.
 type Options struct {
@@ -28,88 +37,87 @@ type Options struct {
 	// RefreshGrace is how long Refresh returns the same successor for a refresh token that
 	// was exchanged, if the successor was not used.
 	RefreshGrace time.Duration
-	// Trusts reports whether the OpenID provider is trusted for an e-mail address; nil
-	// without a provider.
-	Trusts func(email string) bool
+	Provider     Provider // nil without a provider
 	// AdminOrganization and AdminAccount are the account of AdminLink.
 	AdminOrganization string
 	AdminAccount      string
-	// OnEnd is called with the key of every session and grant that has ended in this
-	// process, and returns when the other replicas have ended it; nil without replicas.
-	OnEnd func(key string, revision int64)
-	Log   *slog.Logger
+	Replicas          Replicas // nil without replicas
+	Log               *slog.Logger
 }
 
-// Service signs people in and manages their sessions and grants.
+// Service signs people in. Each part does one job and has its own state; all parts share the
+// records. A user of the service takes the part that it needs.
 type Service struct {
-	opts   Options
-	hasher *hasher
-	polls  *pollLimiter
-	wake   chan struct{} // notifies Run of leaving
+	*Subjects
+	*People
+	*Links
+	*Passwords
+	*Passkeys
+	*Sessions
+	*Grants
+	*Codes
+	*Devices
 
-	mu      sync.Mutex                      // protects the fields below
-	changed func(organization, user string) // called when the credentials of a user have changed
-	index   index
-	after   int64    // revision after which to watch the store
-	leaving []string // uids of users whose sessions Run has to remove
+	records *indexedStore
+	sweeper *sweeper
+	log     *slog.Logger
 }
 
 // New returns the service. Call Load before using it.
 func New(opts Options) *Service {
-	return &Service{
-		opts: opts, hasher: newHasher(max(1, runtime.GOMAXPROCS(0)/2)), polls: newPollLimiter(),
-		changed: func(string, string) {}, index: newIndex(), wake: make(chan struct{}, 1),
+	records := newIndexedStore(&opts)
+	subjects := &Subjects{directory: opts.Directory, issuer: opts.Issuer, provider: opts.Provider}
+	sessions := &Sessions{records: records, subjects: subjects, lifetime: opts.SessionLifetime}
+	people := newPeople(records, subjects, sessions, opts.Log)
+	links := &Links{
+		records: records, subjects: subjects, people: people, sessions: sessions, directory: opts.Directory,
+		adminOrganization: opts.AdminOrganization, adminAccount: opts.AdminAccount,
 	}
-}
-
-// OnChange registers f, which is called when the credentials of a user have changed.
-func (s *Service) OnChange(f func(organization, user string)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.changed = f
-}
-
-func (s *Service) notifyChange(of Subject) {
-	s.mu.Lock()
-	changed := s.changed
-	s.mu.Unlock()
-	changed(of.Organization, of.User)
+	grants := &Grants{
+		records: records, subjects: subjects, sessions: sessions, directory: opts.Directory, issuer: opts.Issuer,
+		audience: opts.Audience, tokenLifetime: opts.TokenLifetime, deviceLifetime: opts.DeviceLifetime,
+		refreshGrace: opts.RefreshGrace,
+	}
+	return &Service{
+		Subjects: subjects, People: people, Links: links, Sessions: sessions, Grants: grants,
+		Passwords: newPasswords(records, subjects, links),
+		Passkeys: &Passkeys{
+			records: records, subjects: subjects, people: people, links: links, sessions: sessions,
+		},
+		Codes:   &Codes{records: records, grants: grants},
+		Devices: newDevices(records, grants),
+		records: records, sweeper: &sweeper{records: records, subjects: subjects}, log: opts.Log,
+	}
 }
 
 // Load reads all stored records. When it returns, the directory has every stored session.
 // The directory must already contain all users and accounts.
 func (s *Service) Load(ctx context.Context) error {
-	revision, err := s.opts.Store.List(ctx, s.apply)
-	if err != nil {
+	if err := s.records.load(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.after = revision
-	s.mu.Unlock()
-	s.forgetChangedUsers()
+	s.People.forgetChanged()
 	return nil
 }
 
-const (
-	sweepEvery   = time.Minute
-	watchBackoff = time.Second
-)
+// sweepEvery is the interval of Sweep.
+const sweepEvery = time.Minute
 
 // Run watches the store for changes of other replicas and removes ended records, until the
 // context is canceled.
 func (s *Service) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	running.Go(func() { s.follow(ctx) })
+	running.Go(func() { s.records.follow(ctx) })
 	defer running.Wait()
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-s.wake:
-			s.removeForgotten(ctx)
+		case <-s.People.wake:
+			s.People.removeForgotten(ctx)
 		case <-tick.C:
 			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-				s.opts.Log.Warn("ended sessions cannot be removed from the store; the next sweep retries",
+				s.log.Warn("ended sessions cannot be removed from the store; the next sweep retries",
 					slog.Any("error", err))
 			}
 		case <-ctx.Done():
@@ -118,139 +126,12 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// follow watches the store. When the watch fails it reads all records again.
-func (s *Service) follow(ctx context.Context) {
-	for {
-		s.mu.Lock()
-		after := s.after
-		s.mu.Unlock()
-		err := s.opts.Store.Watch(ctx, after, s.apply)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			s.opts.Log.Warn("watch of sign-in records failed; retrying", slog.Any("error", err))
-		}
-		select {
-		case <-time.After(watchBackoff):
-		case <-ctx.Done():
-			return
-		}
-		if err := s.Reload(ctx); err != nil && ctx.Err() == nil {
-			s.opts.Log.Warn("sign-in records cannot be read; retrying", slog.Any("error", err))
-		}
-	}
-}
-
 // ApplyEnd ends a session or grant that has ended in another replica, before the watch of
 // the store reports it.
-func (s *Service) ApplyEnd(key string, revision int64) { s.apply(key, nil, revision) }
+func (s *Service) ApplyEnd(key string, revision int64) { s.records.apply(key, nil, revision) }
 
 // Reload reads all records again and ends those that do not exist any more.
-func (s *Service) Reload(ctx context.Context) error {
-	seen := map[string]bool{}
-	revision, err := s.opts.Store.List(ctx, func(key string, value []byte, revision int64) {
-		seen[key] = true
-		s.apply(key, value, revision)
-	})
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.after = revision
-	var gone []string
-	for key := range s.index.entries.All() {
-		if !seen[key] {
-			gone = append(gone, key)
-		}
-	}
-	s.mu.Unlock()
-	for _, key := range gone {
-		s.apply(key, nil, revision)
-	}
-	return nil
-}
+func (s *Service) Reload(ctx context.Context) error { return s.records.reload(ctx) }
 
 // Sweep removes expired records, and records of users that do not exist any more.
-func (s *Service) Sweep(ctx context.Context) error {
-	type old struct {
-		key      string
-		revision int64
-	}
-	var over []old
-	now := time.Now()
-	_, err := s.opts.Store.List(ctx, func(key string, value []byte, revision int64) {
-		if s.removable(key, value, now) {
-			over = append(over, old{key, revision})
-		}
-	})
-	if err != nil {
-		return err
-	}
-	var problems []error
-	for _, o := range over {
-		if _, err := s.remove(ctx, o.key, o.revision); err != nil && !errors.Is(err, ErrChanged) {
-			problems = append(problems, err)
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// LoadSession implements identity.SessionLoader.
-func (s *Service) LoadSession(ctx context.Context, id string) (identity.Session, bool, error) {
-	if len(id) > maxToken || strings.Contains(id, "/") {
-		return identity.Session{}, false, nil
-	}
-	g, _, ok, err := read[grant](ctx, s.opts.Store, grantsPrefix+id)
-	if err != nil || !ok {
-		return identity.Session{}, false, err
-	}
-	return g.identity(id), true, nil
-}
-
-// index contains the records of people, sessions and grants in memory, and which of them
-// belong to a user or a session.
-type index struct {
-	entries *revision.Map[string, indexEntry]
-	byOwner map[string]map[string]struct{} // keys of records by uid, or by key of a session
-}
-
-// indexEntry is the part of a record that is kept in memory.
-type indexEntry struct {
-	subject Subject
-	session string // for a grant: the key of its session
-	begun   time.Time
-	ends    time.Time
-
-	password bool // the last three are for people
-	passkeys int
-	invited  time.Time
-}
-
-const tombstonesKept = 1 << 16
-
-func newIndex() index {
-	return index{
-		entries: revision.NewMap[string, indexEntry](tombstonesKept),
-		byOwner: make(map[string]map[string]struct{}),
-	}
-}
-
-func (x *index) link(to, key string) {
-	if to == "" {
-		return
-	}
-	set := x.byOwner[to]
-	if set == nil {
-		set = make(map[string]struct{})
-		x.byOwner[to] = set
-	}
-	set[key] = struct{}{}
-}
-
-func (x *index) unlink(from, key string) {
-	delete(x.byOwner[from], key)
-	if len(x.byOwner[from]) == 0 {
-		delete(x.byOwner, from)
-	}
-}
+func (s *Service) Sweep(ctx context.Context) error { return s.sweeper.sweep(ctx) }

@@ -12,6 +12,15 @@ import (
 	"freshet/internal/identity"
 )
 
+// Methods of authentication, in records and metrics.
+const (
+	MethodPassword   = "password"
+	MethodPasskey    = "passkey"
+	MethodInvitation = "invitation"
+	MethodLink       = "link"
+	MethodProvider   = "openid"
+)
+
 // maxSessions is the maximum number of browser sessions, and of grants, per user. A new one
 // ends the oldest.
 const maxSessions = 50
@@ -28,9 +37,16 @@ type Session struct {
 // ErrNoSession is the error for a missing or expired browser session.
 var ErrNoSession = errs.New(errs.Unauthenticated, "browser is not signed in")
 
+// Sessions manages browser sessions, and ends them together with their grants.
+type Sessions struct {
+	records  *indexedStore
+	subjects *Subjects
+	lifetime time.Duration
+}
+
 // BeginSession starts a browser session and returns its cookie.
-func (s *Service) BeginSession(ctx context.Context, of Subject, method string) (*Session, identity.Secret, error) {
-	display, alive := s.Alive(of)
+func (s *Sessions) BeginSession(ctx context.Context, of Subject, method string) (*Session, identity.Secret, error) {
+	display, alive := s.subjects.Alive(of)
 	if !alive {
 		return nil, identity.Secret{}, ErrNoSession
 	}
@@ -41,9 +57,9 @@ func (s *Service) BeginSession(ctx context.Context, of Subject, method string) (
 	now := time.Now().UTC()
 	record := session{
 		Subject: of, Hash: hashOf(secret.Reveal()), Method: method, Begun: now,
-		Ends: now.Add(s.opts.SessionLifetime),
+		Ends: now.Add(s.lifetime),
 	}
-	if err := s.putRecord(ctx, sessionsPrefix+id, record, 0); err != nil {
+	if err := s.records.put(ctx, sessionsPrefix+id, record, 0); err != nil {
 		return nil, identity.Secret{}, err
 	}
 	cookie := identity.NewSecret(id + "." + secret.Reveal())
@@ -51,18 +67,16 @@ func (s *Service) BeginSession(ctx context.Context, of Subject, method string) (
 }
 
 // endOldest ends the oldest sessions or grants of a user if there are too many.
-func (s *Service) endOldest(ctx context.Context, uid, sort string) error {
+func (s *Sessions) endOldest(ctx context.Context, uid, sort string) error {
 	type old struct {
 		key   string
 		begun time.Time
 	}
 	var list []old
-	for _, key := range s.keysOf(uid) {
+	for _, key := range s.records.keysOf(uid) {
 		if strings.HasPrefix(key, sort) {
-			s.mu.Lock()
-			h, _ := s.index.entries.Get(key)
-			s.mu.Unlock()
-			list = append(list, old{key, h.begun})
+			entry, _ := s.records.entry(key)
+			list = append(list, old{key, entry.begun})
 		}
 	}
 	if len(list) < maxSessions {
@@ -78,19 +92,19 @@ func (s *Service) endOldest(ctx context.Context, uid, sort string) error {
 }
 
 // SessionOf returns the session of a cookie.
-func (s *Service) SessionOf(ctx context.Context, cookie string) (*Session, error) {
+func (s *Sessions) SessionOf(ctx context.Context, cookie string) (*Session, error) {
 	id, secret, ok := strings.Cut(cookie, ".")
 	if !ok || len(cookie) > maxToken || !isID(id) {
 		return nil, ErrNoSession
 	}
-	record, _, ok, err := read[session](ctx, s.opts.Store, sessionsPrefix+id)
+	record, _, ok, err := read[session](ctx, s.records, sessionsPrefix+id)
 	if err != nil {
 		return nil, err
 	}
 	if !ok || !matchesHash(record.Hash, secret) || !time.Now().Before(record.Ends) {
 		return nil, ErrNoSession
 	}
-	display, alive := s.Alive(record.Subject)
+	display, alive := s.subjects.Alive(record.Subject)
 	if !alive {
 		return nil, ErrNoSession
 	}
@@ -98,16 +112,28 @@ func (s *Service) SessionOf(ctx context.Context, cookie string) (*Session, error
 }
 
 // EndSession ends a browser session and all its grants.
-func (s *Service) EndSession(ctx context.Context, id string) error {
+func (s *Sessions) EndSession(ctx context.Context, id string) error {
 	return s.endTree(ctx, sessionsPrefix+id)
 }
 
 // EndAll ends all sessions and grants of a user.
-func (s *Service) EndAll(ctx context.Context, uid string) error {
+func (s *Sessions) EndAll(ctx context.Context, uid string) error {
 	var problems []error
-	for _, key := range s.keysOf(uid) {
+	for _, key := range s.records.keysOf(uid) {
 		if !strings.HasPrefix(key, peoplePrefix) {
-			problems = append(problems, s.deleteRecord(ctx, key))
+			problems = append(problems, s.records.delete(ctx, key))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// endOthers ends all sessions and grants of a user except for one browser session.
+func (s *Sessions) endOthers(ctx context.Context, in *Session) error {
+	kept := s.records.keysOf(sessionsPrefix + in.ID)
+	var problems []error
+	for _, key := range s.records.keysOf(in.Subject.UID) {
+		if !strings.HasPrefix(key, peoplePrefix) && key != sessionsPrefix+in.ID && !slices.Contains(kept, key) {
+			problems = append(problems, s.records.delete(ctx, key))
 		}
 	}
 	return errors.Join(problems...)
@@ -115,12 +141,12 @@ func (s *Service) EndAll(ctx context.Context, uid string) error {
 
 // endTree ends a session with its grants. It ends the grants first, so that a failure of
 // the store leaves a session without grants and not the reverse.
-func (s *Service) endTree(ctx context.Context, key string) error {
+func (s *Sessions) endTree(ctx context.Context, key string) error {
 	var problems []error
-	for _, child := range s.keysOf(key) {
-		problems = append(problems, s.deleteRecord(ctx, child))
+	for _, child := range s.records.keysOf(key) {
+		problems = append(problems, s.records.delete(ctx, child))
 	}
-	return errors.Join(append(problems, s.deleteRecord(ctx, key))...)
+	return errors.Join(append(problems, s.records.delete(ctx, key))...)
 }
 
 // newID returns a random id of a session or grant. It is not a secret.

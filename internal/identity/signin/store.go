@@ -2,9 +2,6 @@ package signin
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 
 	"freshet/internal/base/errs"
@@ -43,75 +40,6 @@ const (
 	// challengesPrefix that passkeys have signed
 	challengesPrefix = "challenges/"
 )
-
-// read returns the decoded record of a key; ok is false if it does not exist.
-func read[T any](ctx context.Context, s Store, key string) (record T, revision int64, ok bool, err error) {
-	data, revision, err := s.Get(ctx, key)
-	if err != nil {
-		return record, 0, false, fmt.Errorf("reading a record of %s: %w", kindOf(key), err)
-	}
-	if data == nil {
-		return record, 0, false, nil
-	}
-	if err := json.Unmarshal(data, &record); err != nil {
-		return record, 0, false, fmt.Errorf("record of %s is damaged", kindOf(key))
-	}
-	return record, revision, true, nil
-}
-
-// putRecord stores a record and applies it to the index.
-func (s *Service) putRecord(ctx context.Context, key string, record any, revision int64) error {
-	data, err := json.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("encoding a record of %s: %w", kindOf(key), err)
-	}
-	now, err := s.opts.Store.Put(ctx, key, data, revision)
-	if err != nil {
-		return fmt.Errorf("storing a record of %s: %w", kindOf(key), err)
-	}
-	s.apply(key, data, now)
-	return nil
-}
-
-// remove deletes a record and applies the deletion to the index.
-func (s *Service) remove(ctx context.Context, key string, revision int64) (now int64, err error) {
-	now, err = s.opts.Store.Delete(ctx, key, revision)
-	if err != nil {
-		return 0, fmt.Errorf("deleting a record of %s: %w", kindOf(key), err)
-	}
-	s.apply(key, nil, now)
-	return now, nil
-}
-
-// deleteRecord deletes a record regardless of its revision. It ends the tokens of a grant in this
-// process even if the store fails.
-func (s *Service) deleteRecord(ctx context.Context, key string) error {
-	s.endTokens(key)
-	for {
-		_, revision, err := s.opts.Store.Get(ctx, key)
-		if err != nil {
-			return fmt.Errorf("reading a record of %s: %w", kindOf(key), err)
-		}
-		if revision == 0 { // deleted already, but other replicas may not know it yet
-			s.notifyEnd(key, 0)
-			return nil
-		}
-		now, err := s.remove(ctx, key, revision)
-		if err == nil {
-			s.notifyEnd(key, now)
-		}
-		if !errors.Is(err, ErrChanged) {
-			return err
-		}
-	}
-}
-
-// notifyEnd notifies the other replicas of the end of a session or grant.
-func (s *Service) notifyEnd(key string, revision int64) {
-	if s.opts.OnEnd != nil && (strings.HasPrefix(key, sessionsPrefix) || strings.HasPrefix(key, grantsPrefix)) {
-		s.opts.OnEnd(key, revision)
-	}
-}
 
 // kindOf returns the kind of record of a key, for messages. The rest of the key may be the
 // hash of a secret.

@@ -24,6 +24,12 @@ const (
 // ErrClosed is the error of calls on a closed log.
 var ErrClosed = errs.New(errs.Unavailable, "audit log is closed")
 
+// Disk is the disk of the log; the server's disk reserve implements it.
+type Disk interface {
+	// HasSpace reports whether the disk has space for records.
+	HasSpace() bool
+}
+
 // Options configure a log; zero values select the defaults.
 type Options struct {
 	Path         string        // required
@@ -33,9 +39,9 @@ type Options struct {
 	SyncEvery    time.Duration // interval of syncs; negative for no syncs
 	QueueTimeout time.Duration // timeout of a caller while the queue is full
 	Log          *slog.Logger  // for failures of the log itself
-	// HasSpace reports whether the disk has space for records; nil means always. Without
-	// space, records are counted as failed.
-	HasSpace func() bool
+	// Disk is the disk of Path; nil means that it always has space. Without space, records
+	// are counted as failed.
+	Disk Disk
 }
 
 func (o *Options) complete() error {
@@ -255,7 +261,7 @@ func (l *Log) writeQueued(first *Record) {
 var errDiskFull = errors.New("disk is nearly full; records are counted but not written until space is freed")
 
 func (l *Log) writeFile() error {
-	if l.opts.HasSpace != nil && !l.opts.HasSpace() {
+	if l.opts.Disk != nil && !l.opts.Disk.HasSpace() {
 		l.file.pending.Reset()
 		return errDiskFull
 	}

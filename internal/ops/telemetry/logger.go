@@ -10,15 +10,21 @@ import (
 	"sync"
 )
 
+// Disk is the disk of the log file; the server's disk reserve implements it.
+type Disk interface {
+	// HasSpace reports whether the disk has space for the log file.
+	HasSpace() bool
+}
+
 // LogOptions configure the process's logger.
 type LogOptions struct {
 	Level  string    // debug, info, warn or error
 	Format string    // text or json
 	File   string    // "" for Stderr
 	Stderr io.Writer // required without File
-	// HasSpace reports whether the disk has space for the log file; nil means always. Without
-	// space, lines are written to Stderr.
-	HasSpace func() bool
+	// Disk is the disk of File; nil means that it always has space. Without space, lines are
+	// written to Stderr.
+	Disk Disk
 }
 
 // Log is the process's logger. Its level and file can change at run time.
@@ -36,7 +42,7 @@ func OpenLog(o LogOptions) (*Log, error) {
 	}
 	w := o.Stderr
 	if o.File != "" {
-		l.file = &logFile{path: o.File, hasSpace: o.HasSpace, fallback: o.Stderr}
+		l.file = &logFile{path: o.File, disk: o.Disk, fallback: o.Stderr}
 		if err := l.file.reopen(); err != nil {
 			return nil, fmt.Errorf("opening the log file: %w", err)
 		}
@@ -84,8 +90,8 @@ func (l *Log) Close() error {
 // logFile is a log file that can be reopened.
 type logFile struct {
 	path     string
-	hasSpace func() bool // nil means always
-	fallback io.Writer   // for lines that the disk has no space for
+	disk     Disk      // nil: it always has space
+	fallback io.Writer // for lines that the disk has no space for
 
 	mu   sync.Mutex // protects file; held while a line is written and while the file is replaced
 	file *os.File
@@ -94,7 +100,7 @@ type logFile struct {
 func (f *logFile) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.hasSpace != nil && !f.hasSpace() && f.fallback != nil {
+	if f.disk != nil && !f.disk.HasSpace() && f.fallback != nil {
 		return f.fallback.Write(p)
 	}
 	return f.file.Write(p)

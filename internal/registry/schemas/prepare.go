@@ -106,8 +106,8 @@ func (p *prepared) resolve(st *state, subject string, d *Draft, deleted bool) er
 		}
 		v, err := st.version(ref.Subject, VersionID(ref.Version), deleted)
 		readable := err == nil
-		if readable && d.MayRead != nil {
-			if readable, err = d.MayRead(ref.Subject); err != nil {
+		if readable && d.Reader != nil {
+			if readable, err = d.Reader.MayRead(ref.Subject); err != nil {
 				return err
 			}
 		}

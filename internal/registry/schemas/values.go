@@ -213,10 +213,15 @@ type Draft struct {
 	// that the server chooses.
 	ID      int32
 	Version int32
-	// MayRead reports whether the caller may read a subject to which the draft
-	// refers. A subject that the caller may not read is treated as missing. nil
-	// allows all subjects.
-	MayRead func(subject string) (bool, error)
+	// Reader is the caller, who may refer only to subjects that the caller may read. Other
+	// subjects are treated as missing. nil allows all subjects.
+	Reader Reader
+}
+
+// Reader is a caller with permissions.
+type Reader interface {
+	// MayRead reports whether the caller may read a subject.
+	MayRead(subject string) (bool, error)
 }
 
 // CheckSubject returns an error if a subject cannot have this name.

@@ -140,18 +140,22 @@ func (c *call) authorizeID(id int32) error {
 	return &denial{role: c.principal.Name, target: "schema " + strconv.Itoa(int(id)), permission: describeSubject}
 }
 
-// mayRead returns the function that decides whether a draft may refer to a subject.
-func (c *call) mayRead() func(subject string) (bool, error) {
-	var f *filter
-	return func(subject string) (bool, error) {
-		if f == nil {
-			var err error
-			if f, err = c.newFilter(describeSubject); err != nil {
-				return false, err
-			}
+// reader decides which subjects a draft may refer to. It implements schemas.Reader.
+type reader struct {
+	call   *call
+	filter *filter // nil before the first reference
+}
+
+// MayRead implements schemas.Reader.
+func (r *reader) MayRead(subject string) (bool, error) {
+	if r.filter == nil {
+		f, err := r.call.newFilter(describeSubject)
+		if err != nil {
+			return false, err
 		}
-		return f.includes(subject)
+		r.filter = f
 	}
+	return r.filter.includes(subject)
 }
 
 // filter checks a permission on many subjects: once for the whole registry if that is

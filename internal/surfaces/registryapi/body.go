@@ -46,7 +46,7 @@ func (c *call) draft() (*schemas.Draft, error) {
 	}
 	return &schemas.Draft{
 		Type: t, Text: *req.Schema, References: req.References, ID: req.ID, Version: req.Version,
-		MayRead: c.mayRead(),
+		Reader: &reader{call: c},
 	}, nil
 }
 

@@ -84,7 +84,7 @@ func (c *call) schemaOf(req *schemaRef) (schemas.DiffOperand, error) {
 	if err != nil {
 		return side, err
 	}
-	side.Draft = &schemas.Draft{Type: t, Text: *req.Schema, References: req.References, MayRead: c.mayRead()}
+	side.Draft = &schemas.Draft{Type: t, Text: *req.Schema, References: req.References, Reader: &reader{call: c}}
 	return side, nil
 }
 
