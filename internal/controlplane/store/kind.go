@@ -147,7 +147,8 @@ type (
 	// has no space for other changes.
 	Revoker[T Object] interface{ Revokes(obj, old T) bool }
 
-	// Finisher completes a valid object just before it is stored.
+	// Finisher completes an object that is valid, authorized and admitted, just before it is stored:
+	// it issues what the object contains.
 	Finisher[T Object] interface{ Finish(obj T) }
 
 	// Locator returns the scope of an object for permissions; without it the scope is the object's

@@ -117,6 +117,7 @@ func (r *Resource[T]) Open(scheme *runtime.Scheme, options generic.RESTOptionsGe
 		DeleteStrategy:            main,
 		ResetFieldsStrategy:       main,
 		TableConvertor:            printers.Table{Columns: kind.info.Columns},
+		TTLFunc:                   kind.beforeWrite(false),
 		DeleteCollectionWorkers:   8,
 	}
 	kind.observe(store)
@@ -130,8 +131,12 @@ func (r *Resource[T]) Open(scheme *runtime.Scheme, options generic.RESTOptionsGe
 	status.ResetFieldsStrategy = statusStrategy[T]{main}
 	locks, auth := newObjectLocks(), authorization[T]{kind, authorizer}
 	return Storage{
-		Main:   &Authorized[T]{&REST[T]{Store: store, kind: kind, locks: locks}, auth},
-		Status: &AuthorizedStatus[T]{&StatusREST[T]{store: &status, kind: kind, locks: locks}, auth},
+		Main: &Authorized[T]{
+			&REST[T]{Store: store, dryRun: kind.forDryRun(store), kind: kind, locks: locks}, auth,
+		},
+		Status: &AuthorizedStatus[T]{
+			&StatusREST[T]{store: &status, dryRun: kind.forDryRun(&status), kind: kind, locks: locks}, auth,
+		},
 	}, nil
 }
 

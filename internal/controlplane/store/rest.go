@@ -18,8 +18,9 @@ import (
 // (redact.go).
 type REST[T Object] struct {
 	*genericregistry.Store
-	kind  *kind[T]
-	locks *objectLocks
+	dryRun *genericregistry.Store // for the writes of a dry run
+	kind   *kind[T]
+	locks  *objectLocks
 }
 
 // ShortNames implements rest.ShortNamesProvider.
@@ -42,7 +43,7 @@ func (r *REST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.
 		object.GetGenerateName() == "" {
 		object.SetName(r.kind.info.NamePrefix + rand.String(8))
 	}
-	out, err := r.Store.Create(budget.Begin(ctx, false), obj, validate, options)
+	out, err := writer(r.Store, r.dryRun, options.DryRun).Create(budget.Begin(ctx, false), obj, validate, options)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +63,8 @@ func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObje
 		return nil, false, err
 	}
 	defer unlock()
-	out, created, err := r.Store.Update(budget.Begin(ctx, false), name, r.kind.patched(name, info), createValidation,
-		updateValidation, forceAllowCreate, options)
+	out, created, err := writer(r.Store, r.dryRun, options.DryRun).Update(budget.Begin(ctx, false), name,
+		r.kind.patched(name, info), createValidation, updateValidation, forceAllowCreate, options)
 	if err != nil {
 		return nil, false, err
 	}
@@ -130,9 +131,10 @@ func (r *REST[T]) notifyDeleting(out runtime.Object, options *metav1.DeleteOptio
 
 // StatusREST is a kind's status subresource.
 type StatusREST[T Object] struct {
-	store *genericregistry.Store
-	kind  *kind[T]
-	locks *objectLocks
+	store  *genericregistry.Store
+	dryRun *genericregistry.Store // for the writes of a dry run
+	kind   *kind[T]
+	locks  *objectLocks
 }
 
 // New implements rest.Storage.
@@ -160,8 +162,8 @@ func (r *StatusREST[T]) Update(ctx context.Context, name string, info rest.Updat
 		return nil, false, err
 	}
 	defer unlock()
-	out, created, err := r.store.Update(ctx, name, r.kind.patched(name, info), createValidation, updateValidation,
-		false, options)
+	out, created, err := writer(r.store, r.dryRun, options.DryRun).Update(ctx, name, r.kind.patched(name, info),
+		createValidation, updateValidation, false, options)
 	if err != nil {
 		return nil, false, err
 	}

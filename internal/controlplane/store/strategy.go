@@ -151,12 +151,9 @@ func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Obje
 	return s.kind.warner.Warnings(ctx, obj.(T), old.(T))
 }
 
-// Canonicalize runs after validation and before storage.
-func (s strategy[T]) Canonicalize(obj runtime.Object) {
-	if s.kind.finisher != nil {
-		s.kind.finisher.Finish(obj.(T))
-	}
-}
+// Canonicalize implements rest.RESTCreateStrategy and does nothing. It runs before authorization and
+// admission; beforeWrite completes the object after them.
+func (strategy[T]) Canonicalize(runtime.Object) {}
 
 // AllowCreateOnUpdate returns false: a PUT on a missing name returns 404. Only apply creates
 // objects.

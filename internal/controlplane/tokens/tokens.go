@@ -80,11 +80,10 @@ func (m *tokenIssuer) create(ctx context.Context,
 		if account, err = m.await(ctx, call.Organization, call.Name); err != nil {
 			return nil, err
 		}
-		// The first authorization could not check an account that the directory did not contain
-		// yet.
-		if err := m.authorize(ctx, call.Organization, call.Name, call.Body); err != nil {
-			return nil, apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts/token"), call.Name, err)
-		}
+	}
+	// The first authorization could not check an account that the directory did not contain yet.
+	if err := m.authorize(ctx, call.Organization, call.Name, call.Body); err != nil {
+		return nil, apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts/token"), call.Name, err)
 	}
 	out := call.Body.DeepCopy()
 	out.Name, out.Namespace, out.CreationTimestamp = call.Name, call.Organization, metav1.Now()
