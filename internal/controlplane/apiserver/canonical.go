@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
-
-	"freshet/api/v1alpha1"
 )
 
 // canonicalApply rewrites the values of an apply in the form in which they are stored and read:
@@ -19,13 +17,13 @@ import (
 // would be a conflict, and an unchanged manifest a change. A patch that cannot be read, or that has
 // duplicate keys, is left to the API machinery, which reports the error.
 //
-// live returns the stored object, or nil.
-func canonicalApply(patch []byte, empty runtime.Object, live func() runtime.Object) []byte {
+// change lets the kind change the decoded patch, and reports whether it has.
+func canonicalApply(patch []byte, empty runtime.Object, change func(patch map[string]any) bool) []byte {
 	object, ok := readPatch(patch)
 	if !ok || empty == nil {
 		return patch
 	}
-	changed := dropDisabledProtocols(object, empty, live)
+	changed := change(object)
 	t := reflect.TypeOf(empty).Elem()
 	for name, value := range object {
 		if name == "metadata" {
@@ -45,36 +43,6 @@ func canonicalApply(patch []byte, empty runtime.Object, live func() runtime.Obje
 		return patch
 	}
 	return text
-}
-
-// dropDisabledProtocols removes protocols that are null in the patch and disabled already, because a
-// field that does not exist needs no manager. A null that disables a protocol stays, because
-// another manager may own it.
-func dropDisabledProtocols(object map[string]any, empty runtime.Object, live func() runtime.Object) bool {
-	if _, ok := empty.(*v1alpha1.MessagingCluster); !ok {
-		return false
-	}
-	spec, _ := object["spec"].(map[string]any)
-	config, _ := spec["config"].(map[string]any)
-	protocols, _ := config["protocols"].(map[string]any)
-	var enabled map[string]v1alpha1.ProtocolSettings
-	checked, changed := false, false
-	for name, settings := range protocols {
-		if settings != nil {
-			continue
-		}
-		if !checked {
-			checked = true
-			if cluster, ok := live().(*v1alpha1.MessagingCluster); ok && cluster.Spec.Config != nil {
-				enabled = cluster.Spec.Config.Protocols
-			}
-		}
-		if _, isOn := enabled[name]; !isOn {
-			delete(protocols, name)
-			changed = true
-		}
-	}
-	return changed
 }
 
 // readPatch decodes JSON or YAML; numbers keep their text.

@@ -111,7 +111,8 @@ func checkPatches(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds 
 				return
 			}
 			if types.PatchType(mediaType) == types.ApplyYAMLPatchType {
-				head = canonicalApply(head, kinds.empty(scheme, r), func() runtime.Object { return kinds.live(r) })
+				head = canonicalApply(head, kinds.empty(scheme, r),
+					func(patch map[string]any) bool { return kinds.rewriteApply(r, patch) })
 			}
 		}
 		// The API machinery reports a body that cannot be read or is too long.

@@ -128,14 +128,14 @@ func (k *kind[T]) isRemoval(object, before T) bool {
 	if before.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) < len(before.GetFinalizers()) {
 		return true
 	}
-	return k.revoker != nil && k.revoker.Revokes(object, before)
+	return k.Revoker != nil && k.Revoker.Revokes(object, before)
 }
 
 func (g *Authorized[T]) admit(ctx context.Context, object, old T) error {
-	if g.kind.admitter == nil {
+	if g.kind.Admitter == nil {
 		return nil
 	}
-	if err := g.kind.admitter.Admit(ctx, object, old); err != nil {
+	if err := g.kind.Admitter.Admit(ctx, object, old); err != nil {
 		return apierrors.NewForbidden(v1alpha1.Resource(g.kind.info.Plural), object.GetName(), err)
 	}
 	return nil

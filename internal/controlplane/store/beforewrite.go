@@ -15,11 +15,11 @@ func (k *kind[T]) beforeWrite(dryRun bool) func(obj runtime.Object, lifetime uin
 		if !ok {
 			return lifetime, nil
 		}
-		if k.finisher != nil {
-			k.finisher.Finish(object)
+		if k.Finisher != nil {
+			k.Finisher.Finish(object)
 		}
-		if k.expecter != nil && !dryRun {
-			k.expecter.Expect(object)
+		if k.Expecter != nil && !dryRun {
+			k.Expecter.Expect(object)
 		}
 		return lifetime, nil
 	}

@@ -27,6 +27,7 @@ import (
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/controlplane/store"
 	"freshet/internal/identity/access"
+	"freshet/internal/ops/quota"
 )
 
 const finalizer = "test.finalizers.cloud.vendor.io"
@@ -100,6 +101,8 @@ func (*testKind) Admit(_ context.Context, o, _ *object) error {
 	}
 	return nil
 }
+
+func (*testKind) Quota() quota.Resource { return quota.Instances }
 
 func (k *testKind) Reserve(_ context.Context, o *object) (func(), error) {
 	if o.Labels["quota"] == "rejects" {

@@ -47,8 +47,8 @@ func (r *REST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.
 	if err != nil {
 		return nil, err
 	}
-	if object, ok := out.(T); ok && r.kind.revealer != nil && len(options.DryRun) == 0 {
-		r.kind.revealer.Reveal(object)
+	if object, ok := out.(T); ok && r.kind.Revealer != nil && len(options.DryRun) == 0 {
+		r.kind.Revealer.Reveal(object)
 	}
 	return r.kind.redact(ctx, out), nil
 }
@@ -68,8 +68,8 @@ func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObje
 	if err != nil {
 		return nil, false, err
 	}
-	if object, ok := out.(T); ok && created && r.kind.revealer != nil && len(options.DryRun) == 0 {
-		r.kind.revealer.Reveal(object)
+	if object, ok := out.(T); ok && created && r.kind.Revealer != nil && len(options.DryRun) == 0 {
+		r.kind.Revealer.Reveal(object)
 	}
 	return r.kind.redact(ctx, out), created, nil
 }
@@ -101,12 +101,12 @@ func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.Validat
 func (r *REST[T]) withDeleteValidation(next rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
 ) rest.ValidateObjectFunc {
-	if r.kind.deleteValidator == nil {
+	if r.kind.DeleteValidator == nil {
 		return next
 	}
 	return func(ctx context.Context, obj runtime.Object) error {
 		if object, ok := obj.(T); ok && object.GetDeletionTimestamp() == nil {
-			if err := r.kind.deleteValidator.ValidateDelete(ctx, object, options); err != nil {
+			if err := r.kind.DeleteValidator.ValidateDelete(ctx, object, options); err != nil {
 				return err
 			}
 		}
@@ -121,7 +121,7 @@ func (r *REST[T]) withDeleteValidation(next rest.ValidateObjectFunc,
 // stays active until another delete call ends that period.
 func (r *REST[T]) notifyDeleting(out runtime.Object, options *metav1.DeleteOptions) {
 	object, ok := out.(T)
-	if !ok || r.kind.observer == nil || len(options.DryRun) > 0 {
+	if !ok || r.kind.Observer == nil || len(options.DryRun) > 0 {
 		return
 	}
 	if options.GracePeriodSeconds == nil || *options.GracePeriodSeconds == 0 {

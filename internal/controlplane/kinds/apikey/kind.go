@@ -83,6 +83,7 @@ func (*Kind) Info() store.Info {
 		DeletesImmediately: true,
 		Owner:              "ServiceAccount",
 		OwnerField:         "spec.serviceAccountName",
+		OwnedByAccount:     true,
 		Columns:            columns(),
 	}
 }

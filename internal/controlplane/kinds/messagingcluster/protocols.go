@@ -48,6 +48,33 @@ func validateProtocols(p *field.Path, protocols map[string]v1alpha1.ProtocolSett
 	return errs
 }
 
+// RewriteApply implements store.ApplyRewriter. It removes protocols that are null in the body and
+// disabled already, because a field that does not exist needs no manager. A null that disables a
+// protocol stays, because another manager may own it.
+func (*Kind) RewriteApply(body map[string]any, stored func() *object) bool {
+	spec, _ := body["spec"].(map[string]any)
+	config, _ := spec["config"].(map[string]any)
+	protocols, _ := config["protocols"].(map[string]any)
+	var enabled map[string]v1alpha1.ProtocolSettings
+	checked, changed := false, false
+	for name, settings := range protocols {
+		if settings != nil {
+			continue
+		}
+		if !checked {
+			checked = true
+			if cluster := stored(); cluster != nil && cluster.Spec.Config != nil {
+				enabled = cluster.Spec.Config.Protocols
+			}
+		}
+		if _, isOn := enabled[name]; !isOn {
+			delete(protocols, name)
+			changed = true
+		}
+	}
+	return changed
+}
+
 // disownDisabledProtocols removes disabled protocols from the managed fields of an apply. A field that
 // does not exist must have no manager, otherwise the next manager that disables the protocol would
 // get a conflict.

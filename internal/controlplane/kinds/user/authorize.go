@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"freshet/internal/controlplane/caller"
+	"freshet/internal/controlplane/kinds/user/invite"
 	"freshet/internal/controlplane/reconcile"
 	"freshet/internal/identity"
 	"freshet/internal/identity/signin"
@@ -11,9 +12,7 @@ import (
 
 // Authorizer decides which callers may determine the person behind a user; access.Policy implements
 // it.
-type Authorizer interface {
-	MayActAsUser(principal *identity.Principal, organization, user string) error
-}
+type Authorizer = invite.Authorizer
 
 // SignIns provides the sign-in state of users; signin.Service implements it.
 type SignIns interface {
