@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"freshet/internal/controlplane/jsonshape"
 )
 
 // canonicalApply rewrites the values of an apply in the form in which they are stored and read:
@@ -29,7 +30,7 @@ func canonicalApply(patch []byte, empty runtime.Object, change func(patch map[st
 		if name == "metadata" {
 			continue // metadata has no values with several forms
 		}
-		if next := fieldType(t, name); next != nil {
+		if next := jsonshape.FieldType(t, name); next != nil {
 			var new bool
 			object[name], new = rewrite(next, value)
 			changed = changed || new
@@ -91,7 +92,7 @@ func rewrite(t reflect.Type, value any) (out any, changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, below := range v {
-			next := fieldType(t, name)
+			next := jsonshape.FieldType(t, name)
 			each(next, below, func(got any) { v[name] = got })
 		}
 	case []any:
@@ -126,29 +127,4 @@ func throughType(t reflect.Type, value any) (out any, changed bool) {
 		return value, false
 	}
 	return out, true
-}
-
-// fieldType returns the type of a field of a struct or of the values of a map; nil if there is no
-// such field.
-func fieldType(t reflect.Type, name string) reflect.Type {
-	switch t.Kind() {
-	case reflect.Map:
-		return t.Elem()
-	case reflect.Struct:
-	default:
-		return nil
-	}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if tag == name {
-			return f.Type
-		}
-		if f.Anonymous && tag == "" {
-			if found := fieldType(f.Type, name); found != nil {
-				return found
-			}
-		}
-	}
-	return nil
 }

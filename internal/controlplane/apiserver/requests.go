@@ -23,6 +23,7 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/base/web"
+	"freshet/internal/controlplane/jsonshape"
 	"freshet/internal/controlplane/quantities"
 	"freshet/internal/controlplane/store"
 )
@@ -157,21 +158,8 @@ var errNesting = fmt.Errorf("nested deeper than %d levels", maxNesting)
 
 // checkDepth rejects JSON with more than maxNesting open brackets.
 func checkDepth(patch []byte) error {
-	depth, quoted := 0, false
-	for i := 0; i < len(patch); i++ {
-		switch c := patch[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > maxNesting {
-				return errNesting
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
+	if jsonshape.Depth(patch) > maxNesting {
+		return errNesting
 	}
 	return nil
 }

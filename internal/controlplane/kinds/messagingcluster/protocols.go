@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/jsonshape"
 )
 
 // Limits of the settings of protocols, as JSON.
@@ -37,7 +38,7 @@ func validateProtocols(p *field.Path, protocols map[string]v1alpha1.ProtocolSett
 				"must be an object of settings, {} for none; null disables the protocol"))
 		case len(raw) > maxProtocolSettings:
 			errs = append(errs, field.TooLong(at, "", maxProtocolSettings))
-		case depth(raw) > maxProtocolDepth:
+		case jsonshape.Depth(raw) > maxProtocolDepth:
 			errs = append(errs, field.Invalid(at, field.OmitValueType{},
 				fmt.Sprintf("must not be nested deeper than %d levels", maxProtocolDepth)))
 		}
@@ -128,24 +129,4 @@ func isEnabled(o *object, protocol string) bool {
 	}
 	_, on := o.Spec.Config.Protocols[protocol]
 	return on
-}
-
-// depth returns the nesting depth of JSON.
-func depth(raw []byte) int {
-	open, deepest, quoted := 0, 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			open++
-			deepest = max(deepest, open)
-		case c == '}' || c == ']':
-			open--
-		}
-	}
-	return deepest
 }

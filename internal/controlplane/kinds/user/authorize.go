@@ -33,8 +33,7 @@ func (k *Kind) Admit(ctx context.Context, user, old *object) error {
 
 // Put implements store.Observer. It updates the user in the directory.
 func (k *Kind) Put(user *object) {
-	if user.DeletionTimestamp != nil &&
-		(user.DeletionGracePeriodSeconds == nil || *user.DeletionGracePeriodSeconds == 0) {
+	if reconcile.Ended(user) {
 		k.Remove(user)
 		return
 	}
