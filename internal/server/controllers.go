@@ -13,12 +13,8 @@ import (
 	"freshet/internal/base/version"
 	"freshet/internal/controlplane/apiserver"
 	"freshet/internal/controlplane/budget"
-	"freshet/internal/controlplane/invite"
 	"freshet/internal/controlplane/kinds"
 	"freshet/internal/controlplane/reconcile"
-	"freshet/internal/controlplane/rotation"
-	"freshet/internal/controlplane/tokens"
-	"freshet/internal/identity"
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/surfaces/signinapi"
 )
@@ -30,6 +26,9 @@ func (s *server) openResources(context.Context) (err error) {
 		Plan: s.plan, Plane: s.clusterPlane(), Quotas: s.quotas,
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
 		Policy: s.identity.policy, SignIns: s.signIn,
+		Addresses: s.identity.addresses, TokenLifetime: s.cfg.Tokens.Lifetime.Std(),
+		Inviter:            s.signIn,
+		InviteURL:          func(token string) string { return signinapi.InviteURL(s.cfg.PublicURL(), token) },
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
 		OnStored: s.notifyStored(), Log: s.log,
 	})
@@ -58,22 +57,6 @@ func (s *server) openResources(context.Context) (err error) {
 		MaxReads:           s.cfg.Limits.ReadsInFlight,
 		MaxWrites:          s.cfg.Limits.WritesInFlight,
 		Log:                s.log,
-		Tokens: &tokens.Options{
-			Issuer: s.identity.issuer, Directory: s.identity.directory, Authorizer: s.identity.policy,
-			Audiences: identity.Audiences{
-				Addresses: s.identity.addresses, Instances: s.kinds.Instances(),
-				Lifetime: s.cfg.Tokens.Lifetime.Std(),
-			},
-		},
-		Rotation: &rotation.Options{
-			Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
-			Authorizer: s.identity.policy,
-		},
-
-		Invite: &invite.Options{
-			Authorizer: s.identity.policy, Inviter: s.signIn,
-			URL: func(token string) string { return signinapi.InviteURL(s.cfg.PublicURL(), token) },
-		},
 
 		RefuseNewOrganizations: !s.cfg.Organizations.AutoCreate,
 	})

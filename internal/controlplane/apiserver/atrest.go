@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage/value"
 
+	"freshet/internal/controlplane/budget"
 	"freshet/internal/controlplane/store"
 )
 
@@ -34,7 +35,7 @@ func (a atRest) TransformerForResource(resource schema.GroupResource) value.Tran
 	if a.kinds.info(resource.Resource).Secret {
 		return sealingTransformer{a.sealer}
 	}
-	return identityTransformer{}
+	return budget.Unchanged{}
 }
 
 // sealingTransformer binds each value to its key, so that values cannot be swapped in etcd.
@@ -52,14 +53,4 @@ func (s sealingTransformer) TransformFromStorage(_ context.Context, data []byte,
 
 func (s sealingTransformer) TransformToStorage(_ context.Context, data []byte, dataCtx value.Context) ([]byte, error) {
 	return s.sealer.Seal(data, dataCtx.AuthenticatedData())
-}
-
-type identityTransformer struct{}
-
-func (identityTransformer) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
-	return data, false, nil
-}
-
-func (identityTransformer) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
-	return data, nil
 }

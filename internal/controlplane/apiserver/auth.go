@@ -133,21 +133,24 @@ func (p policy) decide(ctx context.Context, principal caller.Caller, a authorize
 		return filter.Decision(), nil
 	}
 	decision, err := p.authorizer.Authorize(ctx, principal.Principal, permission, scope)
-	if err != nil && (mayBeOwnKey(principal, a) || rotatesItself(principal, a)) {
-		return decision, nil // the key contains its account, and rotation checks the secret, so both decide later
+	if err != nil && (p.mayBeOwn(principal, a) || p.callsItself(principal, a)) {
+		return decision, nil // the object contains its account, and the subresource decides, so both decide later
 	}
 	return decision, err
 }
 
-// rotatesItself reports whether an account rotates its own credentials.
-func rotatesItself(principal caller.Caller, a authorizer.Attributes) bool {
-	return a.GetResource() == "serviceaccounts" && a.GetSubresource() == "rotate" && a.GetVerb() == "create" &&
+// callsItself reports whether an account calls a subresource on itself that it may call without a
+// role, such as the rotation of its credentials.
+func (p policy) callsItself(principal caller.Caller, a authorizer.Attributes) bool {
+	subresource, _ := p.kinds.subresource(a.GetResource(), a.GetSubresource())
+	return subresource.BySelf && a.GetVerb() == "create" &&
 		a.GetName() == principal.ServiceAccount && principal.ServiceAccount != "" &&
 		principal.Organization == a.GetNamespace()
 }
 
-func mayBeOwnKey(principal caller.Caller, a authorizer.Attributes) bool {
-	return a.GetResource() == "apikeys" && a.GetVerb() == "get" && a.GetName() != "" &&
+// mayBeOwn reports whether an account reads an object that may be its own, such as an API key.
+func (p policy) mayBeOwn(principal caller.Caller, a authorizer.Attributes) bool {
+	return p.kinds.info(a.GetResource()).OwnedByAccount && a.GetVerb() == "get" && a.GetName() != "" &&
 		principal.ServiceAccount != "" && principal.Organization == a.GetNamespace()
 }
 

@@ -77,7 +77,7 @@ func TestAttackBudgetByManyAtOnce(t *testing.T) {
 
 	a.server.Restart()
 	again := a.in(t)
-	again.until("users can be listed", func() bool { return again.get("users").code == http.StatusOK })
+	kindstest.Eventually(again, "users can be listed", func() bool { return again.get("users").code == http.StatusOK })
 	again.post("users", padded("late", 60<<10)).want(http.StatusForbidden)
 	if got := again.server.Usage()["acme"]; got != used {
 		t.Errorf("after a restart: used %+v, want %+v", got, used)

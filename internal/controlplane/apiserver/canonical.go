@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/jsonshape"
 )
 
 // canonicalApply rewrites the values of an apply in the form in which they are stored and read:
@@ -19,19 +18,19 @@ import (
 // would be a conflict, and an unchanged manifest a change. A patch that cannot be read, or that has
 // duplicate keys, is left to the API machinery, which reports the error.
 //
-// live returns the stored object, or nil.
-func canonicalApply(patch []byte, empty runtime.Object, live func() runtime.Object) []byte {
+// change lets the kind change the decoded patch, and reports whether it has.
+func canonicalApply(patch []byte, empty runtime.Object, change func(patch map[string]any) bool) []byte {
 	object, ok := readPatch(patch)
 	if !ok || empty == nil {
 		return patch
 	}
-	changed := dropDisabledProtocols(object, empty, live)
+	changed := change(object)
 	t := reflect.TypeOf(empty).Elem()
 	for name, value := range object {
 		if name == "metadata" {
 			continue // metadata has no values with several forms
 		}
-		if next := fieldType(t, name); next != nil {
+		if next := jsonshape.FieldType(t, name); next != nil {
 			var new bool
 			object[name], new = rewrite(next, value)
 			changed = changed || new
@@ -45,36 +44,6 @@ func canonicalApply(patch []byte, empty runtime.Object, live func() runtime.Obje
 		return patch
 	}
 	return text
-}
-
-// dropDisabledProtocols removes protocols that are null in the patch and disabled already, because a
-// field that does not exist needs no manager. A null that disables a protocol stays, because
-// another manager may own it.
-func dropDisabledProtocols(object map[string]any, empty runtime.Object, live func() runtime.Object) bool {
-	if _, ok := empty.(*v1alpha1.MessagingCluster); !ok {
-		return false
-	}
-	spec, _ := object["spec"].(map[string]any)
-	config, _ := spec["config"].(map[string]any)
-	protocols, _ := config["protocols"].(map[string]any)
-	var enabled map[string]v1alpha1.ProtocolSettings
-	checked, changed := false, false
-	for name, settings := range protocols {
-		if settings != nil {
-			continue
-		}
-		if !checked {
-			checked = true
-			if cluster, ok := live().(*v1alpha1.MessagingCluster); ok && cluster.Spec.Config != nil {
-				enabled = cluster.Spec.Config.Protocols
-			}
-		}
-		if _, isOn := enabled[name]; !isOn {
-			delete(protocols, name)
-			changed = true
-		}
-	}
-	return changed
 }
 
 // readPatch decodes JSON or YAML; numbers keep their text.
@@ -123,7 +92,7 @@ func rewrite(t reflect.Type, value any) (out any, changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, below := range v {
-			next := fieldType(t, name)
+			next := jsonshape.FieldType(t, name)
 			each(next, below, func(got any) { v[name] = got })
 		}
 	case []any:
@@ -158,29 +127,4 @@ func throughType(t reflect.Type, value any) (out any, changed bool) {
 		return value, false
 	}
 	return out, true
-}
-
-// fieldType returns the type of a field of a struct or of the values of a map; nil if there is no
-// such field.
-func fieldType(t reflect.Type, name string) reflect.Type {
-	switch t.Kind() {
-	case reflect.Map:
-		return t.Elem()
-	case reflect.Struct:
-	default:
-		return nil
-	}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if tag == name {
-			return f.Type
-		}
-		if f.Anonymous && tag == "" {
-			if found := fieldType(f.Type, name); found != nil {
-				return found
-			}
-		}
-	}
-	return nil
 }

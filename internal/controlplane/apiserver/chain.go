@@ -53,7 +53,7 @@ func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds ki
 				writeStatus(codecs, w, r, err)
 				return
 			}
-			r = allowEmptyBody(redirectTokenPath(replaceByPost(r)))
+			r = allowEmptyBody(kinds, redirectCorePath(kinds, replaceByPost(r)))
 			chain.ServeHTTP(w, r)
 		})
 	}
@@ -174,26 +174,24 @@ func sniff(body *bufio.Reader) string {
 	return runtime.ContentTypeYAML
 }
 
-// redirectTokenPath redirects the path that kubectl create token uses, which supports core/v1 service
-// accounts only. Those are not served, because kubectl get sa would then list them instead of ours.
-func redirectTokenPath(r *http.Request) *http.Request {
-	rest, ok := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/")
-	parts := strings.Split(rest, "/")
-	if !ok || r.Method != http.MethodPost || len(parts) != 4 || parts[1] != "serviceaccounts" || parts[3] != "token" {
+// redirectCorePath redirects the paths of core/v1 that kubectl uses for a subresource of ours, such as
+// kubectl create token. The resources of core/v1 themselves are not served, because kubectl get would
+// then list them instead of ours.
+func redirectCorePath(kinds kinds, r *http.Request) *http.Request {
+	const prefix = "/api/v1/namespaces/"
+	if subresource, ok := kinds.calledSubresource(r, prefix); !ok || !subresource.CorePath {
 		return r
 	}
+	rest := strings.TrimPrefix(r.URL.Path, prefix)
 	ours := r.Clone(r.Context())
 	ours.URL.Path, ours.URL.RawPath = apiPrefix+"namespaces/"+rest, ""
 	return ours
 }
 
-// allowEmptyBody allows to rotate credentials and to invite a user without a body. It sets strict
-// field validation, because an unknown field may be a misspelled request to end credentials.
-func allowEmptyBody(r *http.Request) *http.Request {
-	rest, ok := strings.CutPrefix(r.URL.Path, apiPrefix+"namespaces/")
-	parts := strings.Split(rest, "/")
-	if !ok || r.Method != http.MethodPost || len(parts) != 4 || parts[1]+"/"+parts[3] != "serviceaccounts/rotate" &&
-		parts[1]+"/"+parts[3] != "users/invite" {
+// allowEmptyBody allows calls without a body of subresources that need none. It sets strict field
+// validation, because an unknown field may be a misspelled request, such as one to end credentials.
+func allowEmptyBody(kinds kinds, r *http.Request) *http.Request {
+	if subresource, ok := kinds.calledSubresource(r, apiPrefix+"namespaces/"); !ok || !subresource.OptionalBody {
 		return r
 	}
 	plain := r.Clone(r.Context())

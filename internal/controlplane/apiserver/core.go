@@ -101,7 +101,7 @@ func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtim
 	legacy.NegotiatedSerializer = readableStatuses{legacy.NegotiatedSerializer}
 	storages := map[string]rest.Storage{"namespaces": c.organizations.REST(), "events": c.events.Core(readable)}
 	if c.quotas != nil {
-		storages["resourcequotas"] = quotas.REST{Book: c.quotas, Count: kinds.count, Readable: readable}
+		storages["resourcequotas"] = quotas.REST{Book: c.quotas, Kinds: kinds, Readable: readable}
 	}
 	legacy.VersionedResourcesStorageMap["v1"] = storages
 	if err := generic.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, &legacy); err != nil {

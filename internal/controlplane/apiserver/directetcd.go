@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"freshet/internal/controlplane/budget"
 	"freshet/internal/controlplane/etcd"
 )
 
@@ -113,7 +114,7 @@ func (s *directStores) open(config *storagebackend.ConfigForResource, resourcePr
 	versioner := storage.APIObjectVersioner{}
 	transformer := config.Transformer
 	if transformer == nil {
-		transformer = identityTransformer{}
+		transformer = budget.Unchanged{}
 	}
 	raw, err := etcd3.New(client, s.compactor, config.Codec, newObject, newList, config.Prefix, resourcePrefix,
 		config.GroupResource,

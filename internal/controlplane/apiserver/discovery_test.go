@@ -55,7 +55,10 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("verbs of %s/status: got %v, want get, patch and update", k.plural, status.Verbs)
 		}
 	}
-	if want := 2 * (len(kinds) + len(readOnly)); len(served) != want {
+	if rotate := served["serviceaccounts/rotate"]; !slices.Equal(rotate.Verbs, []string{"create"}) {
+		t.Errorf("verbs of serviceaccounts/rotate: got %v, want create", rotate.Verbs)
+	}
+	if want := 2*(len(kinds)+len(readOnly)) + 1; len(served) != want { // each kind, its status, and rotate
 		t.Errorf("got %d resources, want %d", len(served), want)
 	}
 }
@@ -90,7 +93,7 @@ func TestVersionAndHealth(t *testing.T) {
 	if _, ours, ok := strings.Cut(shown, "+freshet."); !ok || ours == "" {
 		t.Errorf("version: got %q, want ours after the plus sign", shown)
 	}
-	a.until("the start hooks are done", func() bool { return a.get("/readyz").code == http.StatusOK })
+	kindstest.Eventually(a, "the start hooks are done", func() bool { return a.get("/readyz").code == http.StatusOK })
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		if body := string(a.get(path).want(http.StatusOK).body); body != "ok" {
 			t.Errorf("%s: got %q, want ok", path, body)
@@ -107,7 +110,7 @@ func TestReadyMeansListed(t *testing.T) {
 	t.Parallel()
 	a := &api{t, kindstest.Start(t, kindstest.Options{SkipWarmup: true}), kindstest.AdminToken}
 	for range 5 {
-		a.until("it is ready", func() bool { return a.get("/readyz").code == http.StatusOK })
+		kindstest.Eventually(a, "it is ready", func() bool { return a.get("/readyz").code == http.StatusOK })
 		for _, path := range []string{namespaces, "/api/v1/events", "/apis/events.k8s.io/v1/events"} {
 			a.get(path).want(http.StatusOK)
 		}

@@ -170,7 +170,7 @@ func TestEmptyNamespace(t *testing.T) {
 func TestPublicPaths(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	a.until("the start hooks are done", func() bool { return a.get("/readyz").code == http.StatusOK })
+	kindstest.Eventually(a, "the start hooks are done", func() bool { return a.get("/readyz").code == http.StatusOK })
 	tests := map[string]struct{ anonymous, unknown, boss int }{
 		"/healthz":              {200, 200, 200},
 		"/healthz/etcd":         {200, 200, 200},

@@ -73,7 +73,7 @@ func TestFaultFullStore(t *testing.T) {
 		wrong(http.StatusOK, a.get("users/fill-1"))
 		// Compaction may free space for a while, so readiness is checked while the store rejects
 		// writes.
-		a.await(func() bool {
+		kindstest.Eventually(a, "writes are rejected and the server is ready", func() bool {
 			refused := a.post("users",
 				padded(fmt.Sprintf("ready-%d", time.Now().UnixNano()), 200<<10)).code == http.StatusServiceUnavailable
 			ready := a.get("/readyz")
@@ -102,7 +102,7 @@ func TestFaultFullStore(t *testing.T) {
 	}
 
 	a.server.Restart()
-	a.await(func() bool { return a.get("/readyz").code == http.StatusOK })
+	kindstest.Eventually(a, "the server is ready", func() bool { return a.get("/readyz").code == http.StatusOK })
 	a.get("apikeys/key").want(http.StatusOK).has("spec.revoke", "true")
 	created = a.fillStore(created)
 	fault.Checked = created
@@ -114,25 +114,15 @@ func TestFaultFullStore(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	a.await(func() bool { return a.post("users", padded("after", 200<<10)).code == http.StatusCreated })
+	kindstest.Eventually(a, "the store has space",
+		func() bool { return a.post("users", padded("after", 200<<10)).code == http.StatusCreated })
 	fault.Recovery = time.Since(began)
 	for i := range created {
 		if i%2 == 1 && a.get(fmt.Sprintf("users/fill-%d", i)).code != http.StatusOK {
 			fault.Lost++
 		}
 	}
-	a.await(func() bool { return strings.TrimSpace(string(a.get("/readyz").body)) == "ok" })
+	kindstest.Eventually(a, "the server reports no problem",
+		func() bool { return strings.TrimSpace(string(a.get("/readyz").body)) == "ok" })
 	fault.Record(t)
-}
-
-// await polls until done returns true.
-func (a *api) await(done func() bool) {
-	a.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); !done(); <-tick.C {
-		if time.Now().After(end) {
-			a.Fatal("timed out waiting")
-		}
-	}
 }

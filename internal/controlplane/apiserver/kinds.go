@@ -12,6 +12,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/store"
 	"freshet/internal/identity/access"
+	"freshet/internal/ops/quota"
 )
 
 // kinds contains the served kinds by plural. It is built from Config.Kinds.
@@ -48,25 +49,47 @@ func (k kinds) empty(scheme *runtime.Scheme, r *http.Request) runtime.Object {
 	return object
 }
 
-// count returns the number of objects of a kind in an organization.
-func (k kinds) count(ctx context.Context, organization, plural string) (int64, error) {
-	if definition := k[plural]; definition != nil {
-		return definition.Count(ctx, organization)
+// Count implements quotas.Kinds.
+func (k kinds) Count(ctx context.Context, organization string) (map[quota.Resource]int64, error) {
+	used := map[quota.Resource]int64{}
+	for _, definition := range k {
+		limited, ok := definition.Quota()
+		if !ok {
+			continue
+		}
+		n, err := definition.Count(ctx, organization)
+		if err != nil {
+			return nil, err
+		}
+		used[limited] = n
 	}
-	return 0, nil
+	return used, nil
 }
 
-// live returns the stored object that a call is about; nil if there is none.
-func (k kinds) live(r *http.Request) runtime.Object {
+// KindOf implements quotas.Kinds.
+func (k kinds) KindOf(limited quota.Resource) string {
+	for _, definition := range k {
+		if resource, ok := definition.Quota(); ok && resource == limited {
+			return definition.Info().Kind
+		}
+	}
+	return ""
+}
+
+// rewriteApply lets the kind that a call is about change the decoded body of an apply.
+func (k kinds) rewriteApply(r *http.Request, body map[string]any) bool {
 	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok || info.APIGroup != v1alpha1.GroupName || !k.serves(info.Resource) {
-		return nil
+		return false
 	}
-	object, ok := k[info.Resource].Object(r.Context(), info.Namespace, info.Name)
-	if !ok {
-		return nil
-	}
-	return object
+	kind := k[info.Resource]
+	return kind.RewriteApply(body, func() runtime.Object {
+		object, ok := kind.Object(r.Context(), info.Namespace, info.Name)
+		if !ok {
+			return nil
+		}
+		return object
+	})
 }
 
 // scopeOf returns the scope of a call as far as its path determines it.
@@ -75,6 +98,35 @@ func (k kinds) scopeOf(a authorizer.Attributes) access.Scope {
 		return definition.ScopeOfName(a.GetNamespace(), a.GetName())
 	}
 	return access.Scope{Organization: a.GetNamespace()}
+}
+
+// statusName is the name of the subresource that every kind has.
+const statusName = "status"
+
+// subresource returns the description of a kind's subresource other than the status.
+func (k kinds) subresource(resource, name string) (store.SubresourceInfo, bool) {
+	if definition := k[resource]; definition != nil {
+		for _, subresource := range definition.Subresources() {
+			if info := subresource.Info(); info.Name == name {
+				return info, true
+			}
+		}
+	}
+	return store.SubresourceInfo{}, false
+}
+
+// calledSubresource returns the subresource that a POST is about, if its path is prefix followed by
+// {namespace}/{resource}/{name}/{subresource}.
+func (k kinds) calledSubresource(r *http.Request, prefix string) (store.SubresourceInfo, bool) {
+	rest, ok := strings.CutPrefix(r.URL.Path, prefix)
+	if !ok || r.Method != http.MethodPost {
+		return store.SubresourceInfo{}, false
+	}
+	parts := strings.Split(rest, "/")
+	if len(parts) != 4 {
+		return store.SubresourceInfo{}, false
+	}
+	return k.subresource(parts[1], parts[3])
 }
 
 // route returns the pattern of a path for metrics, without names and namespaces.
@@ -104,7 +156,7 @@ func (k kinds) route(path string) string {
 		case 1:
 			pattern = append(pattern, "{name}")
 		case 2:
-			if part != "status" && part != "token" && part != "rotate" {
+			if _, known := k.subresource(parts[0], part); !known && part != statusName {
 				part = "other"
 			}
 			pattern = append(pattern, part)

@@ -100,7 +100,7 @@ func TestExpiredContinue(t *testing.T) {
 	exact := first.version()
 
 	var expired reply
-	a.until("the token expires", func() bool {
+	kindstest.Eventually(a, "the token expires", func() bool {
 		a.patch("users/n000", mergePatch,
 			fmt.Sprintf(`{"metadata":{"labels":{"t":"%d"}}}`, time.Now().UnixNano())).want(http.StatusOK)
 		expired = a.get("users?limit=2&continue=" + token)
@@ -118,24 +118,9 @@ func TestExpiredContinue(t *testing.T) {
 			t.Error("list with the new token has the old version, want a newer one")
 		}
 	}
-	a.until("the version expires", func() bool {
+	kindstest.Eventually(a, "the version expires", func() bool {
 		return a.get("users?resourceVersionMatch=Exact&resourceVersion="+exact).code == http.StatusGone
 	})
-}
-
-// until polls until ok returns true.
-func (a *api) until(what string, ok func() bool) {
-	a.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(60 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			a.Fatalf("timed out waiting: %s", what)
-		}
-	}
 }
 
 func TestResourceVersionMatch(t *testing.T) {

@@ -13,9 +13,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"freshet/api/v1alpha1"
-	"freshet/internal/controlplane/invite"
 	"freshet/internal/controlplane/openapi"
-	"freshet/internal/controlplane/rotation"
+	"freshet/internal/controlplane/store"
 )
 
 const (
@@ -24,8 +23,9 @@ const (
 )
 
 // describe configures the OpenAPI documents, from which server-side apply also builds its types.
-func describe(config *genericapiserver.Config, scheme *runtime.Scheme, version string) {
+func describe(config *genericapiserver.Config, scheme *runtime.Scheme, kinds []store.Definition, version string) {
 	namer := apiopenapi.NewDefinitionNamer(versioned(scheme))
+	definitions := definitionsOf(kinds)
 
 	v2 := genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	v2.Info.Title = apiTitle
@@ -40,14 +40,19 @@ func describe(config *genericapiserver.Config, scheme *runtime.Scheme, version s
 	config.OpenAPIV3Config = v3
 }
 
-// definitions returns the definitions of our types and of the few Kubernetes types that are served.
-func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
-	all := openapi.GetOpenAPIDefinitions(ref)
-	maps.Copy(all, openapi.Core(ref))
-	maps.Copy(all, rotation.Definitions(ref))
-	maps.Copy(all, invite.Definitions(ref))
-	freeForm(all, v1alpha1.ProtocolSettings{}.OpenAPIModelName())
-	return all
+// definitionsOf returns the definitions of our types and of the few Kubernetes types that are served.
+func definitionsOf(kinds []store.Definition) common.GetOpenAPIDefinitions {
+	return func(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+		all := openapi.GetOpenAPIDefinitions(ref)
+		maps.Copy(all, openapi.Core(ref))
+		for _, kind := range kinds {
+			for _, subresource := range kind.Subresources() {
+				maps.Copy(all, subresource.Definitions(ref))
+			}
+		}
+		freeForm(all, v1alpha1.ProtocolSettings{}.OpenAPIModelName())
+		return all
+	}
 }
 
 // freeForm declares that objects of a type may have arbitrary fields, which the generator cannot

@@ -23,6 +23,7 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/base/web"
+	"freshet/internal/controlplane/jsonshape"
 	"freshet/internal/controlplane/quantities"
 	"freshet/internal/controlplane/store"
 )
@@ -111,7 +112,8 @@ func checkPatches(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds 
 				return
 			}
 			if types.PatchType(mediaType) == types.ApplyYAMLPatchType {
-				head = canonicalApply(head, kinds.empty(scheme, r), func() runtime.Object { return kinds.live(r) })
+				head = canonicalApply(head, kinds.empty(scheme, r),
+					func(patch map[string]any) bool { return kinds.rewriteApply(r, patch) })
 			}
 		}
 		// The API machinery reports a body that cannot be read or is too long.
@@ -156,21 +158,8 @@ var errNesting = fmt.Errorf("nested deeper than %d levels", maxNesting)
 
 // checkDepth rejects JSON with more than maxNesting open brackets.
 func checkDepth(patch []byte) error {
-	depth, quoted := 0, false
-	for i := 0; i < len(patch); i++ {
-		switch c := patch[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > maxNesting {
-				return errNesting
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
+	if jsonshape.Depth(patch) > maxNesting {
+		return errNesting
 	}
 	return nil
 }

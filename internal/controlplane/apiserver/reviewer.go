@@ -26,11 +26,11 @@ type reviewer struct{ policy policy }
 
 func userReviewStatus(principal *identity.Principal) reviewv1alpha1.SelfSubjectUserReviewStatus {
 	user := reviewv1alpha1.UserRef{
-		APIGroup: v1alpha1.GroupName, Kind: "ServiceAccount", Name: principal.ServiceAccount,
+		APIGroup: v1alpha1.GroupName, Kind: access.SubjectServiceAccount, Name: principal.ServiceAccount,
 		Namespace: principal.Organization, Organization: principal.Organization,
 	}
 	if principal.ServiceAccount == "" {
-		user.Kind, user.Name = "User", principal.User
+		user.Kind, user.Name = access.SubjectUser, principal.User
 	}
 	status := reviewv1alpha1.SelfSubjectUserReviewStatus{
 		Users:               []reviewv1alpha1.UserRef{user},
@@ -175,7 +175,7 @@ func (r *reviewer) resourceRules(rule access.Rule) (list []resourceVerbs, whole 
 		}
 		i, ok := byResource[parts[1]]
 		if !ok {
-			names, exact := namesOf(rule, parts[1])
+			names, exact := r.policy.kinds.namesOf(rule, parts[1])
 			whole = whole && exact
 			i = len(list)
 			byResource[parts[1]] = i
@@ -187,22 +187,15 @@ func (r *reviewer) resourceRules(rule access.Rule) (list []resourceVerbs, whole 
 }
 
 // namesOf converts restrictions to names of one resource. exact is false if that is not possible.
-func namesOf(rule access.Rule, resource string) (names []string, exact bool) {
+func (k kinds) namesOf(rule access.Rule, resource string) (names []string, exact bool) {
 	if rule.CEL != "" {
 		return nil, false
 	}
 	for _, r := range rule.Restrictions {
 		r.Organization = ""
 		var name string
-		switch resource {
-		case "messaginginstances":
-			name, r.Instance = r.Instance, ""
-		case "messagingclusters":
-			name, r.Cluster = r.Cluster, ""
-		case "serviceaccounts":
-			name, r.ServiceAccount = r.ServiceAccount, ""
-		case "apikeys":
-			name, r.APIKey = r.APIKey, ""
+		if field := k.restrictedName(resource, &r); field != nil {
+			name, *field = *field, ""
 		}
 		switch {
 		case r != (access.Restriction{}) || strings.ContainsAny(name, "*("):
@@ -213,6 +206,27 @@ func namesOf(rule access.Rule, resource string) (names []string, exact bool) {
 		names = append(names, name)
 	}
 	return names, true
+}
+
+// restrictedName returns the field of a restriction that contains the names of a kind's objects; nil if
+// there is none.
+func (k kinds) restrictedName(resource string, r *access.Restriction) *string {
+	definition := k[resource]
+	if definition == nil {
+		return nil
+	}
+	const name = "name"
+	switch scope := definition.ScopeOfName("", name); name {
+	case scope.Instance:
+		return &r.Instance
+	case scope.Cluster:
+		return &r.Cluster
+	case scope.ServiceAccount:
+		return &r.ServiceAccount
+	case scope.APIKey:
+		return &r.APIKey
+	}
+	return nil
 }
 
 // access decides whether one call would be allowed.

@@ -12,12 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/recognizer"
 
 	"freshet/api/v1alpha1"
-	"freshet/internal/controlplane/invite"
-	"freshet/internal/controlplane/rotation"
 	"freshet/internal/controlplane/store"
 )
 
-// newScheme registers the kinds with their defaults and field selectors.
+// newScheme registers the kinds with their defaults, field selectors and subresources.
 func newScheme(definitions []store.Definition) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	unversioned := schema.GroupVersion{Version: "v1"}
@@ -26,7 +24,6 @@ func newScheme(definitions []store.Definition) (*runtime.Scheme, error) {
 		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
 	for _, add := range []func(*runtime.Scheme) error{
 		v1alpha1.AddToScheme, v1alpha1.AddInternalToScheme, metav1internal.AddToScheme, addReviews, addCore,
-		rotation.AddToScheme, invite.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("building the scheme: %w", err)

@@ -33,12 +33,9 @@ import (
 	"freshet/internal/controlplane/budget"
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/controlplane/events"
-	"freshet/internal/controlplane/invite"
 	"freshet/internal/controlplane/organizations"
 	"freshet/internal/controlplane/quantities"
-	"freshet/internal/controlplane/rotation"
 	"freshet/internal/controlplane/store"
-	"freshet/internal/controlplane/tokens"
 	"freshet/internal/ops/quota"
 	"freshet/internal/surfaces/pipeline"
 )
@@ -80,12 +77,6 @@ type Config struct {
 	RefuseNewOrganizations bool
 	// Quotas limits the objects and the call rate of organizations; no limits when nil.
 	Quotas *quota.Organizations
-	// Tokens issues tokens for service accounts; disabled when nil.
-	Tokens *tokens.Options
-	// Rotation rotates the credentials of service accounts; disabled when nil.
-	Rotation *rotation.Options
-	// Invite creates invitation links for users; disabled when nil.
-	Invite *invite.Options
 	// Log receives records that belong to no call; nothing is logged when nil.
 	Log *slog.Logger
 }
@@ -137,7 +128,7 @@ func New(cfg Config) (*Server, error) {
 	kinds := kindsOf(cfg.Kinds)
 	config := genericapiserver.NewConfig(codecs)
 	config.EffectiveVersion = release{compatibility.DefaultBuildEffectiveVersion()}
-	describe(config, scheme, cfg.Version)
+	describe(config, scheme, cfg.Kinds, cfg.Version)
 	setDefaults(config, cfg)
 
 	loop := newLoopback()
@@ -207,16 +198,10 @@ func openKinds(cfg Config, scheme *runtime.Scheme, config *genericapiserver.Conf
 		}
 		plural := kind.Info().Plural
 		storages[plural] = s.Main
-		storages[plural+"/status"] = s.Status
-	}
-	if accounts, ok := storages["serviceaccounts"].(rest.Getter); ok && cfg.Tokens != nil {
-		storages["serviceaccounts/token"] = tokens.New(*cfg.Tokens, accounts)
-	}
-	if status, ok := storages["serviceaccounts/status"].(rest.Updater); ok && cfg.Rotation != nil {
-		storages["serviceaccounts/rotate"] = rotation.New(*cfg.Rotation, status)
-	}
-	if users, ok := storages["users"].(rest.Getter); ok && cfg.Invite != nil {
-		storages["users/invite"] = invite.New(*cfg.Invite, users)
+		storages[plural+"/"+statusName] = s.Status
+		for name, subresource := range s.Subresources {
+			storages[plural+"/"+name] = subresource
+		}
 	}
 	return storages, nil
 }

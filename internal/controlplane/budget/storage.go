@@ -30,7 +30,7 @@ type transformers struct {
 
 // TransformerForResource implements value.ResourceTransformers.
 func (t transformers) TransformerForResource(resource schema.GroupResource) value.Transformer {
-	var next value.Transformer = identityTransformer{}
+	var next value.Transformer = Unchanged{}
 	if t.next != nil {
 		next = t.next.TransformerForResource(resource)
 	}
@@ -54,14 +54,16 @@ func (m measuring) TransformToStorage(ctx context.Context, data []byte, at value
 	return out, w.rejection
 }
 
-// identityTransformer returns the data unchanged.
-type identityTransformer struct{}
+// Unchanged is a transformer that returns the data as it is.
+type Unchanged struct{}
 
-func (identityTransformer) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
+// TransformFromStorage implements value.Transformer.
+func (Unchanged) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
 	return data, false, nil
 }
 
-func (identityTransformer) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
+// TransformToStorage implements value.Transformer.
+func (Unchanged) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
 	return data, nil
 }
 

@@ -40,6 +40,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"freshet/internal/base/cleanclose"
+	"freshet/internal/base/pipe"
 )
 
 // Options tune an embedded member.
@@ -84,7 +85,7 @@ var started atomic.Int64
 type Member struct {
 	etcd       *embed.Etcd
 	server     *grpc.Server
-	pipes      *pipes
+	pipes      *pipe.Listener
 	peerServer *peerServer // nil for a single member
 	url        string
 	dir        string
@@ -214,7 +215,7 @@ func serve(e *embed.Etcd, cfg *embed.Config, dir string, crashes *crashGuard, op
 	})
 	m := &Member{
 		dir:  dir,
-		etcd: e, server: v3rpc.Server(e.Server, nil, nil, pings), pipes: newPipes(),
+		etcd: e, server: v3rpc.Server(e.Server, nil, nil, pings), pipes: pipe.New(embeddedHost),
 		url:    fmt.Sprintf("http://embedded-%d:2379", started.Add(1)),
 		failed: make(chan error, 3), closed: make(chan struct{}),
 		callerQuota: opts.QuotaBytes, backendQuota: cfg.QuotaBackendBytes, log: opts.Log,
@@ -251,7 +252,7 @@ func (m *Member) fail(err error) {
 // Endpoints returns how to reach the member, which works from inside this process only.
 func (m *Member) Endpoints() Endpoints {
 	return Endpoints{
-		URLs: []string{m.url}, Dial: m.pipes.dial,
+		URLs: []string{m.url}, Dial: m.pipes.Dial,
 		Call: func() *clientv3.Client { return v3client.New(m.etcd.Server) },
 	}
 }

@@ -14,6 +14,7 @@ package kinds
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"freshet/api/generated/clientset/versioned"
 	"freshet/internal/controlplane/kinds/apikey"
@@ -27,6 +28,7 @@ import (
 	"freshet/internal/controlplane/kinds/serviceaccount"
 	"freshet/internal/controlplane/kinds/serviceaccountbinding"
 	"freshet/internal/controlplane/kinds/user"
+	"freshet/internal/controlplane/kinds/user/invite"
 	"freshet/internal/controlplane/pools"
 	"freshet/internal/controlplane/reconcile"
 	"freshet/internal/controlplane/store"
@@ -45,6 +47,14 @@ type Options struct {
 	Policy    *access.Policy
 	SignIns   user.SignIns
 	Quotas    *quota.Organizations // nil: no limits
+	// Addresses of the resource API are the audiences of tokens, and TokenLifetime is how long a token
+	// for them is valid. Without addresses serviceaccounts/token is not served.
+	Addresses     []string
+	TokenLifetime time.Duration
+	// Inviter creates invitation links, and InviteURL returns the URL of a link with this token.
+	// Without an inviter users/invite is not served.
+	Inviter   invite.Inviter
+	InviteURL func(token string) string
 	// SystemOrganization and SystemAccount name the system administrator.
 	SystemOrganization string
 	SystemAccount      string
@@ -66,50 +76,44 @@ type Published interface {
 
 // Set contains all kinds.
 type Set struct {
-	opts        Options
-	definitions []store.Definition
-	reconciled  []Reconciled
-	published   []Published
-	observed    map[string]observedKind // by kind
-	order       []string                // in which kinds are read
-
-	accounts  *serviceaccount.Kind
-	keys      *apikey.Kind
-	roles     *role.Kind
-	bindings  *rolebinding.Kind
-	instances *messaginginstance.Kind
-	users     *user.Kind
+	opts         Options
+	definitions  []store.Definition
+	reconciled   []Reconciled
+	published    []Published
+	observed     []observedKind // in the order in which they are loaded
+	observedLast []observedKind // those that are loaded after the others; empty after New
+	instances    *messaginginstance.Kind
 }
 
 // New creates the kinds. To add a kind, create its package and add it here.
 func New(opts Options) *Set {
 	s := &Set{
-		opts: opts, observed: map[string]observedKind{},
-		accounts: serviceaccount.New(serviceaccount.Options{
-			Issuer: opts.Issuer, Directory: opts.Directory, Sealer: opts.Sealer, Authorizer: opts.Policy,
-			SystemOrganization: opts.SystemOrganization, SystemAccount: opts.SystemAccount, Log: opts.Log,
-		}),
-		keys:      apikey.New(opts.Issuer, opts.Directory, opts.Policy, opts.Log),
-		users:     user.New(user.Options{Directory: opts.Directory, Authorizer: opts.Policy, SignIns: opts.SignIns}),
-		roles:     role.New(opts.Policy),
-		bindings:  rolebinding.New(opts.Policy),
+		opts:      opts,
 		instances: messaginginstance.New(opts.Plan, opts.Issuer.URL(), opts.Directory, opts.Quotas),
 	}
-	clusters := messagingcluster.New(opts.Plan, opts.Plane, opts.Quotas)
-
-	accounts := add(s, s.accounts)
+	accounts := add(s, serviceaccount.New(serviceaccount.Options{
+		Issuer: opts.Issuer, Directory: opts.Directory, Sealer: opts.Sealer, Authorizer: opts.Policy,
+		Audiences: identity.Audiences{
+			Addresses: opts.Addresses, Instances: s.instances, Lifetime: opts.TokenLifetime,
+		},
+		SystemOrganization: opts.SystemOrganization, SystemAccount: opts.SystemAccount, Log: opts.Log,
+	}))
 	add(s, serviceaccountbinding.New(opts.Plan, accounts))
-	add(s, s.users)
-	instanceStore := add(s, s.instances)
-	clusterStore := add(s, clusters)
+	add(s, user.New(user.Options{
+		Directory: opts.Directory, Authorizer: opts.Policy, SignIns: opts.SignIns,
+		Inviter: opts.Inviter, InviteURL: opts.InviteURL,
+	}))
+	clusters := messagingcluster.New(opts.Plan, opts.Plane, opts.Quotas)
+	instanceStore, clusterStore := add(s, s.instances), add(s, clusters)
 	clusters.Instances, clusters.Clusters = instanceStore, clusterStore
 	s.instances.Clusters, s.instances.Instances = clusterStore, instanceStore
-	add(s, s.keys)
-	add(s, s.roles)
-	add(s, s.bindings)
+	add(s, apikey.New(opts.Issuer, opts.Directory, opts.Policy, opts.Log))
+	add(s, role.New(opts.Policy))
+	add(s, rolebinding.New(opts.Policy))
 	add(s, clusterrole.New())
 	add(s, pool.New(opts.Plan))
 	add(s, poolmember.New(opts.Plan))
+	s.observed, s.observedLast = append(s.observed, s.observedLast...), nil
 	return s
 }
 

@@ -1,13 +1,10 @@
 package kinds
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"freshet/api/v1alpha1"
 	"freshet/internal/base/errs"
 	"freshet/internal/controlplane/reconcile"
 	"freshet/internal/controlplane/store"
@@ -29,33 +25,33 @@ type Change struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// observedKind contains the functions of a kind with an Observer, for callers that do not have its
-// type.
-type observedKind struct {
-	apply   func(c Change) error
-	catchUp func(ctx context.Context, c *Controllers) error
+// observedKind is a kind with an Observer, for callers that do not have its type.
+type observedKind interface {
+	name() string
+	// load passes all objects of the informers to the Observer.
+	load(c *Controllers) error
+	// apply applies a change that another member has stored.
+	apply(c Change) error
+	// catchUp passes all stored objects to the Observer, and removes those that no longer exist.
+	catchUp(ctx context.Context, c *Controllers) error
 }
 
 // Apply applies a change that another member has stored. It ignores late and repeated changes.
 func (s *Set) Apply(c Change) error {
-	of, ok := s.observed[c.Kind]
-	if !ok {
-		return errs.Newf(errs.Invalid, "kind %q has no observer", c.Kind)
+	for _, kind := range s.observed {
+		if kind.name() == c.Kind {
+			return kind.apply(c)
+		}
 	}
-	return of.apply(c)
+	return errs.Newf(errs.Invalid, "kind %q has no observer", c.Kind)
 }
 
 // CatchUp applies the stored state of all objects, independently of changes that may still arrive.
 // It is for a member that was disconnected from the others.
 func (c *Controllers) CatchUp(ctx context.Context) error {
-	// Instances are last, because one that is being deleted ends its keys.
-	order := slices.Clone(c.set.order)
-	slices.SortStableFunc(order, func(a, b string) int {
-		return cmp.Compare(strings.Count(a, "MessagingInstance"), strings.Count(b, "MessagingInstance"))
-	})
-	for _, kind := range order {
-		if err := c.set.observed[kind].catchUp(ctx, c); err != nil {
-			return fmt.Errorf("reading every stored %s: %w", kind, err)
+	for _, kind := range c.set.observed {
+		if err := kind.catchUp(ctx, c); err != nil {
+			return fmt.Errorf("reading every stored %s: %w", kind.name(), err)
 		}
 	}
 	return nil
@@ -68,48 +64,78 @@ func observe[T store.Object](s *Set, kind store.Kind[T], resource *store.Resourc
 	if !ok {
 		return
 	}
-	name, recent := kind.Info().Kind, &recentObjects[T]{objects: map[types.UID]recentObject[T]{}}
-	s.order = append(s.order, name)
-	s.observed[name] = observedKind{
-		apply: func(c Change) error {
-			object := kind.New()
-			if err := json.Unmarshal(c.Object, object); err != nil {
-				return errs.Newf(errs.Invalid, "decoding a %s of another member: %w", name, err)
-			}
-			if c.Gone {
-				observer.Remove(object)
-				return nil
-			}
-			recent.add(object)
-			observer.Put(object)
-			return nil
-		},
-		catchUp: func(ctx context.Context, c *Controllers) error {
-			return catchUp(ctx, c, kind, observer, recent)
-		},
+	o := &observed[T]{
+		kind: kind, observer: observer, recent: recentObjects[T]{objects: map[types.UID]recentObject[T]{}},
+	}
+	if kind.Info().LoadedLast {
+		s.observedLast = append(s.observedLast, o)
+	} else {
+		s.observed = append(s.observed, o)
 	}
 	if s.opts.OnStored == nil {
 		return
 	}
 	resource.OnStored(func(object T, gone bool) {
 		if !gone {
-			recent.add(object)
+			o.recent.add(object)
 		}
 		text, err := json.Marshal(object)
 		if err != nil {
 			panic("kinds: encoding a stored object: " + err.Error()) // the store has encoded it before
 		}
-		s.opts.OnStored(Change{Kind: name, Gone: gone, Object: text})
+		s.opts.OnStored(Change{Kind: o.name(), Gone: gone, Object: text})
 	})
 }
 
-// catchUp passes all stored objects of a kind to the observer, and removes the objects that the
-// observer has but that no longer exist.
-func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kind[T], observer store.Observer[T],
-	recent *recentObjects[T],
-) error {
-	list := kind.NewList()
-	plural := kind.Info().Plural
+// observed implements observedKind.
+type observed[T store.Object] struct {
+	kind     store.Kind[T]
+	observer store.Observer[T]
+	recent   recentObjects[T]
+}
+
+func (o *observed[T]) name() string { return o.kind.Info().Kind }
+
+func (o *observed[T]) apply(c Change) error {
+	object := o.kind.New()
+	if err := json.Unmarshal(c.Object, object); err != nil {
+		return errs.Newf(errs.Invalid, "decoding a %s of another member: %w", o.name(), err)
+	}
+	if c.Gone {
+		o.observer.Remove(object)
+		return nil
+	}
+	o.recent.add(object)
+	o.observer.Put(object)
+	return nil
+}
+
+func (o *observed[T]) load(c *Controllers) error {
+	cached, err := o.cached(c)
+	for _, object := range cached {
+		o.observer.Put(object)
+	}
+	return err
+}
+
+// cached returns the objects of the informer.
+func (o *observed[T]) cached(c *Controllers) ([]T, error) {
+	informer, err := c.informer(o.kind.Info().Plural)
+	if err != nil {
+		return nil, err
+	}
+	var list []T
+	for _, item := range informer.GetStore().List() {
+		if object, ok := item.(T); ok {
+			list = append(list, object)
+		}
+	}
+	return list, nil
+}
+
+func (o *observed[T]) catchUp(ctx context.Context, c *Controllers) error {
+	list := o.kind.NewList()
+	plural := o.kind.Info().Plural
 	if err := c.client.CloudV1alpha1().RESTClient().Get().Resource(plural).Do(ctx).Into(list); err != nil {
 		return err
 	}
@@ -132,21 +158,16 @@ func catchUp[T store.Object](ctx context.Context, c *Controllers, kind store.Kin
 			return fmt.Errorf("unexpected type %T in the list", item)
 		}
 		stored[object.GetUID()] = true
-		observer.Put(object)
+		o.observer.Put(object)
 	}
-	existing := recent.all()
-	informer, err := c.informers.ForResource(v1alpha1.SchemeGroupVersion.WithResource(plural))
+	existing := o.recent.all()
+	cached, err := o.cached(c)
 	if err != nil {
 		return err
 	}
-	for _, item := range informer.Informer().GetStore().List() {
-		if object, ok := item.(T); ok {
-			existing = append(existing, object)
-		}
-	}
-	for _, object := range existing {
+	for _, object := range append(existing, cached...) {
 		if !stored[object.GetUID()] && reconcile.Revision(object) <= revision {
-			observer.Remove(object)
+			o.observer.Remove(object)
 		}
 	}
 	return nil

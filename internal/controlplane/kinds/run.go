@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -56,24 +55,31 @@ func (s *Set) Controllers(loopback *rest.Config, recorder reconcile.Recorder) (*
 	return c, c.recordEvents(recorder)
 }
 
-// recordEvents records Events about the steps of all kinds.
+// recordEvents records Events about the steps of all kinds that users write.
 func (c *Controllers) recordEvents(recorder reconcile.Recorder) error {
-	cloud := c.informers.Cloud().V1alpha1()
-	for kind, informer := range map[string]cache.SharedIndexInformer{
-		"ServiceAccount":        cloud.ServiceAccounts().Informer(),
-		"ServiceAccountBinding": cloud.ServiceAccountBindings().Informer(),
-		"User":                  cloud.Users().Informer(),
-		"MessagingInstance":     cloud.MessagingInstances().Informer(),
-		"MessagingCluster":      cloud.MessagingClusters().Informer(),
-		"APIKey":                cloud.APIKeys().Informer(),
-		"Role":                  cloud.Roles().Informer(),
-		"RoleBinding":           cloud.RoleBindings().Informer(),
-	} {
-		if err := reconcile.RecordEvents(informer, kind, recorder); err != nil {
-			return fmt.Errorf("recording events of %s: %w", kind, err)
+	for _, definition := range c.set.definitions {
+		info := definition.Info()
+		if info.ReadOnly {
+			continue
+		}
+		informer, err := c.informer(info.Plural)
+		if err != nil {
+			return err
+		}
+		if err := reconcile.RecordEvents(informer, info.Kind, definition, recorder); err != nil {
+			return fmt.Errorf("recording events of %s: %w", info.Kind, err)
 		}
 	}
 	return nil
+}
+
+// informer returns the informer of a kind, by its plural.
+func (c *Controllers) informer(plural string) (cache.SharedIndexInformer, error) {
+	generic, err := c.informers.ForResource(v1alpha1.SchemeGroupVersion.WithResource(plural))
+	if err != nil {
+		return nil, err
+	}
+	return generic.Informer(), nil
 }
 
 // garbageKinds returns all kinds in the form that garbage collection uses.
@@ -102,32 +108,12 @@ func (c *Controllers) Load(ctx context.Context) error {
 			return fmt.Errorf("reading the stored %s: %w", kind, context.Cause(ctx))
 		}
 	}
-	cloud := c.informers.Cloud().V1alpha1()
-	if err := putAll(cloud.ServiceAccounts().Lister().List, c.set.accounts.Put); err != nil {
-		return err
+	for _, kind := range c.set.observed {
+		if err := kind.load(c); err != nil {
+			return fmt.Errorf("loading every %s: %w", kind.name(), err)
+		}
 	}
-	if err := putAll(cloud.Users().Lister().List, c.set.users.Put); err != nil {
-		return err
-	}
-	if err := putAll(cloud.APIKeys().Lister().List, c.set.keys.Put); err != nil {
-		return err
-	}
-	if err := putAll(cloud.Roles().Lister().List, c.set.roles.Put); err != nil {
-		return err
-	}
-	if err := putAll(cloud.RoleBindings().Lister().List, c.set.bindings.Put); err != nil {
-		return err
-	}
-	// Instances are last, because one that is being deleted ends its keys.
-	return putAll(cloud.MessagingInstances().Lister().List, c.set.instances.Put)
-}
-
-func putAll[T any](list func(labels.Selector) ([]T, error), put func(T)) error {
-	objects, err := list(labels.Everything())
-	for _, object := range objects {
-		put(object)
-	}
-	return err
+	return nil
 }
 
 // Publish writes the objects that the service creates: predefined roles, pools and pool members.

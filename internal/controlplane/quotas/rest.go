@@ -33,13 +33,18 @@ const (
 	clusterPrefix     = "cluster."
 )
 
-// Count returns the number of objects of a kind, by its plural, in an organization.
-type Count func(ctx context.Context, organization, plural string) (int64, error)
+// Kinds provides the kinds whose objects are limited in number.
+type Kinds interface {
+	// Count returns the number of their objects in an organization.
+	Count(ctx context.Context, organization string) (map[quota.Resource]int64, error)
+	// KindOf returns the name of the kind that a quota limits.
+	KindOf(limited quota.Resource) string
+}
 
 // REST is the resource resourcequotas: get and list.
 type REST struct {
 	Book     *quota.Organizations
-	Count    Count
+	Kinds    Kinds
 	Readable events.Readable
 }
 
@@ -126,16 +131,9 @@ func (r REST) List(ctx context.Context, _ *metav1internal.ListOptions) (runtime.
 // all returns the quotas of an organization that the caller may see.
 func (r REST) all(ctx context.Context, organization string) ([]corev1.ResourceQuota, error) {
 	o := r.Book.Organization(organization)
-	used := map[quota.Resource]int64{}
-	for resource, plural := range map[quota.Resource]string{
-		quota.Clusters:  "messagingclusters",
-		quota.Instances: "messaginginstances",
-	} {
-		n, err := r.Count(ctx, organization, plural)
-		if err != nil {
-			return nil, err
-		}
-		used[resource] = n
+	used, err := r.Kinds.Count(ctx, organization)
+	if err != nil {
+		return nil, err
 	}
 	list := []corev1.ResourceQuota{newQuota(organization, organizationQuota, o.Limits(),
 		func(resource quota.Resource) int64 {
@@ -144,9 +142,9 @@ func (r REST) all(ctx context.Context, organization string) ([]corev1.ResourceQu
 			}
 			return o.Used(resource)
 		})}
-	readable := r.Readable(ctx, organization)
+	readable, kind := r.Readable(ctx, organization), r.Kinds.KindOf(quota.Clusters)
 	for _, c := range o.Clusters() {
-		if readable(corev1.ObjectReference{Kind: "MessagingCluster", Namespace: organization, Name: c.Name()}) {
+		if readable(corev1.ObjectReference{Kind: kind, Namespace: organization, Name: c.Name()}) {
 			list = append(list, newQuota(organization, clusterPrefix+c.Name(),
 				effectiveLimits(c.Limits(), o.Limits()), c.Used))
 		}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,6 +29,14 @@ type Published[T metav1.Object] struct {
 	Conditions func(object T) *[]v1alpha1.Condition
 	// Status, if set, writes the rest of an object's first status.
 	Status func(object T)
+}
+
+// Replace sets a part of a stored object, such as its spec, to the desired value, and reports whether
+// that changes it. It is the Sync of most objects.
+func Replace[S any](stored *S, want S) bool {
+	changed := !apiequality.Semantic.DeepEqual(*stored, want)
+	*stored = want
+	return changed
 }
 
 // Publish creates an object, or updates the stored one if it differs. It writes only at the first

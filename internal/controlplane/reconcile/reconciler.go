@@ -111,6 +111,14 @@ func Deleting(obj metav1.Object) bool {
 	return grace == nil || *grace == 0 || !GraceEnd(obj).After(time.Now())
 }
 
+// Ended reports whether a deletion without a remaining grace period was accepted, so that the object
+// must have no effect any more. It does not read the clock: when a grace period ends, the garbage
+// controller deletes the object again, without one.
+func Ended(obj metav1.Object) bool {
+	grace := obj.GetDeletionGracePeriodSeconds()
+	return obj.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0)
+}
+
 // GraceEnd returns the end of the grace period of an object that is being deleted. The timestamp is
 // truncated to whole seconds; the added second makes sure that no grace period ends early.
 func GraceEnd(obj metav1.Object) time.Time { return obj.GetDeletionTimestamp().Add(time.Second) }

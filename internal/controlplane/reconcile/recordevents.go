@@ -17,27 +17,32 @@ type Recorder interface {
 	Record(kind string, object metav1.Object, warning bool, reason, message string)
 }
 
+// Described is a kind whose objects have conditions; store.Definition implements it.
+type Described interface {
+	Conditions(obj any) []v1alpha1.Condition
+}
+
 // RecordEvents records every step of the objects of an informer: a condition that changes, a deletion
 // that begins. Controllers report all their steps in conditions, so they do not have to record them
 // as well. Objects that existed before the informer started are not recorded.
-func RecordEvents(informer cache.SharedIndexInformer, kind string, recorder Recorder) error {
+func RecordEvents(informer cache.SharedIndexInformer, name string, kind Described, recorder Recorder) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if !initial {
-				recordEvents(kind, nil, obj, recorder)
+				recordEvents(name, kind, nil, obj, recorder)
 			}
 		},
-		UpdateFunc: func(old, obj any) { recordEvents(kind, old, obj, recorder) },
+		UpdateFunc: func(old, obj any) { recordEvents(name, kind, old, obj, recorder) },
 	})
 	return err
 }
 
-func recordEvents(kind string, old, obj any, recorder Recorder) {
+func recordEvents(name string, kind Described, old, obj any, recorder Recorder) {
 	object, ok := obj.(metav1.Object)
 	if !ok {
 		return
 	}
-	changed := changedConditions(conditionsOf(old), conditionsOf(obj))
+	changed := changedConditions(kind.Conditions(old), kind.Conditions(obj))
 	for _, now := range changed {
 		if !worthRecording(now, old == nil) || impliedBy(changed, now) {
 			continue
@@ -52,7 +57,7 @@ func recordEvents(kind string, old, obj any, recorder Recorder) {
 		if reason == "" {
 			reason = now.Type
 		}
-		recorder.Record(kind, object, isWarning(now), reason, message)
+		recorder.Record(name, object, isWarning(now), reason, message)
 	}
 	if previous, ok := old.(metav1.Object); ok && previous.GetDeletionTimestamp() == nil &&
 		object.GetDeletionTimestamp() != nil {
@@ -60,7 +65,7 @@ func recordEvents(kind string, old, obj any, recorder Recorder) {
 		if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
 			message += "; waiting for " + strings.Join(finalizers, ", ")
 		}
-		recorder.Record(kind, object, false, "Deleting", message)
+		recorder.Record(name, object, false, "Deleting", message)
 	}
 }
 
@@ -109,31 +114,4 @@ func isWarning(c v1alpha1.Condition) bool {
 	return c.Status == v1alpha1.ConditionFalse &&
 		(c.Type == "AsRequested" ||
 			slices.ContainsFunc(warningSuffixes, func(end string) bool { return strings.HasSuffix(c.Reason, end) }))
-}
-
-// conditionsOf returns an object's conditions, whatever their type.
-func conditionsOf(obj any) []v1alpha1.Condition {
-	switch o := obj.(type) {
-	case *v1alpha1.APIKey:
-		list := make([]v1alpha1.Condition, 0, len(o.Status.Conditions))
-		for _, c := range o.Status.Conditions {
-			list = append(list, v1alpha1.Condition{
-				Type: c.Type, Status: v1alpha1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
-			})
-		}
-		return list
-	case *v1alpha1.MessagingCluster:
-		return o.Status.Conditions
-	case *v1alpha1.MessagingInstance:
-		return o.Status.Conditions
-	case *v1alpha1.RoleBinding:
-		return o.Status.Conditions
-	case *v1alpha1.ServiceAccount:
-		return o.Status.Conditions
-	case *v1alpha1.ServiceAccountBinding:
-		return o.Status.Conditions
-	case *v1alpha1.User:
-		return o.Status.Conditions
-	}
-	return nil
 }

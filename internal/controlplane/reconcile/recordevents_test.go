@@ -20,6 +20,16 @@ func (t recordedEvents) Record(kind string, object metav1.Object, warning bool, 
 	t <- fmt.Sprintf("%s/%s %t %s %s", kind, object.GetName(), warning, reason, message)
 }
 
+// accounts is the kind of the test's objects.
+type accounts struct{}
+
+func (accounts) Conditions(obj any) []v1alpha1.Condition {
+	if account, ok := obj.(*v1alpha1.ServiceAccount); ok {
+		return account.Status.Conditions
+	}
+	return nil
+}
+
 func TestRecordEventsRecordsEachStepOnce(t *testing.T) {
 	t.Parallel()
 	account := func(version string, conditions ...v1alpha1.Condition) *v1alpha1.ServiceAccount {
@@ -41,7 +51,7 @@ func TestRecordEventsRecordsEachStepOnce(t *testing.T) {
 	source.Add(old)
 	informer := cache.NewSharedIndexInformer(source, &v1alpha1.ServiceAccount{}, 0, cache.Indexers{})
 	steps := make(recordedEvents, 16)
-	if err := reconcile.RecordEvents(informer, "ServiceAccount", steps); err != nil {
+	if err := reconcile.RecordEvents(informer, "ServiceAccount", accounts{}, steps); err != nil {
 		t.Fatal(err)
 	}
 	go informer.Run(t.Context().Done())

@@ -30,15 +30,15 @@ type Filter func(access.Scope) bool
 
 // scope returns the scope of an object for permissions.
 func (k *kind[T]) scope(object T) access.Scope {
-	if k.locator != nil {
-		return k.locator.Scope(object)
+	if k.Locator != nil {
+		return k.Locator.Scope(object)
 	}
 	return access.Scope{Organization: object.GetNamespace()}
 }
 
 // scopeOfName returns the scope of an object that does not exist, as far as its name determines it.
 func (k *kind[T]) scopeOfName(namespace, name string) access.Scope {
-	if k.locator == nil {
+	if k.Locator == nil {
 		return access.Scope{Organization: namespace}
 	}
 	object := k.New()

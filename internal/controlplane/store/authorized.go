@@ -35,7 +35,7 @@ func (g *Authorized[T]) Create(ctx context.Context, obj runtime.Object, validate
 ) (runtime.Object, error) {
 	var reserved reservation
 	defer reserved.release()
-	return g.REST.Create(ctx, obj, g.admitCreate(validate, len(options.DryRun) > 0, &reserved), options)
+	return g.REST.Create(ctx, obj, g.admitCreate(validate, &reserved), options)
 }
 
 // Update replaces, patches or applies an object.
@@ -46,8 +46,7 @@ func (g *Authorized[T]) Update(ctx context.Context, name string, info rest.Updat
 	var reserved reservation
 	defer reserved.release()
 	out, created, err := g.REST.Update(ctx, name, authorizedInfo[T]{info, g.auth},
-		g.admitCreate(createValidation, len(options.DryRun) > 0, &reserved),
-		g.admitUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
+		g.admitCreate(createValidation, &reserved), g.admitUpdate(updateValidation), forceAllowCreate, options)
 	if err != nil {
 		return nil, false, g.auth.hideMissing(ctx, "update", name, err)
 	}
@@ -77,9 +76,7 @@ func (g *Authorized[T]) Delete(ctx context.Context, name string, validate rest.V
 
 // admitCreate calls the authorizer, the kind's Admitter and its Limiter before next, the API
 // machinery's validation.
-func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool,
-	reserved *reservation,
-) rest.ValidateObjectFunc {
+func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, reserved *reservation) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if object, ok := obj.(T); ok {
 			var none T
@@ -96,18 +93,17 @@ func (g *Authorized[T]) admitCreate(next rest.ValidateObjectFunc, dryRun bool,
 				return err
 			}
 		}
-		if next != nil {
-			if err := next(ctx, obj); err != nil {
-				return err
-			}
+		if next == nil {
+			return nil
 		}
-		g.kind.expect(obj, dryRun)
-		return nil
+		return next(ctx, obj)
 	}
 }
 
-func (g *Authorized[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun bool) rest.ValidateObjectUpdateFunc {
-	return g.kind.expectUpdate(func(ctx context.Context, obj, old runtime.Object) error {
+// admitUpdate calls the authorizer and the kind's Admitter before next, the API machinery's
+// validation.
+func (g *Authorized[T]) admitUpdate(next rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
+	return func(ctx context.Context, obj, old runtime.Object) error {
 		object, isObject := obj.(T)
 		before, wasObject := old.(T)
 		if isObject && wasObject {
@@ -123,7 +119,7 @@ func (g *Authorized[T]) admitUpdate(next rest.ValidateObjectUpdateFunc, dryRun b
 			return nil
 		}
 		return next(ctx, obj, old)
-	}, dryRun)
+	}
 }
 
 // isRemoval reports whether a change removes something and must therefore succeed even if the store
@@ -132,33 +128,14 @@ func (k *kind[T]) isRemoval(object, before T) bool {
 	if before.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) < len(before.GetFinalizers()) {
 		return true
 	}
-	return k.revoker != nil && k.revoker.Revokes(object, before)
-}
-
-// expect notifies the kind's Expecter of an object that is about to be stored.
-func (k *kind[T]) expect(obj runtime.Object, dryRun bool) {
-	if object, ok := obj.(T); ok && !dryRun && k.expecter != nil {
-		k.expecter.Expect(object)
-	}
-}
-
-func (k *kind[T]) expectUpdate(next rest.ValidateObjectUpdateFunc, dryRun bool) rest.ValidateObjectUpdateFunc {
-	return func(ctx context.Context, obj, old runtime.Object) error {
-		if next != nil {
-			if err := next(ctx, obj, old); err != nil {
-				return err
-			}
-		}
-		k.expect(obj, dryRun)
-		return nil
-	}
+	return k.Revoker != nil && k.Revoker.Revokes(object, before)
 }
 
 func (g *Authorized[T]) admit(ctx context.Context, object, old T) error {
-	if g.kind.admitter == nil {
+	if g.kind.Admitter == nil {
 		return nil
 	}
-	if err := g.kind.admitter.Admit(ctx, object, old); err != nil {
+	if err := g.kind.Admitter.Admit(ctx, object, old); err != nil {
 		return apierrors.NewForbidden(v1alpha1.Resource(g.kind.info.Plural), object.GetName(), err)
 	}
 	return nil
@@ -237,7 +214,7 @@ func (g *AuthorizedStatus[T]) Update(ctx context.Context, name string, info rest
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	out, created, err := g.StatusREST.Update(ctx, name, authorizedInfo[T]{info, g.auth},
-		createValidation, g.kind.expectUpdate(updateValidation, len(options.DryRun) > 0), forceAllowCreate, options)
+		createValidation, updateValidation, forceAllowCreate, options)
 	if err != nil {
 		return nil, false, g.auth.hideMissing(ctx, "update", name, err)
 	}

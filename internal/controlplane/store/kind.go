@@ -5,7 +5,8 @@
 // a value that implements Kind and any of the optional interfaces below. This package implements
 // everything that all kinds share: generation, the separation of status and spec, names, graceful
 // deletion, per-object authorization, and clear responses to invalid input. Validation rules shared
-// by several kinds are in ../validation, table output in ../printers, storage limits in ../budget.
+// by several kinds are in ../validation, table output in ../printers, storage limits in ../budget,
+// the calls of further subresources in ../subresource.
 // ../apiserver implements Authorizer.
 //
 // Locks:
@@ -30,6 +31,7 @@ import (
 
 	"freshet/internal/controlplane/printers"
 	"freshet/internal/identity/access"
+	"freshet/internal/ops/quota"
 )
 
 // Object is implemented by the pointer type of every kind.
@@ -55,7 +57,12 @@ type Info struct {
 	Owner              string // kind of the owner reference that the service sets, if it sets one
 	OwnerField         string // the selectable field that names that owner
 	NamePrefix         string // if set, an object without a name gets this prefix and random letters
-	Columns            []printers.Column
+	// OwnedByAccount: an account may read its own objects without a role, so the permission to get an
+	// object is decided with the object.
+	OwnedByAccount bool
+	// LoadedLast: at start, the Observer gets the objects after those of the other kinds.
+	LoadedLast bool
+	Columns    []printers.Column
 }
 
 // Kind is one kind of resource. Optional behavior is added by implementing the interfaces below;
@@ -136,10 +143,12 @@ type (
 		Admit(ctx context.Context, obj, old T) error
 	}
 
-	// Limiter limits the number of objects. Reserve is called when a creation is otherwise valid;
-	// done is called when the object has been stored or the creation has failed. An error of kind
-	// Exhausted is returned as 403.
+	// Limiter limits the number of objects.
 	Limiter[T Object] interface {
+		// Quota returns the quota that limits them.
+		Quota() quota.Resource
+		// Reserve is called when a creation is otherwise valid; done is called when the object has
+		// been stored or the creation has failed. An error of kind Exhausted is returned as 403.
 		Reserve(ctx context.Context, obj T) (done func(), err error)
 	}
 
@@ -147,7 +156,8 @@ type (
 	// has no space for other changes.
 	Revoker[T Object] interface{ Revokes(obj, old T) bool }
 
-	// Finisher completes a valid object just before it is stored.
+	// Finisher completes an object that is valid, authorized and admitted, just before it is stored:
+	// it issues what the object contains.
 	Finisher[T Object] interface{ Finish(obj T) }
 
 	// Locator returns the scope of an object for permissions; without it the scope is the object's
@@ -181,63 +191,68 @@ type (
 		// finalizers hold the object. It may be called more than once.
 		Remove(obj T)
 	}
+
+	// ApplyRewriter changes the decoded body of an apply before the API machinery gets it, and reports
+	// whether it has. stored returns the stored object, or nil.
+	ApplyRewriter[T Object] interface {
+		RewriteApply(body map[string]any, stored func() T) bool
+	}
+
+	// Extended is a kind with further subresources.
+	Extended interface{ Subresources() []Subresource }
 )
 
-// kind is a Kind with its optional interfaces; those that it does not implement are nil.
+// kind is a Kind with its roles.
 type kind[T Object] struct {
 	Kind[T]
+	roles[T]
 	info         Info
-	emptyObjects bool // the type contains objects without fields, see unknownFields
+	emptyObjects bool                   // the type contains objects without fields, see unknownFields
+	onStored     func(obj T, gone bool) // called after the Observer; may be nil
+}
 
-	defaulter       Defaulter[T]
-	preparer        Preparer[T]
-	statusPreparer  StatusPreparer[T]
-	describer       Describer[T]
-	warner          Warner[T]
-	validator       Validator[T]
-	createValidator CreateValidator[T]
-	updateValidator UpdateValidator[T]
-	deleteValidator DeleteValidator[T]
-	deletionMarker  DeletionMarker[T]
-	nameValidator   NameValidator
-	admitter        Admitter[T]
-	limiter         Limiter[T]
-	revoker         Revoker[T]
-	finisher        Finisher[T]
-	locator         Locator[T]
-	fields          Selectable[T]
-	redacter        Redacter[T]
-	revealer        Revealer[T]
-	expecter        Expecter[T]
-	observer        Observer[T]
-	onStored        func(obj T, gone bool) // called after observer; may be nil
+// roles is the table of the optional interfaces of a kind; those that the kind does not implement
+// are nil. The fields are exported for package reflect only.
+type roles[T Object] struct {
+	Defaulter       Defaulter[T]
+	Preparer        Preparer[T]
+	StatusPreparer  StatusPreparer[T]
+	Describer       Describer[T]
+	Warner          Warner[T]
+	Validator       Validator[T]
+	CreateValidator CreateValidator[T]
+	UpdateValidator UpdateValidator[T]
+	DeleteValidator DeleteValidator[T]
+	DeletionMarker  DeletionMarker[T]
+	NameValidator   NameValidator
+	Admitter        Admitter[T]
+	Limiter         Limiter[T]
+	Revoker         Revoker[T]
+	Finisher        Finisher[T]
+	Locator         Locator[T]
+	Selectable      Selectable[T]
+	Redacter        Redacter[T]
+	Revealer        Revealer[T]
+	Expecter        Expecter[T]
+	Observer        Observer[T]
+	ApplyRewriter   ApplyRewriter[T]
+	Extended        Extended
+}
+
+// rolesOf fills the table: a kind has the roles whose interfaces it implements.
+func rolesOf[T Object](of Kind[T]) (found roles[T]) {
+	value, table := reflect.ValueOf(of), reflect.ValueOf(&found).Elem()
+	for i := range table.NumField() {
+		if role := table.Field(i); value.Type().Implements(role.Type()) {
+			role.Set(value)
+		}
+	}
+	return found
 }
 
 func newKind[T Object](of Kind[T]) *kind[T] {
-	k := &kind[T]{
-		Kind: of, info: of.Info(),
+	return &kind[T]{
+		Kind: of, roles: rolesOf(of), info: of.Info(),
 		emptyObjects: hasEmptyObjects(reflect.TypeFor[T](), map[reflect.Type]bool{}),
 	}
-	k.defaulter, _ = of.(Defaulter[T])
-	k.preparer, _ = of.(Preparer[T])
-	k.statusPreparer, _ = of.(StatusPreparer[T])
-	k.describer, _ = of.(Describer[T])
-	k.warner, _ = of.(Warner[T])
-	k.validator, _ = of.(Validator[T])
-	k.createValidator, _ = of.(CreateValidator[T])
-	k.updateValidator, _ = of.(UpdateValidator[T])
-	k.deleteValidator, _ = of.(DeleteValidator[T])
-	k.deletionMarker, _ = of.(DeletionMarker[T])
-	k.nameValidator, _ = of.(NameValidator)
-	k.admitter, _ = of.(Admitter[T])
-	k.limiter, _ = of.(Limiter[T])
-	k.revoker, _ = of.(Revoker[T])
-	k.finisher, _ = of.(Finisher[T])
-	k.locator, _ = of.(Locator[T])
-	k.fields, _ = of.(Selectable[T])
-	k.redacter, _ = of.(Redacter[T])
-	k.revealer, _ = of.(Revealer[T])
-	k.expecter, _ = of.(Expecter[T])
-	k.observer, _ = of.(Observer[T])
-	return k
 }

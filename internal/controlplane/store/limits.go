@@ -26,10 +26,10 @@ func (r *reservation) release() {
 
 // reserve calls the kind's Limiter, once per call.
 func (g *Authorized[T]) reserve(ctx context.Context, object T, reserved *reservation) error {
-	if g.kind.limiter == nil || reserved.done != nil {
+	if g.kind.Limiter == nil || reserved.done != nil {
 		return nil
 	}
-	done, err := g.kind.limiter.Reserve(ctx, object)
+	done, err := g.kind.Limiter.Reserve(ctx, object)
 	switch {
 	case err == nil:
 		reserved.done = done

@@ -58,11 +58,11 @@ func (a authorization[T]) checkOwners(ctx context.Context, object, before T) err
 // now. An object without owners cannot be collected, and owner references set by the service are
 // not a request to delete.
 func (a authorization[T]) checkDeletable(ctx context.Context, before T, refs []metav1.OwnerReference) error {
-	if len(refs) == 0 || a.kind.deleteValidator == nil || caller.ByService(ctx) {
+	if len(refs) == 0 || a.kind.DeleteValidator == nil || caller.ByService(ctx) {
 		return nil
 	}
 	background := metav1.DeletePropagationBackground
-	return a.kind.deleteValidator.ValidateDelete(ctx, before, &metav1.DeleteOptions{PropagationPolicy: &background})
+	return a.kind.DeleteValidator.ValidateDelete(ctx, before, &metav1.DeleteOptions{PropagationPolicy: &background})
 }
 
 // checkBlocking checks the permission for every owner whose deletion the object newly blocks.

@@ -15,16 +15,16 @@ import (
 // redact removes the fields that the caller may not see from an object.
 func (k *kind[T]) redact(ctx context.Context, obj runtime.Object) runtime.Object {
 	object, ok := obj.(T)
-	if !ok || k.redacter == nil {
+	if !ok || k.Redacter == nil {
 		return obj
 	}
-	return k.redacter.Redact(ctx, object)
+	return k.Redacter.Redact(ctx, object)
 }
 
 // redactList redacts every item. The items may be shared with the watch cache, so it builds a new
 // list.
 func (k *kind[T]) redactList(ctx context.Context, list runtime.Object) runtime.Object {
-	if k.redacter == nil {
+	if k.Redacter == nil {
 		return list
 	}
 	items, err := meta.ExtractList(list)
@@ -79,7 +79,7 @@ func (k *kind[T]) withTypeMeta(list runtime.Object) runtime.Object {
 // Watch streams changes.
 func (r *REST[T]) Watch(ctx context.Context, options *metav1internal.ListOptions) (watch.Interface, error) {
 	watcher, err := r.Store.Watch(ctx, options)
-	if err != nil || r.kind.redacter == nil {
+	if err != nil || r.kind.Redacter == nil {
 		return watcher, err
 	}
 	return watch.Filter(watcher, func(event watch.Event) (watch.Event, bool) {

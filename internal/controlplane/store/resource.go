@@ -18,18 +18,21 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/printers"
 	"freshet/internal/identity/access"
+	"freshet/internal/ops/quota"
 )
 
 // Storage contains the REST storages of a kind.
 type Storage struct {
-	Main   rest.Storage
-	Status rest.Storage
+	Main         rest.Storage
+	Status       rest.Storage
+	Subresources map[string]rest.Storage // by name, without the status
 }
 
 // Definition is a Resource of any type, ready to be installed in a server.
 type Definition interface {
 	Info() Info
-	// AddToScheme registers the kind's defaults and field selectors.
+	// AddToScheme registers the kind's defaults and field selectors, and the bodies of its
+	// subresources.
 	AddToScheme(scheme *runtime.Scheme) error
 	// Open creates the kind's storage.
 	Open(scheme *runtime.Scheme, options generic.RESTOptionsGetter, authorizer Authorizer) (Storage, error)
@@ -41,6 +44,15 @@ type Definition interface {
 	Count(ctx context.Context, namespace string) (int64, error)
 	// Object is Lookup for callers that do not have the kind's type.
 	Object(ctx context.Context, namespace, name string) (runtime.Object, bool)
+	// Conditions returns the conditions in the status of an object of the kind.
+	Conditions(obj any) []v1alpha1.Condition
+	// Quota returns the quota that limits the number of objects; false if there is none.
+	Quota() (quota.Resource, bool)
+	// RewriteApply changes the decoded body of an apply, and reports whether it has; stored returns the
+	// stored object, or nil.
+	RewriteApply(body map[string]any, stored func() runtime.Object) bool
+	// Subresources returns the subresources other than the status.
+	Subresources() []Subresource
 }
 
 // Resource is a kind that is installed in a server.
@@ -77,10 +89,40 @@ func (r *Resource[T]) Object(ctx context.Context, namespace, name string) (runti
 	return r.Lookup(ctx, namespace, name)
 }
 
+// Conditions implements Definition.
+func (r *Resource[T]) Conditions(obj any) []v1alpha1.Condition {
+	object, ok := obj.(T)
+	if !ok {
+		return nil
+	}
+	return conditionsOf(r.kind.Status(object))
+}
+
+// Quota implements Definition.
+func (r *Resource[T]) Quota() (quota.Resource, bool) {
+	if r.kind.Limiter == nil {
+		return 0, false
+	}
+	return r.kind.Limiter.Quota(), true
+}
+
+// RewriteApply implements Definition.
+func (r *Resource[T]) RewriteApply(body map[string]any, stored func() runtime.Object) bool {
+	return r.kind.ApplyRewriter != nil && r.kind.ApplyRewriter.RewriteApply(body, func() T {
+		object, _ := stored().(T)
+		return object
+	})
+}
+
 // AddToScheme implements Definition.
 func (r *Resource[T]) AddToScheme(scheme *runtime.Scheme) error {
-	if r.kind.defaulter != nil {
-		scheme.AddTypeDefaultingFunc(r.kind.New(), func(obj any) { r.kind.defaulter.Default(obj.(T)) })
+	for _, subresource := range r.Subresources() {
+		if err := subresource.AddToScheme(scheme); err != nil {
+			return err
+		}
+	}
+	if r.kind.Defaulter != nil {
+		scheme.AddTypeDefaultingFunc(r.kind.New(), func(obj any) { r.kind.Defaulter.Default(obj.(T)) })
 		scheme.AddTypeDefaultingFunc(r.kind.NewList(), r.defaultList)
 	}
 	gvk := v1alpha1.SchemeGroupVersion.WithKind(r.kind.info.Kind)
@@ -94,7 +136,7 @@ func (r *Resource[T]) AddToScheme(scheme *runtime.Scheme) error {
 
 func (r *Resource[T]) defaultList(list any) {
 	_ = meta.EachListItem(list.(runtime.Object), func(obj runtime.Object) error { // the callback never fails
-		r.kind.defaulter.Default(obj.(T))
+		r.kind.Defaulter.Default(obj.(T))
 		return nil
 	})
 }
@@ -117,6 +159,7 @@ func (r *Resource[T]) Open(scheme *runtime.Scheme, options generic.RESTOptionsGe
 		DeleteStrategy:            main,
 		ResetFieldsStrategy:       main,
 		TableConvertor:            printers.Table{Columns: kind.info.Columns},
+		TTLFunc:                   kind.beforeWrite(false),
 		DeleteCollectionWorkers:   8,
 	}
 	kind.observe(store)
@@ -129,15 +172,18 @@ func (r *Resource[T]) Open(scheme *runtime.Scheme, options generic.RESTOptionsGe
 	status.UpdateStrategy = statusStrategy[T]{main}
 	status.ResetFieldsStrategy = statusStrategy[T]{main}
 	locks, auth := newObjectLocks(), authorization[T]{kind, authorizer}
-	return Storage{
-		Main:   &Authorized[T]{&REST[T]{Store: store, kind: kind, locks: locks}, auth},
-		Status: &AuthorizedStatus[T]{&StatusREST[T]{store: &status, kind: kind, locks: locks}, auth},
-	}, nil
+	objects := &Authorized[T]{
+		&REST[T]{Store: store, dryRun: kind.forDryRun(store), kind: kind, locks: locks}, auth,
+	}
+	statuses := &AuthorizedStatus[T]{
+		&StatusREST[T]{store: &status, dryRun: kind.forDryRun(&status), kind: kind, locks: locks}, auth,
+	}
+	return Storage{Main: objects, Status: statuses, Subresources: r.openSubresources(objects, statuses)}, nil
 }
 
 // observe connects the kind's observer to the store, after the durable write.
 func (k *kind[T]) observe(store *genericregistry.Store) {
-	if k.observer == nil {
+	if k.Observer == nil {
 		return
 	}
 	store.AfterCreate = func(obj runtime.Object, options *metav1.CreateOptions) {
@@ -161,9 +207,9 @@ func (k *kind[T]) observe(store *genericregistry.Store) {
 // notify notifies the observer of a write, and then the function set with OnStored.
 func (k *kind[T]) notify(obj T, gone bool) {
 	if gone {
-		k.observer.Remove(obj)
+		k.Observer.Remove(obj)
 	} else {
-		k.observer.Put(obj)
+		k.Observer.Put(obj)
 	}
 	if k.onStored != nil {
 		k.onStored(obj, gone)
@@ -187,8 +233,8 @@ func (k *kind[T]) selectableFields(object T) fields.Set {
 	if !k.info.ClusterScoped {
 		set["metadata.namespace"] = object.GetNamespace()
 	}
-	if k.fields != nil {
-		for name, value := range k.fields.Fields(object) {
+	if k.Selectable != nil {
+		for name, value := range k.Selectable.Fields(object) {
 			set[name] = value
 		}
 	}

@@ -18,8 +18,9 @@ import (
 // (redact.go).
 type REST[T Object] struct {
 	*genericregistry.Store
-	kind  *kind[T]
-	locks *objectLocks
+	dryRun *genericregistry.Store // for the writes of a dry run
+	kind   *kind[T]
+	locks  *objectLocks
 }
 
 // ShortNames implements rest.ShortNamesProvider.
@@ -42,12 +43,12 @@ func (r *REST[T]) Create(ctx context.Context, obj runtime.Object, validate rest.
 		object.GetGenerateName() == "" {
 		object.SetName(r.kind.info.NamePrefix + rand.String(8))
 	}
-	out, err := r.Store.Create(budget.Begin(ctx, false), obj, validate, options)
+	out, err := writer(r.Store, r.dryRun, options.DryRun).Create(budget.Begin(ctx, false), obj, validate, options)
 	if err != nil {
 		return nil, err
 	}
-	if object, ok := out.(T); ok && r.kind.revealer != nil && len(options.DryRun) == 0 {
-		r.kind.revealer.Reveal(object)
+	if object, ok := out.(T); ok && r.kind.Revealer != nil && len(options.DryRun) == 0 {
+		r.kind.Revealer.Reveal(object)
 	}
 	return r.kind.redact(ctx, out), nil
 }
@@ -62,13 +63,13 @@ func (r *REST[T]) Update(ctx context.Context, name string, info rest.UpdatedObje
 		return nil, false, err
 	}
 	defer unlock()
-	out, created, err := r.Store.Update(budget.Begin(ctx, false), name, r.kind.patched(name, info), createValidation,
-		updateValidation, forceAllowCreate, options)
+	out, created, err := writer(r.Store, r.dryRun, options.DryRun).Update(budget.Begin(ctx, false), name,
+		r.kind.patched(name, info), createValidation, updateValidation, forceAllowCreate, options)
 	if err != nil {
 		return nil, false, err
 	}
-	if object, ok := out.(T); ok && created && r.kind.revealer != nil && len(options.DryRun) == 0 {
-		r.kind.revealer.Reveal(object)
+	if object, ok := out.(T); ok && created && r.kind.Revealer != nil && len(options.DryRun) == 0 {
+		r.kind.Revealer.Reveal(object)
 	}
 	return r.kind.redact(ctx, out), created, nil
 }
@@ -100,12 +101,12 @@ func (r *REST[T]) Delete(ctx context.Context, name string, validate rest.Validat
 func (r *REST[T]) withDeleteValidation(next rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
 ) rest.ValidateObjectFunc {
-	if r.kind.deleteValidator == nil {
+	if r.kind.DeleteValidator == nil {
 		return next
 	}
 	return func(ctx context.Context, obj runtime.Object) error {
 		if object, ok := obj.(T); ok && object.GetDeletionTimestamp() == nil {
-			if err := r.kind.deleteValidator.ValidateDelete(ctx, object, options); err != nil {
+			if err := r.kind.DeleteValidator.ValidateDelete(ctx, object, options); err != nil {
 				return err
 			}
 		}
@@ -120,7 +121,7 @@ func (r *REST[T]) withDeleteValidation(next rest.ValidateObjectFunc,
 // stays active until another delete call ends that period.
 func (r *REST[T]) notifyDeleting(out runtime.Object, options *metav1.DeleteOptions) {
 	object, ok := out.(T)
-	if !ok || r.kind.observer == nil || len(options.DryRun) > 0 {
+	if !ok || r.kind.Observer == nil || len(options.DryRun) > 0 {
 		return
 	}
 	if options.GracePeriodSeconds == nil || *options.GracePeriodSeconds == 0 {
@@ -130,9 +131,10 @@ func (r *REST[T]) notifyDeleting(out runtime.Object, options *metav1.DeleteOptio
 
 // StatusREST is a kind's status subresource.
 type StatusREST[T Object] struct {
-	store *genericregistry.Store
-	kind  *kind[T]
-	locks *objectLocks
+	store  *genericregistry.Store
+	dryRun *genericregistry.Store // for the writes of a dry run
+	kind   *kind[T]
+	locks  *objectLocks
 }
 
 // New implements rest.Storage.
@@ -160,8 +162,8 @@ func (r *StatusREST[T]) Update(ctx context.Context, name string, info rest.Updat
 		return nil, false, err
 	}
 	defer unlock()
-	out, created, err := r.store.Update(ctx, name, r.kind.patched(name, info), createValidation, updateValidation,
-		false, options)
+	out, created, err := writer(r.store, r.dryRun, options.DryRun).Update(ctx, name, r.kind.patched(name, info),
+		createValidation, updateValidation, false, options)
 	if err != nil {
 		return nil, false, err
 	}

@@ -40,16 +40,16 @@ func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 		object.SetFinalizers(append(object.GetFinalizers(), f))
 	}
 	s.preserveServiceOwner(ctx, object, nil)
-	if s.kind.preparer != nil {
-		s.kind.preparer.PrepareCreate(ctx, object)
+	if s.kind.Preparer != nil {
+		s.kind.Preparer.PrepareCreate(ctx, object)
 	}
 	s.describe(object)
 }
 
 // describe lets the kind derive the status.
 func (s strategy[T]) describe(object T) {
-	if s.kind.describer != nil && object.GetDeletionTimestamp() == nil {
-		s.kind.describer.Describe(object)
+	if s.kind.Describer != nil && object.GetDeletionTimestamp() == nil {
+		s.kind.Describer.Describe(object)
 	}
 }
 
@@ -61,8 +61,8 @@ func (s strategy[T]) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 	s.preserveFinalizer(object, before)
 	s.preserveServiceOwner(ctx, object, before.GetOwnerReferences())
 	s.setGeneration(object, before)
-	if s.kind.preparer != nil {
-		s.kind.preparer.PrepareUpdate(ctx, object, before)
+	if s.kind.Preparer != nil {
+		s.kind.Preparer.PrepareUpdate(ctx, object, before)
 		s.setGeneration(object, before) // the preparer may have restored omitted fields
 	}
 	if object.GetGeneration() != before.GetGeneration() {
@@ -98,11 +98,11 @@ func (s strategy[T]) Validate(ctx context.Context, obj runtime.Object) field.Err
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "resourceVersion"), rv,
 			"must not be set on create"))
 	}
-	if s.kind.validator != nil {
-		errs = append(errs, s.kind.validator.Validate(ctx, object)...)
+	if s.kind.Validator != nil {
+		errs = append(errs, s.kind.Validator.Validate(ctx, object)...)
 	}
-	if s.kind.createValidator != nil {
-		errs = append(errs, s.kind.createValidator.ValidateCreate(ctx, object)...)
+	if s.kind.CreateValidator != nil {
+		errs = append(errs, s.kind.CreateValidator.ValidateCreate(ctx, object)...)
 	}
 	return errs
 }
@@ -111,11 +111,11 @@ func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object
 	object, before := obj.(T), old.(T)
 	errs := s.kind.unknownFields(object) // the API machinery validates the metadata of updates
 	errs = append(errs, checkMetaLimits(object, before)...)
-	if s.kind.validator != nil {
-		errs = append(errs, s.kind.validator.Validate(ctx, object)...)
+	if s.kind.Validator != nil {
+		errs = append(errs, s.kind.Validator.Validate(ctx, object)...)
 	}
-	if s.kind.updateValidator != nil {
-		errs = append(errs, s.kind.updateValidator.ValidateUpdate(ctx, object, before)...)
+	if s.kind.UpdateValidator != nil {
+		errs = append(errs, s.kind.UpdateValidator.ValidateUpdate(ctx, object, before)...)
 	}
 	return errs
 }
@@ -124,8 +124,8 @@ func (s strategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object
 // their names.
 func (s strategy[T]) validateMeta(object T) field.ErrorList {
 	validateName := apivalidation.NameIsDNSSubdomain
-	if s.kind.nameValidator != nil {
-		validateName = s.kind.nameValidator.ValidateName
+	if s.kind.NameValidator != nil {
+		validateName = s.kind.NameValidator.ValidateName
 	}
 	errs := apivalidation.ValidateObjectMetaAccessor(object, !s.kind.info.ClusterScoped, validateName,
 		field.NewPath("metadata"))
@@ -136,27 +136,24 @@ func (s strategy[T]) validateMeta(object T) field.ErrorList {
 
 // WarningsOnCreate returns the kind's warnings.
 func (s strategy[T]) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
-	if s.kind.warner == nil {
+	if s.kind.Warner == nil {
 		return nil
 	}
 	var none T
-	return s.kind.warner.Warnings(ctx, obj.(T), none)
+	return s.kind.Warner.Warnings(ctx, obj.(T), none)
 }
 
 // WarningsOnUpdate returns the kind's warnings.
 func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
-	if s.kind.warner == nil {
+	if s.kind.Warner == nil {
 		return nil
 	}
-	return s.kind.warner.Warnings(ctx, obj.(T), old.(T))
+	return s.kind.Warner.Warnings(ctx, obj.(T), old.(T))
 }
 
-// Canonicalize runs after validation and before storage.
-func (s strategy[T]) Canonicalize(obj runtime.Object) {
-	if s.kind.finisher != nil {
-		s.kind.finisher.Finish(obj.(T))
-	}
-}
+// Canonicalize implements rest.RESTCreateStrategy and does nothing. It runs before authorization and
+// admission; beforeWrite completes the object after them.
+func (strategy[T]) Canonicalize(runtime.Object) {}
 
 // AllowCreateOnUpdate returns false: a PUT on a missing name returns 404. Only apply creates
 // objects.
@@ -180,8 +177,8 @@ func (s strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object, 
 	if s.release(obj.(T), options) {
 		return false
 	}
-	if s.kind.deletionMarker != nil {
-		s.kind.deletionMarker.MarkDeleting(obj.(T))
+	if s.kind.DeletionMarker != nil {
+		s.kind.DeletionMarker.MarkDeleting(obj.(T))
 	}
 	return false
 }
@@ -234,8 +231,8 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 // caller's input.
 func (s statusStrategy[T]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	errs := validation.Conditions(field.NewPath("status", "conditions"), conditionsOf(s.kind.Status(obj.(T))))
-	if len(errs) == 0 && s.kind.statusPreparer != nil {
-		s.kind.statusPreparer.PrepareStatus(ctx, obj.(T), old.(T))
+	if len(errs) == 0 && s.kind.StatusPreparer != nil {
+		s.kind.StatusPreparer.PrepareStatus(ctx, obj.(T), old.(T))
 	}
 	return errs
 }
@@ -267,7 +264,7 @@ func conditionsOf(status any) []v1alpha1.Condition {
 		for i, c := range list {
 			conditions[i] = v1alpha1.Condition{
 				Type: c.Type, Status: v1alpha1.ConditionStatus(c.Status),
-				ObservedGeneration: c.ObservedGeneration,
+				ObservedGeneration: c.ObservedGeneration, Reason: c.Reason, Message: c.Message,
 			}
 		}
 		return conditions

@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"freshet/internal/controlplane/jsonshape"
 )
 
 // unknownFields returns the unknown fields that an apply set in objects without declared fields,
@@ -70,7 +72,7 @@ func walkFields(t reflect.Type, tree map[string]json.RawMessage, path *field.Pat
 				errs = append(errs, field.Invalid(path.Child(name), field.OmitValueType{}, "unknown field"))
 				continue
 			}
-			next = fieldType(t, name)
+			next = jsonshape.FieldType(t, name)
 		case t.Kind() == reflect.Map && isField, t.Kind() == reflect.Slice && !isField:
 			next = t.Elem()
 		}
@@ -80,21 +82,4 @@ func walkFields(t reflect.Type, tree map[string]json.RawMessage, path *field.Pat
 		}
 	}
 	return errs
-}
-
-// fieldType returns the type of a struct's field by its JSON name, embedded structs included.
-func fieldType(t reflect.Type, name string) reflect.Type {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if tag == name {
-			return f.Type
-		}
-		if f.Anonymous && tag == "" && f.Type.Kind() == reflect.Struct {
-			if found := fieldType(f.Type, name); found != nil {
-				return found
-			}
-		}
-	}
-	return nil
 }

@@ -11,7 +11,7 @@ func (k *Kind) Put(key *object) {
 	if key.Status.KeyID == "" {
 		return
 	}
-	if key.DeletionTimestamp != nil && (key.DeletionGracePeriodSeconds == nil || *key.DeletionGracePeriodSeconds == 0) {
+	if reconcile.Ended(key) {
 		k.Remove(key)
 		return
 	}

@@ -29,9 +29,18 @@ type Authorizer interface {
 	Filter(principal *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
 }
 
+// Issuer issues the tokens of keys; identity.Issuer implements it.
+type Issuer interface {
+	APIKey(request identity.KeyRequest) (identity.Key, identity.Secret, error)
+	// Withdrawn reports whether the signing key of an issued token was withdrawn; OnWithdrawal
+	// registers a function that is called when that happens to any of them.
+	Withdrawn(keyID string) bool
+	OnWithdrawal(f func())
+}
+
 // Kind is the kind APIKey.
 type Kind struct {
-	issuer     *identity.Issuer
+	issuer     Issuer
 	directory  *identity.Directory
 	authorizer Authorizer
 	log        *slog.Logger
@@ -60,7 +69,7 @@ var (
 
 // New creates the kind. issuer issues the keys for the accounts of directory, which Put and Remove
 // keep up to date.
-func New(issuer *identity.Issuer, directory *identity.Directory, authorizer Authorizer, log *slog.Logger) *Kind {
+func New(issuer Issuer, directory *identity.Directory, authorizer Authorizer, log *slog.Logger) *Kind {
 	return &Kind{issuer: issuer, directory: directory, authorizer: authorizer, log: log}
 }
 
@@ -74,6 +83,7 @@ func (*Kind) Info() store.Info {
 		DeletesImmediately: true,
 		Owner:              "ServiceAccount",
 		OwnerField:         "spec.serviceAccountName",
+		OwnedByAccount:     true,
 		Columns:            columns(),
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -61,12 +60,8 @@ func publish(ctx context.Context, api typed.ClusterRoleInterface, role *access.R
 		want.Spec.Permissions = append(want.Spec.Permissions, string(permission))
 	}
 	return reconcile.PublishExisting(ctx, api, reconcile.Published[*object]{
-		Want: want,
-		Sync: func(existing *object) bool {
-			old := existing.Spec
-			existing.Spec = want.Spec
-			return !apiequality.Semantic.DeepEqual(old, want.Spec)
-		},
+		Want:       want,
+		Sync:       func(existing *object) bool { return reconcile.Replace(&existing.Spec, want.Spec) },
 		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
 	}, existing, existing != nil)
 }

@@ -12,6 +12,21 @@ import (
 	"freshet/internal/controlplane/reconcile/conditions"
 )
 
+// Eventually waits until ok returns true, and fails the test if that takes too long.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(60 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("timed out waiting: %s", what)
+		}
+	}
+}
+
 // AwaitReady watches an object with its typed client until the status and reason of its condition
 // Ready are as wanted, for example "False NotInvited".
 func AwaitReady[T metav1.Object](

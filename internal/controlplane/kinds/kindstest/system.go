@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -129,14 +128,5 @@ func (s *System) Restart() {
 // Eventually waits for an effect of the reconcilers.
 func (s *System) Eventually(what string, ok func() bool) {
 	s.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			s.t.Fatalf("timed out waiting: %s", what)
-		}
-	}
+	Eventually(s.t, what, ok)
 }

@@ -70,6 +70,7 @@ var (
 	_ store.Limiter[*object]         = (*Kind)(nil)
 	_ store.Locator[*object]         = (*Kind)(nil)
 	_ store.Selectable[*object]      = (*Kind)(nil)
+	_ store.ApplyRewriter[*object]   = (*Kind)(nil)
 )
 
 // New creates the kind. plan determines where clusters can run, plane runs them, quotas limits
@@ -77,6 +78,9 @@ var (
 func New(plan *pools.Plan, plane Plane, quotas *quota.Organizations) *Kind {
 	return &Kind{plan: plan, plane: plane, quotas: quotas}
 }
+
+// Quota implements store.Limiter.
+func (*Kind) Quota() quota.Resource { return quota.Clusters }
 
 // Reserve implements store.Limiter.
 func (k *Kind) Reserve(ctx context.Context, o *object) (done func(), err error) {

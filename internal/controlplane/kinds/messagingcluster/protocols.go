@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/jsonshape"
 )
 
 // Limits of the settings of protocols, as JSON.
@@ -37,7 +38,7 @@ func validateProtocols(p *field.Path, protocols map[string]v1alpha1.ProtocolSett
 				"must be an object of settings, {} for none; null disables the protocol"))
 		case len(raw) > maxProtocolSettings:
 			errs = append(errs, field.TooLong(at, "", maxProtocolSettings))
-		case depth(raw) > maxProtocolDepth:
+		case jsonshape.Depth(raw) > maxProtocolDepth:
 			errs = append(errs, field.Invalid(at, field.OmitValueType{},
 				fmt.Sprintf("must not be nested deeper than %d levels", maxProtocolDepth)))
 		}
@@ -46,6 +47,33 @@ func validateProtocols(p *field.Path, protocols map[string]v1alpha1.ProtocolSett
 		errs = append(errs, field.TooLong(p, "", maxAllSettings))
 	}
 	return errs
+}
+
+// RewriteApply implements store.ApplyRewriter. It removes protocols that are null in the body and
+// disabled already, because a field that does not exist needs no manager. A null that disables a
+// protocol stays, because another manager may own it.
+func (*Kind) RewriteApply(body map[string]any, stored func() *object) bool {
+	spec, _ := body["spec"].(map[string]any)
+	config, _ := spec["config"].(map[string]any)
+	protocols, _ := config["protocols"].(map[string]any)
+	var enabled map[string]v1alpha1.ProtocolSettings
+	checked, changed := false, false
+	for name, settings := range protocols {
+		if settings != nil {
+			continue
+		}
+		if !checked {
+			checked = true
+			if cluster := stored(); cluster != nil && cluster.Spec.Config != nil {
+				enabled = cluster.Spec.Config.Protocols
+			}
+		}
+		if _, isOn := enabled[name]; !isOn {
+			delete(protocols, name)
+			changed = true
+		}
+	}
+	return changed
 }
 
 // disownDisabledProtocols removes disabled protocols from the managed fields of an apply. A field that
@@ -101,24 +129,4 @@ func isEnabled(o *object, protocol string) bool {
 	}
 	_, on := o.Spec.Config.Protocols[protocol]
 	return on
-}
-
-// depth returns the nesting depth of JSON.
-func depth(raw []byte) int {
-	open, deepest, quoted := 0, 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			open++
-			deepest = max(deepest, open)
-		case c == '}' || c == ']':
-			open--
-		}
-	}
-	return deepest
 }

@@ -3,10 +3,8 @@ package messagingcluster
 import (
 	"context"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/reconcile"
 	"freshet/internal/controlplane/reconcile/conditions"
 	"freshet/internal/dataplane/provision"
 )
@@ -114,15 +112,6 @@ var allRunning = map[provision.Part]bool{
 
 // write stores a changed status and updates the object for the next write.
 func (c *Controller) write(ctx context.Context, cluster *object, status v1alpha1.MessagingClusterStatus) error {
-	if apiequality.Semantic.DeepEqual(cluster.Status, status) {
-		return nil
-	}
-	cluster.Status = status
-	out, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).UpdateStatus(ctx, cluster,
-		metav1.UpdateOptions{})
-	if err != nil {
-		return err
-	}
-	*cluster = *out
-	return nil
+	api := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace)
+	return reconcile.WriteStatus(ctx, api, cluster, &cluster.Status, status)
 }

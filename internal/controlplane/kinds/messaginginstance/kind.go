@@ -82,6 +82,9 @@ func New(plan *pools.Plan, issuerURL string, directory *identity.Directory, quot
 	}
 }
 
+// Quota implements store.Limiter.
+func (*Kind) Quota() quota.Resource { return quota.Instances }
+
 // Reserve implements store.Limiter.
 func (k *Kind) Reserve(ctx context.Context, o *object) (done func(), err error) {
 	return k.quotas.Organization(o.Namespace).Create(ctx, quota.Instances, func(ctx context.Context) (int64, error) {
@@ -95,6 +98,7 @@ func (*Kind) Info() store.Info {
 		Kind: "MessagingInstance", Plural: "messaginginstances", Singular: "messaginginstance",
 		ShortNames: []string{"mi"},
 		Finalizer:  Finalizer,
+		LoadedLast: true, // an instance that is being deleted ends its keys
 		Columns: append(
 			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
 			printers.Column{

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -193,15 +192,6 @@ func (c *Controller) deleteKeys(ctx context.Context, instance *object) (waiting 
 
 // write stores a changed status and updates the object for the next write.
 func (c *Controller) write(ctx context.Context, instance *object, status v1alpha1.MessagingInstanceStatus) error {
-	if apiequality.Semantic.DeepEqual(instance.Status, status) {
-		return nil
-	}
-	instance.Status = status
-	out, err := c.client.CloudV1alpha1().MessagingInstances(instance.Namespace).UpdateStatus(ctx, instance,
-		metav1.UpdateOptions{})
-	if err != nil {
-		return err
-	}
-	*instance = *out
-	return nil
+	api := c.client.CloudV1alpha1().MessagingInstances(instance.Namespace)
+	return reconcile.WriteStatus(ctx, api, instance, &instance.Status, status)
 }

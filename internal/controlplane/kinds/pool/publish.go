@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/api/generated/clientset/versioned"
@@ -32,12 +31,8 @@ func publish(ctx context.Context, client versioned.Interface, pool pools.Pool) e
 		},
 	}
 	return reconcile.Publish(ctx, client.CloudV1alpha1().Pools(pool.Namespace), reconcile.Published[*object]{
-		Want: want,
-		Sync: func(existing *object) bool {
-			old := existing.Spec
-			existing.Spec = want.Spec
-			return !apiequality.Semantic.DeepEqual(old, want.Spec)
-		},
+		Want:       want,
+		Sync:       func(existing *object) bool { return reconcile.Replace(&existing.Spec, want.Spec) },
 		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
 	})
 }

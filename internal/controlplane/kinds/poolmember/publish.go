@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/api/generated/clientset/versioned"
@@ -36,12 +35,8 @@ func publish(ctx context.Context, client versioned.Interface, domain string, poo
 		},
 	}
 	return reconcile.Publish(ctx, client.CloudV1alpha1().PoolMembers(pool.Namespace), reconcile.Published[*object]{
-		Want: want,
-		Sync: func(existing *object) bool {
-			old := existing.Spec
-			existing.Spec = want.Spec
-			return !apiequality.Semantic.DeepEqual(old, want.Spec)
-		},
+		Want:       want,
+		Sync:       func(existing *object) bool { return reconcile.Replace(&existing.Spec, want.Spec) },
 		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
 		Status:     func(o *object) { o.Status.DeploymentType = pool.DeploymentType },
 	})

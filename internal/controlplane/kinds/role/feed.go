@@ -7,7 +7,7 @@ import (
 
 // Put implements store.Observer. It updates the role in the policy.
 func (k *Kind) Put(o *object) {
-	if o.DeletionTimestamp != nil && (o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds == 0) {
+	if reconcile.Ended(o) {
 		k.Remove(o)
 		return
 	}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/reconcile"
@@ -39,10 +36,5 @@ func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, e
 		status.Conditions = conditions.Set(status.Conditions,
 			conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", o.Generation))
 	}
-	if apiequality.Semantic.DeepEqual(o.Status, status) {
-		return 0, nil
-	}
-	o.Status = status
-	_, err := c.client.CloudV1alpha1().Roles(o.Namespace).UpdateStatus(ctx, o, metav1.UpdateOptions{})
-	return 0, err
+	return 0, reconcile.WriteStatus(ctx, c.client.CloudV1alpha1().Roles(o.Namespace), o, &o.Status, status)
 }

@@ -4,7 +4,7 @@ import "freshet/internal/controlplane/reconcile"
 
 // Put implements store.Observer. It updates the binding in the policy.
 func (k *Kind) Put(o *object) {
-	if o.DeletionTimestamp != nil && (o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds == 0) {
+	if reconcile.Ended(o) {
 		k.Remove(o)
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/api/generated/clientset/versioned"
@@ -54,14 +53,10 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 
 func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().RoleBindings(o.Namespace)
+	status := *o.Status.DeepCopy()
 	if reconcile.Deleting(o) {
-		list, changed := conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation)
-		if !changed {
-			return 0, nil
-		}
-		o.Status.Conditions = list
-		_, err := api.UpdateStatus(ctx, o, metav1.UpdateOptions{})
-		return 0, err
+		status.Conditions, _ = conditions.Deleting(status.Conditions, conditions.MessageDeleting, o.Generation)
+		return 0, reconcile.WriteStatus(ctx, api, o, &o.Status, status)
 	}
 	ready := conditions.True(v1alpha1.ConditionReady, conditions.ReasonReady, "", o.Generation)
 	binding := convert(o)
@@ -72,14 +67,8 @@ func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, e
 			"Role "+o.Spec.RoleRef.Name+
 				" does not exist, so the binding grants nothing; create the role or delete the binding", o.Generation)
 	}
-	status := *o.Status.DeepCopy()
 	status.Conditions = conditions.Set(status.Conditions, ready)
-	if apiequality.Semantic.DeepEqual(o.Status, status) {
-		return 0, nil
-	}
-	o.Status = status
-	_, err := api.UpdateStatus(ctx, o, metav1.UpdateOptions{})
-	return 0, err
+	return 0, reconcile.WriteStatus(ctx, api, o, &o.Status, status)
 }
 
 func (c *Controller) roleExists(o *object) bool {

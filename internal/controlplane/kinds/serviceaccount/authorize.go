@@ -10,16 +10,15 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/caller"
+	"freshet/internal/controlplane/subresource"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 )
 
 // Authorizer decides what callers may do with an account; access.Policy implements it.
 type Authorizer interface {
-	Authorize(ctx context.Context, principal *identity.Principal, permission access.Permission,
-		scope access.Scope) (access.Decision, error)
+	subresource.AccountAuthorizer
 	MayCreateAdmin(principal *identity.Principal, organization string) error
-	MayActAs(principal *identity.Principal, organization, account string, admin bool) error
 }
 
 var errSystemAccount = errors.New(

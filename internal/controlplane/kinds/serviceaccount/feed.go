@@ -11,7 +11,7 @@ import (
 
 // Put implements store.Observer. It updates the account in the directory.
 func (k *Kind) Put(sa *object) {
-	if sa.DeletionTimestamp != nil && (sa.DeletionGracePeriodSeconds == nil || *sa.DeletionGracePeriodSeconds == 0) {
+	if reconcile.Ended(sa) {
 		k.Remove(sa)
 		return
 	}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/kinds/serviceaccount/rotation"
+	"freshet/internal/controlplane/kinds/serviceaccount/tokens"
 	"freshet/internal/controlplane/printers"
 	"freshet/internal/controlplane/reconcile/conditions"
 	"freshet/internal/controlplane/store"
@@ -27,6 +29,8 @@ type Options struct {
 	Directory  *identity.Directory
 	Sealer     *identity.Sealer
 	Authorizer Authorizer
+	// Audiences of the tokens that serviceaccounts/token issues; it is not served without addresses.
+	Audiences identity.Audiences
 	// SystemOrganization and SystemAccount name the system administrator.
 	SystemOrganization string
 	SystemAccount      string
@@ -47,6 +51,7 @@ var (
 	_ store.Redacter[*object]        = (*Kind)(nil)
 	_ store.Expecter[*object]        = (*Kind)(nil)
 	_ store.Observer[*object]        = (*Kind)(nil)
+	_ store.Extended                 = (*Kind)(nil)
 )
 
 // New creates the kind.
@@ -67,6 +72,19 @@ func (*Kind) Info() store.Info {
 			},
 		),
 	}
+}
+
+// Subresources implements store.Extended.
+func (k *Kind) Subresources() []store.Subresource {
+	list := []store.Subresource{rotation.New(rotation.Options{
+		Issuer: k.Issuer, Directory: k.Directory, Sealer: k.Sealer, Authorizer: k.Authorizer,
+	})}
+	if len(k.Audiences.Addresses) > 0 {
+		list = append(list, tokens.New(tokens.Options{
+			Issuer: k.Issuer, Directory: k.Directory, Audiences: k.Audiences, Authorizer: k.Authorizer,
+		}))
+	}
+	return list
 }
 
 // MarkDeleting implements store.DeletionMarker.

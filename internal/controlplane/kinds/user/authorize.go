@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"freshet/internal/controlplane/caller"
+	"freshet/internal/controlplane/kinds/user/invite"
 	"freshet/internal/controlplane/reconcile"
 	"freshet/internal/identity"
 	"freshet/internal/identity/signin"
@@ -11,9 +12,7 @@ import (
 
 // Authorizer decides which callers may determine the person behind a user; access.Policy implements
 // it.
-type Authorizer interface {
-	MayActAsUser(principal *identity.Principal, organization, user string) error
-}
+type Authorizer = invite.Authorizer
 
 // SignIns provides the sign-in state of users; signin.Service implements it.
 type SignIns interface {
@@ -34,8 +33,7 @@ func (k *Kind) Admit(ctx context.Context, user, old *object) error {
 
 // Put implements store.Observer. It updates the user in the directory.
 func (k *Kind) Put(user *object) {
-	if user.DeletionTimestamp != nil &&
-		(user.DeletionGracePeriodSeconds == nil || *user.DeletionGracePeriodSeconds == 0) {
+	if reconcile.Ended(user) {
 		k.Remove(user)
 		return
 	}

@@ -1,6 +1,7 @@
 // Package user is the kind User: its definition and validation (kind.go), authorization and the
 // synchronization with the identity directory (authorize.go), and the reconciler that reports
-// whether a user can sign in (reconcile.go). internal/identity/signin implements the sign-in.
+// whether a user can sign in (reconcile.go). Package invite is its subresource.
+// internal/identity/signin implements the sign-in.
 package user
 
 import (
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/kinds/user/invite"
 	"freshet/internal/controlplane/printers"
 	"freshet/internal/controlplane/reconcile/conditions"
 	"freshet/internal/controlplane/store"
@@ -43,6 +45,9 @@ type Options struct {
 	Directory  *identity.Directory
 	Authorizer Authorizer
 	SignIns    SignIns
+	Inviter    invite.Inviter // nil: users/invite is not served
+	// InviteURL returns the URL of an invitation link with this token.
+	InviteURL func(token string) string
 }
 
 // Kind is the kind User.
@@ -56,6 +61,7 @@ var (
 	_ store.NameValidator           = (*Kind)(nil)
 	_ store.Validator[*object]      = (*Kind)(nil)
 	_ store.Selectable[*object]     = (*Kind)(nil)
+	_ store.Extended                = (*Kind)(nil)
 )
 
 // New creates the kind.
@@ -76,6 +82,16 @@ func (*Kind) Info() store.Info {
 			},
 		),
 	}
+}
+
+// Subresources implements store.Extended.
+func (k *Kind) Subresources() []store.Subresource {
+	if k.Inviter == nil {
+		return nil
+	}
+	return []store.Subresource{invite.New(invite.Options{
+		Authorizer: k.Authorizer, Inviter: k.Inviter, URL: k.InviteURL,
+	})}
 }
 
 // Describe implements store.Describer.

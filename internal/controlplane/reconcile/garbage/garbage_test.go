@@ -86,25 +86,10 @@ func (w harness) exists(name string) bool {
 	return err == nil
 }
 
-// eventually waits for an effect of the collector.
-func (w harness) eventually(what string, ok func() bool) {
-	w.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(15 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			w.Fatalf("timed out waiting: %s", what)
-		}
-	}
-}
-
 func (w harness) expectDeleted(names ...string) {
 	w.Helper()
 	for _, name := range names {
-		w.eventually(name+" is deleted", func() bool { return !w.exists(name) })
+		kindstest.Eventually(w, name+" is deleted", func() bool { return !w.exists(name) })
 	}
 }
 
@@ -131,7 +116,7 @@ func TestForegroundDeletionWaitsForDependents(t *testing.T) {
 	// A foreign finalizer on the child must hold the owner as well.
 	w.patch("child", `{"metadata":{"finalizers":["example.com/hold"]}}`)
 	w.delete("owner", metav1.DeletePropagationForeground)
-	w.eventually("the child is being deleted", func() bool {
+	kindstest.Eventually(w, "the child is being deleted", func() bool {
 		obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
 		return err == nil && obj.DeletionTimestamp != nil
 	})
@@ -174,7 +159,7 @@ func TestOneLivingOwnerIsEnough(t *testing.T) {
 	first, second := w.create("first"), w.create("second")
 	w.create("child", ownedBy(first), ownedBy(second))
 	w.delete("first", metav1.DeletePropagationBackground)
-	w.eventually("the reference to the deleted owner is removed", func() bool {
+	kindstest.Eventually(w, "the reference to the deleted owner is removed", func() bool {
 		obj, err := w.bindings.Get(t.Context(), "child", metav1.GetOptions{})
 		return err == nil && len(obj.OwnerReferences) == 1 && obj.OwnerReferences[0].Name == "second"
 	})

@@ -16,10 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kube-openapi/pkg/common"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/base/errs"
 	"freshet/internal/controlplane/caller"
+	"freshet/internal/controlplane/store"
 	"freshet/internal/controlplane/subresource"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
@@ -38,8 +40,7 @@ var kind = v1alpha1.SchemeGroupVersion.WithKind("InvitationLink")
 
 // Authorizer decides which callers may create links for a user; access.Policy implements it.
 type Authorizer interface {
-	Authorize(ctx context.Context, principal *identity.Principal, permission access.Permission,
-		scope access.Scope) (access.Decision, error)
+	subresource.Authorizer
 	MayActAsUser(principal *identity.Principal, organization, user string) error
 }
 
@@ -57,23 +58,39 @@ type Options struct {
 	URL func(token string) string
 }
 
+// New creates the subresource.
+func New(opts Options) store.Subresource { return invite{opts} }
+
+type invite struct{ Options }
+
+// Info implements store.Subresource.
+func (invite) Info() store.SubresourceInfo {
+	return store.SubresourceInfo{Name: "invite", OptionalBody: true}
+}
+
+// AddToScheme implements store.Subresource.
+func (invite) AddToScheme(scheme *runtime.Scheme) error {
+	return subresource.AddToScheme(scheme, &InvitationLink{})
+}
+
+// Definitions implements store.Subresource.
+func (invite) Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	return definitions(ref)
+}
+
+// Open implements store.Subresource.
+func (i invite) Open(main rest.Getter, _ rest.Updater) rest.Storage {
+	return subresource.New(kind, "users/invite", &linkCreator{i.Options, main})
+}
+
 // linkCreator creates links.
 type linkCreator struct {
 	Options
 	users rest.Getter
 }
 
-// New creates the subresource.
-func New(opts Options, users rest.Getter) rest.Storage {
-	m := &linkCreator{opts, users}
-	return &subresource.REST[*InvitationLink]{
-		Kind: kind, Resource: "users/invite", NewBody: func() *InvitationLink { return &InvitationLink{} },
-		Authorize: m.authorize, Validate: check, Execute: m.invite,
-	}
-}
-
-// invite creates a link for the named user.
-func (m *linkCreator) invite(ctx context.Context, call subresource.Call[*InvitationLink]) (runtime.Object, error) {
+// Execute implements subresource.Handler. It creates a link for the named user.
+func (m *linkCreator) Execute(ctx context.Context, call subresource.Call[*InvitationLink]) (runtime.Object, error) {
 	if err := m.exists(ctx, call.Name); err != nil {
 		return nil, err
 	}
@@ -106,7 +123,8 @@ func (m *linkCreator) invite(ctx context.Context, call subresource.Call[*Invitat
 	return link, nil
 }
 
-func (m *linkCreator) authorize(ctx context.Context, organization, name string, _ *InvitationLink) error {
+// Authorize implements subresource.Handler.
+func (m *linkCreator) Authorize(ctx context.Context, organization, name string, _ *InvitationLink) error {
 	principal := caller.Principal(ctx)
 	if principal == nil {
 		return nil // the service itself
@@ -132,7 +150,8 @@ func (m *linkCreator) exists(ctx context.Context, name string) error {
 
 var errDeleting = errs.New(errs.Conflict, "user is being deleted")
 
-func check(link *InvitationLink) field.ErrorList {
+// Validate implements subresource.Handler.
+func (*linkCreator) Validate(link *InvitationLink) field.ErrorList {
 	seconds := link.Spec.LifetimeSeconds
 	if seconds != nil && (*seconds < minLifetime || *seconds > maxLifetime) {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "lifetimeSeconds"), *seconds,

@@ -18,10 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kube-openapi/pkg/common"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/base/errs"
 	"freshet/internal/controlplane/caller"
+	"freshet/internal/controlplane/store"
 	"freshet/internal/controlplane/subresource"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
@@ -37,19 +39,37 @@ const changeAccount = access.Permission("cloud.serviceaccounts.update")
 
 var kind = v1alpha1.SchemeGroupVersion.WithKind("CredentialsRotation")
 
-// Authorizer decides which callers may act as an account; access.Policy implements it.
-type Authorizer interface {
-	Authorize(ctx context.Context, principal *identity.Principal, permission access.Permission,
-		scope access.Scope) (access.Decision, error)
-	MayActAs(principal *identity.Principal, organization, account string, admin bool) error
-}
-
 // Options are the dependencies of the subresource.
 type Options struct {
 	Issuer     *identity.Issuer
 	Directory  *identity.Directory
 	Sealer     *identity.Sealer
-	Authorizer Authorizer
+	Authorizer subresource.AccountAuthorizer
+}
+
+// New creates the subresource.
+func New(opts Options) store.Subresource { return rotation{opts} }
+
+type rotation struct{ Options }
+
+// Info implements store.Subresource.
+func (rotation) Info() store.SubresourceInfo {
+	return store.SubresourceInfo{Name: "rotate", OptionalBody: true, BySelf: true}
+}
+
+// AddToScheme implements store.Subresource.
+func (rotation) AddToScheme(scheme *runtime.Scheme) error {
+	return subresource.AddToScheme(scheme, &CredentialsRotation{})
+}
+
+// Definitions implements store.Subresource.
+func (rotation) Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	return definitions(ref)
+}
+
+// Open implements store.Subresource.
+func (r rotation) Open(_ rest.Getter, status rest.Updater) rest.Storage {
+	return subresource.New(kind, "serviceaccounts/rotate", &rotator{r.Options, status})
 }
 
 // rotator rotates credentials.
@@ -58,22 +78,11 @@ type rotator struct {
 	accounts rest.Updater // the status of service accounts
 }
 
-// New creates the subresource; accounts writes the status of service accounts.
-func New(opts Options, accounts rest.Updater) rest.Storage {
-	r := &rotator{opts, accounts}
-	return &subresource.REST[*CredentialsRotation]{
-		Kind: kind, Resource: "serviceaccounts/rotate",
-		NewBody: func() *CredentialsRotation { return &CredentialsRotation{} },
-		Authorize: func(ctx context.Context, organization, name string, body *CredentialsRotation) error {
-			return r.authorize(ctx, organization, name, identity.NewSecret(body.Spec.ClientSecret))
-		},
-		Validate: func(body *CredentialsRotation) field.ErrorList { return validate(&body.Spec) },
-		Execute:  r.rotate,
-	}
-}
+// Validate implements subresource.Handler.
+func (*rotator) Validate(body *CredentialsRotation) field.ErrorList { return validate(&body.Spec) }
 
-// rotate rotates the credentials of the named account.
-func (r *rotator) rotate(ctx context.Context, call subresource.Call[*CredentialsRotation]) (runtime.Object, error) {
+// Execute implements subresource.Handler. It rotates the credentials of the named account.
+func (r *rotator) Execute(ctx context.Context, call subresource.Call[*CredentialsRotation]) (runtime.Object, error) {
 	body := call.Body
 	body.Spec.ClientSecret = ""
 	change := &change{issuer: r.Issuer, spec: body.Spec}
@@ -94,10 +103,12 @@ func (r *rotator) rotate(ctx context.Context, call subresource.Call[*Credentials
 var errSecret = errs.New(errs.Denied,
 	"account does not manage accounts; to rotate its own credentials, set spec.clientSecret to its current secret")
 
-// authorize allows callers that may change the account and read its credentials, because the
-// response contains the new ones. An account may rotate its own credentials if it proves its
-// current secret: a token or a key alone may be stolen and must not be sufficient to get more.
-func (r *rotator) authorize(ctx context.Context, organization, name string, secret identity.Secret) error {
+// Authorize implements subresource.Handler. It allows callers that may change the account and read
+// its credentials, because the response contains the new ones. An account may rotate its own
+// credentials if it proves its current secret: a token or a key alone may be stolen and must not be
+// sufficient to get more.
+func (r *rotator) Authorize(ctx context.Context, organization, name string, body *CredentialsRotation) error {
+	secret := identity.NewSecret(body.Spec.ClientSecret)
 	principal := caller.Principal(ctx)
 	if principal == nil {
 		return nil // the service itself

@@ -13,7 +13,7 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/caller"
-	"freshet/internal/controlplane/tokens"
+	"freshet/internal/controlplane/kinds/serviceaccount/tokens"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/identity/identitytest"
@@ -55,7 +55,7 @@ func requestToken(t *testing.T, name string, edit func(*identity.Account)) error
 	create, ok := tokens.New(tokens.Options{
 		Issuer: w.Issuer, Directory: w.Directory, Authorizer: clerk{},
 		Audiences: identity.Audiences{Addresses: []string{identitytest.IssuerURL}},
-	}, lateAccounts{addAccount}).(rest.NamedCreater)
+	}).Open(lateAccounts{addAccount}, nil).(rest.NamedCreater)
 	if !ok {
 		t.Fatal("storage does not implement rest.NamedCreater")
 	}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/subresource"
 )
 
 // InvitationLink is the request and, with its status, the response
@@ -42,51 +42,30 @@ func (in *InvitationLink) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// AddToScheme registers the kind with those that are stored, and as its own internal version.
-func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(v1alpha1.SchemeGroupVersion, &InvitationLink{})
-	internal := v1alpha1.SchemeGroupVersion
-	internal.Version = runtime.APIVersionInternal
-	scheme.AddKnownTypes(internal, &InvitationLink{})
-	return nil
-}
-
 // OpenAPIModelName is the kind's name in the OpenAPI documents.
 func (InvitationLink) OpenAPIModelName() string { return "io.vendor.cloud.v1alpha1.InvitationLink" }
 
-// Definitions describes the kind for the OpenAPI documents.
-func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+// definitions describes the kind for the OpenAPI documents.
+func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	object, text, reference := subresource.Object, subresource.Text, subresource.Reference
 	meta, end := metav1.ObjectMeta{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()
 	return map[string]common.OpenAPIDefinition{
 		InvitationLink{}.OpenAPIModelName(): {
 			Dependencies: []string{meta, end},
-			Schema: object("InvitationLink requests a one-time link with which a person sets a password; the response "+
-				"contains the link.", map[string]spec.Schema{
+			Schema: object("InvitationLink requests a one-time link with which a person sets a "+
+				"password; the response contains the link.", map[string]spec.Schema{
 				"kind": text("InvitationLink."), "apiVersion": text("cloud.vendor.io/v1alpha1."),
-				"metadata": {SchemaProps: spec.SchemaProps{Ref: ref(meta)}},
+				"metadata": reference(ref, meta),
 				"spec": object("The requested link.", map[string]spec.Schema{
-					"lifetimeSeconds": {SchemaProps: spec.SchemaProps{
-						Type: []string{"integer"}, Format: "int64",
-						Description: "Lifetime of the link in seconds: 60 to 2592000, 604800 (7 days) by default.",
-					}},
+					"lifetimeSeconds": subresource.Integer("Lifetime of the link in seconds: 60 to 2592000, " +
+						"604800 (7 days) by default."),
 				}),
 				"status": object("The link.", map[string]spec.Schema{
 					"url": text("Address at which the person sets a password, once. Its holder can sign in " +
 						"as the user."),
-					"expirationTime": {SchemaProps: spec.SchemaProps{Ref: ref(end)}},
+					"expirationTime": reference(ref, end),
 				}),
 			}),
 		},
 	}
-}
-
-func object(description string, properties map[string]spec.Schema) spec.Schema {
-	return spec.Schema{SchemaProps: spec.SchemaProps{
-		Type: []string{"object"}, Description: description,
-		Properties: properties,
-	}}
-}
-
-func text(description string) spec.Schema {
-	return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}, Description: description}}
 }

@@ -17,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kube-openapi/pkg/common"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/base/errs"
 	"freshet/internal/controlplane/caller"
+	"freshet/internal/controlplane/store"
 	"freshet/internal/controlplane/subresource"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
@@ -37,22 +39,37 @@ const (
 // createKey is the required permission: a token is equivalent to a short-lived API key.
 const createKey = access.Permission("cloud.apikeys.create")
 
-// Authorizer decides which callers may act as an account; access.Policy implements it.
-type Authorizer interface {
-	Authorize(ctx context.Context, principal *identity.Principal, permission access.Permission,
-		scope access.Scope) (access.Decision, error)
-	MayActAs(principal *identity.Principal, organization, account string, admin bool) error
-}
-
 // Options are the dependencies of the subresource.
 type Options struct {
 	Issuer     *identity.Issuer
 	Directory  *identity.Directory
 	Audiences  identity.Audiences
-	Authorizer Authorizer
+	Authorizer subresource.AccountAuthorizer
 }
 
 var kind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
+
+// New creates the subresource.
+func New(opts Options) store.Subresource { return tokens{opts} }
+
+type tokens struct{ Options }
+
+// Info implements store.Subresource. kubectl create token supports service accounts of core/v1 only.
+func (tokens) Info() store.SubresourceInfo {
+	return store.SubresourceInfo{Name: "token", CorePath: true}
+}
+
+// AddToScheme implements store.Subresource. The body is a type of Kubernetes, which ../../../apiserver
+// registers with the reviews.
+func (tokens) AddToScheme(*runtime.Scheme) error { return nil }
+
+// Definitions implements store.Subresource. ../../../openapi describes the types of Kubernetes.
+func (tokens) Definitions(common.ReferenceCallback) map[string]common.OpenAPIDefinition { return nil }
+
+// Open implements store.Subresource.
+func (t tokens) Open(main rest.Getter, _ rest.Updater) rest.Storage {
+	return subresource.New(kind, "serviceaccounts/token", &tokenIssuer{t.Options, main})
+}
 
 // tokenIssuer issues tokens.
 type tokenIssuer struct {
@@ -60,18 +77,8 @@ type tokenIssuer struct {
 	accounts rest.Getter
 }
 
-// New creates the subresource; accounts reads service accounts.
-func New(opts Options, accounts rest.Getter) rest.Storage {
-	m := &tokenIssuer{opts, accounts}
-	return &subresource.REST[*authenticationv1.TokenRequest]{
-		Kind: kind, Resource: "serviceaccounts/token",
-		NewBody:   func() *authenticationv1.TokenRequest { return &authenticationv1.TokenRequest{} },
-		Authorize: m.authorize, Validate: validate, Execute: m.create,
-	}
-}
-
-// create issues a token.
-func (m *tokenIssuer) create(ctx context.Context,
+// Execute implements subresource.Handler. It issues a token.
+func (m *tokenIssuer) Execute(ctx context.Context,
 	call subresource.Call[*authenticationv1.TokenRequest],
 ) (runtime.Object, error) {
 	account, ok := m.ready(call.Organization, call.Name)
@@ -80,11 +87,10 @@ func (m *tokenIssuer) create(ctx context.Context,
 		if account, err = m.await(ctx, call.Organization, call.Name); err != nil {
 			return nil, err
 		}
-		// The first authorization could not check an account that the directory did not contain
-		// yet.
-		if err := m.authorize(ctx, call.Organization, call.Name, call.Body); err != nil {
-			return nil, apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts/token"), call.Name, err)
-		}
+	}
+	// The first authorization could not check an account that the directory did not contain yet.
+	if err := m.Authorize(ctx, call.Organization, call.Name, call.Body); err != nil {
+		return nil, apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts/token"), call.Name, err)
 	}
 	out := call.Body.DeepCopy()
 	out.Name, out.Namespace, out.CreationTimestamp = call.Name, call.Organization, metav1.Now()
@@ -127,9 +133,9 @@ func (m *tokenIssuer) await(ctx context.Context, organization, name string) (*id
 	return nil, apierrors.NewConflict(v1alpha1.Resource("serviceaccounts"), name, errNotReady)
 }
 
-// authorize allows callers that could create an API key for the account, because the holder of a
-// token can do everything that the account may do.
-func (m *tokenIssuer) authorize(ctx context.Context, organization, name string,
+// Authorize implements subresource.Handler. It allows callers that could create an API key for the
+// account, because the holder of a token can do everything that the account may do.
+func (m *tokenIssuer) Authorize(ctx context.Context, organization, name string,
 	_ *authenticationv1.TokenRequest,
 ) error {
 	principal := caller.Principal(ctx)
@@ -147,7 +153,8 @@ func (m *tokenIssuer) authorize(ctx context.Context, organization, name string,
 	return m.Authorizer.MayActAs(principal, organization, name, exists && account.Admin)
 }
 
-func validate(body *authenticationv1.TokenRequest) field.ErrorList {
+// Validate implements subresource.Handler.
+func (*tokenIssuer) Validate(body *authenticationv1.TokenRequest) field.ErrorList {
 	spec := &body.Spec
 	var problems field.ErrorList
 	path := field.NewPath("spec")

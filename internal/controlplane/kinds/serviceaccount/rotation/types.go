@@ -6,7 +6,7 @@ import (
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/subresource"
 )
 
 // CredentialsRotation is the request and, with its status, the response
@@ -55,22 +55,14 @@ func (in *CredentialsRotation) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// AddToScheme registers the kind with those that are stored, and as its own internal version.
-func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(v1alpha1.SchemeGroupVersion, &CredentialsRotation{})
-	internal := v1alpha1.SchemeGroupVersion
-	internal.Version = runtime.APIVersionInternal
-	scheme.AddKnownTypes(internal, &CredentialsRotation{})
-	return nil
-}
-
 // OpenAPIModelName is the kind's name in the OpenAPI documents.
 func (CredentialsRotation) OpenAPIModelName() string {
 	return "io.vendor.cloud.v1alpha1.CredentialsRotation"
 }
 
-// Definitions describes the kind for the OpenAPI documents.
-func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+// definitions describes the kind for the OpenAPI documents.
+func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	object, text, reference := subresource.Object, subresource.Text, subresource.Reference
 	meta := metav1.ObjectMeta{}.OpenAPIModelName()
 	end := metav1.Time{}.OpenAPIModelName()
 	return map[string]common.OpenAPIDefinition{
@@ -81,11 +73,8 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 				"kind": text("CredentialsRotation."), "apiVersion": text("cloud.vendor.io/v1alpha1."),
 				"metadata": reference(ref, meta),
 				"spec": object("The requested rotation.", map[string]spec.Schema{
-					"overlapSeconds": {SchemaProps: spec.SchemaProps{
-						Type: []string{"integer"}, Format: "int64",
-						Description: "How long the replaced credentials stay valid, in seconds: 0 to 2592000, " +
-							"86400 by default.",
-					}},
+					"overlapSeconds": subresource.Integer("How long the replaced credentials stay valid, in " +
+						"seconds: 0 to 2592000, 86400 by default."),
 					"endReplaced": {SchemaProps: spec.SchemaProps{
 						Type: []string{"boolean"},
 						Description: "Issue no new credentials; end those that the previous rotation has replaced, " +
@@ -106,19 +95,4 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 			}),
 		},
 	}
-}
-
-func object(description string, properties map[string]spec.Schema) spec.Schema {
-	return spec.Schema{SchemaProps: spec.SchemaProps{
-		Type: []string{"object"}, Description: description,
-		Properties: properties,
-	}}
-}
-
-func text(description string) spec.Schema {
-	return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}, Description: description}}
-}
-
-func reference(ref common.ReferenceCallback, model string) spec.Schema {
-	return spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref(model)}}
 }
