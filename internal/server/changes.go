@@ -11,6 +11,7 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/controlplane/kinds"
 	"freshet/internal/ensemble/membership"
+	"freshet/internal/identity"
 )
 
 // A change of accounts, keys, bindings or sessions is in force on every member when its call
@@ -87,6 +88,19 @@ func (s *server) notifyEndedSignIns() func(key string, revision int64) {
 		return nil
 	}
 	return func(key string, revision int64) { s.confirmOnMembers(change{Ended: &endedSignIn{key, revision}}) }
+}
+
+// withdrawer returns the Withdrawer of the signing keys that the operator lists in a file.
+func (s *server) withdrawer() *identity.Withdrawer {
+	return &identity.Withdrawer{
+		Keys: s.identity.keys, File: s.cfg.WithdrawnKeysFile(), Shared: s.cfg.Etcd.External() || s.ensemble != nil,
+		Notify: func() {
+			if s.ensemble != nil {
+				s.confirmOnMembers(change{SigningKeys: true})
+			}
+		},
+		Log: s.log,
+	}
 }
 
 // serveChanges handles the changes of other members.

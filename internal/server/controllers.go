@@ -108,7 +108,7 @@ func (s *server) openControllers(ctx context.Context) error {
 		return err
 	}
 	go s.identity.keys.Run(background, keyRotationCheck, s.log)
-	go s.withdrawer().run(background)
+	go s.withdrawer().Run(background)
 	go telemetry.ReturnMemory(background)
 	var others sync.WaitGroup
 	others.Go(func() { s.resealer().run(background) })

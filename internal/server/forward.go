@@ -55,7 +55,7 @@ func (s *server) ownerOf(c *dataplane.Cluster) func(*http.Request, names.Topic) 
 		if !ok {
 			return nil // the topic does not exist, or this call creates it
 		}
-		owner, _ := c.OwnerOf(id)
+		owner := c.OwnerOf(id)
 		return s.sender(owner)
 	}
 }

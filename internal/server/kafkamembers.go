@@ -60,7 +60,7 @@ func (m clusterMembers) Nodes(secured bool) []kafkaapi.Node {
 
 // Leader implements kafkaapi.Members.
 func (m clusterMembers) Leader(topic engine.TopicID) (node, epoch int32) {
-	owner, _ := m.cluster.OwnerOf(topic)
+	owner := m.cluster.OwnerOf(topic)
 	return m.node(owner.Member), int32(owner.Epoch) //nolint:gosec // owners do not change 2^31 times
 }
 

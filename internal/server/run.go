@@ -273,9 +273,13 @@ func (s *server) openEtcd(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{
-			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota), Ensemble: peers,
-		})
+		opts := etcd.Options{Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota)}
+		var member *etcd.Member
+		if peers == nil {
+			member, err = etcd.Start(ctx, s.cfg.Path("etcd"), opts)
+		} else {
+			member, err = etcd.Join(ctx, s.cfg.Path("etcd"), peers, opts)
+		}
 		if err != nil {
 			return err
 		}
@@ -324,7 +328,7 @@ func (s *server) openIdentity(ctx context.Context) (err error) {
 	if s.ensemble != nil {
 		s.identity.directory.SetCurrentCheck(s.ensemble.members.Alive)
 	}
-	if err := s.withdrawer().withdraw(ctx); err != nil {
+	if err := s.withdrawer().Withdraw(ctx); err != nil {
 		return fmt.Errorf("withdrawing signing keys: %w", err)
 	}
 	return s.openSignIn()
@@ -343,10 +347,12 @@ func (s *server) openPlane(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if shared != nil {
-		opts.Ensemble = shared
+	if shared == nil {
+		s.plane, err = dataplane.Open(opts)
+	} else {
+		s.plane, err = dataplane.OpenMember(opts, shared)
 	}
-	if s.plane, err = dataplane.Open(opts); err != nil {
+	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.plane.Close)
