@@ -27,9 +27,7 @@ func (s *server) openControl(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	if s.ensemble == nil {
-		running.Go(func() { s.backups.run(ctx) }) // in an ensemble the elected member takes them
-	}
+	running.Go(func() { s.topology.runBackups(ctx) })
 	listener, err := adminsocket.Listen(s.cfg.DataDir)
 	if err != nil {
 		s.log.Warn("admin socket cannot be opened; freshet backup and freshet admin link do not work",

@@ -54,8 +54,8 @@ func (s *server) openKafkaPorts(ctx context.Context) error {
 			_ = listener.Close() // usually its server has closed it already
 			return nil
 		})
-		if tcp, ok := listener.(*net.TCPListener); ok && s.ensemble != nil {
-			s.kafka.stopTurnAway = append(s.kafka.stopTurnAway, resetConnections(tcp))
+		if tcp, ok := listener.(*net.TCPListener); ok {
+			s.kafka.stopTurnAway = append(s.kafka.stopTurnAway, s.topology.refuseEarly(tcp))
 		}
 		*port.to, *port.real = s.sockets.apply(listener), withPort(port.address, listener.Addr())
 	}
@@ -195,8 +195,8 @@ func (c kafkaClusters) serves(found *dataplane.Cluster, err error) (*kafkaapi.Cl
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
 		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker,
 		Groups: coordinator, Quota: found.Quota,
-		Members:     c.s.kafkaMembers(found),
-		ServesKafka: func() bool { return c.s.plane.ServesKafka(found.UID) && c.s.alive() },
+		Members:     c.s.topology.nodes(found),
+		ServesKafka: func() bool { return c.s.plane.ServesKafka(found.UID) && c.s.servers.Alive() },
 		Disk:        func() (total, free int64, err error) { return diskBytes(c.s.cfg.DataDir) },
 	}, nil
 }

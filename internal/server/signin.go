@@ -36,7 +36,7 @@ func (s *server) openSignIn() error {
 		DeviceLifetime:    s.cfg.SignIn.DeviceLifetime.Std(),
 		RefreshGrace:      refreshGrace,
 		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
-		OnEnd: s.notifyEndedSignIns(), Log: s.log,
+		OnEnd: s.confirmEndedSignIn, Log: s.log,
 	}
 	if provider := s.cfg.SignIn.OpenID; provider.Issuer != "" {
 		var secret []byte

@@ -80,7 +80,7 @@ func (s *server) surfaceOptions() pipeline.Options {
 // system returns the system API: metrics, members and configuration of the server.
 func (s *server) system(options pipeline.Options) http.Handler {
 	return systemapi.New(systemapi.Options{
-		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics, Ensemble: ensembleStatus{s},
+		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics, Ensemble: systemMembers{s.servers, s.clusters},
 		Configuration: func() ([]byte, error) {
 			var text bytes.Buffer
 			err := config.Print(&text, s.settings())
@@ -153,11 +153,10 @@ func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
 		}
 		found := brokerhttp.Cluster{
 			Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota,
-			Owner: s.ownerOf(c), Coordinator: s.coordinatorOf(c), Coordinators: s.coordinatorsOf(c),
+			Members: s.topology.routes(c),
 		}
 		if withGroups && c.Stream {
 			found.Groups = func(context.Context) (*groups.Coordinator, error) { return s.groupsOf(c) }
-			found.GroupsReading = s.readingOf(c)
 		}
 		return found, nil
 	})
