@@ -16,6 +16,7 @@ import (
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/surfaces/adminapi"
 	"freshet/internal/surfaces/brokerhttp"
+	"freshet/internal/surfaces/clusterpath"
 	"freshet/internal/surfaces/messageapi"
 	"freshet/internal/surfaces/pipeline"
 	"freshet/internal/surfaces/registryapi"
@@ -57,7 +58,7 @@ func (s *server) surfaces() (*handlers, error) {
 	rootRegistry := registry(true)
 	return &handlers{
 		messages: messages, admin: admin,
-		root: frontPage(rootRegistry), registry: rootRegistry, prefixedRegistry: stripSegments(1, registry(false)),
+		root: frontPage(rootRegistry), registry: rootRegistry, prefixedRegistry: clusterpath.StripSegments(1, registry(false)),
 		audit: s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
 		resources: s.reserve.rejectWhenFull(s.api.Handler()), health: s.api.Handler(),
 		console: consolePages(),
@@ -147,7 +148,7 @@ func (s *server) planeOptions() dataplane.Options {
 // is set.
 func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
 	return pipeline.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
-		c, err := findCluster(s.plane, r)
+		c, err := clusterpath.Find(s.plane, r)
 		if err != nil {
 			return brokerhttp.Cluster{}, err
 		}
@@ -174,12 +175,12 @@ var errNotHere = errs.New(errs.NotFound, "Not found")
 
 // Resolve implements pipeline.Resolver.
 func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
-	c, err := findCluster(g.plane, r)
+	c, err := clusterpath.Find(g.plane, r)
 	if err != nil {
 		return registryapi.Target{}, err
 	}
 	if c.RegistryAtRoot != g.atRoot && !g.plane.IsDefault(c) {
-		return registryapi.Target{}, undisclosedError(c.Organization, errNotHere)
+		return registryapi.Target{}, clusterpath.Undisclosed(c.Organization, errNotHere)
 	}
 	return registryapi.Target{
 		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker, Quota: c.Quota,
