@@ -63,22 +63,27 @@ var (
 	_ servers = (*ensemble.Member)(nil)
 )
 
-// topology joins the servers with the resource API (controlTopology) and with the clusters
-// (dataTopology). single and member implement it.
+// topology joins the servers with each other (memberPhases), with the resource API
+// (controlTopology) and with the clusters (dataTopology). single and member implement it.
 type topology interface {
+	memberPhases
 	controlTopology
 	dataTopology
-	// openCredentials, openPort, openLog and join open the parts that only a member has.
+}
+
+// memberPhases are the phases of the start that connect a member to the others. They do nothing on
+// a single server, which only starts its own etcd.
+type memberPhases interface {
 	openCredentials(ctx context.Context) error
 	openPort(ctx context.Context) error
+	// startEtcd starts the embedded etcd.
+	startEtcd(ctx context.Context, dir string, opts etcd.Options) (*etcd.Member, error)
 	openLog(ctx context.Context) error
 	join(ctx context.Context) error
 }
 
 // controlTopology is the part of topology that runs the resource API.
 type controlTopology interface {
-	// startEtcd starts the embedded etcd.
-	startEtcd(ctx context.Context, dir string, opts etcd.Options) (*etcd.Member, error)
 	// onStored returns the function that is called with every stored change; nil for none.
 	onStored() func(kinds.Change)
 	// recorder returns where this server's own controllers record events; nil for nowhere.
@@ -122,14 +127,6 @@ func newTopology(s *server) topology {
 	}
 	return single{s}
 }
-
-// The phases call the topology when they run, so that it can change the server in between.
-
-func (s *server) openCredentials(ctx context.Context) error { return s.topology.openCredentials(ctx) }
-func (s *server) openInternal(ctx context.Context) error    { return s.topology.openPort(ctx) }
-func (s *server) openLog(ctx context.Context) error         { return s.topology.openLog(ctx) }
-func (s *server) openMembers(ctx context.Context) error     { return s.topology.join(ctx) }
-func (s *server) firstStart(ctx context.Context) error      { return s.topology.firstStart(ctx) }
 
 // waitFor sets what the health pages of a starting server report.
 func (s *server) waitFor(what string) { s.waitsFor.Store(&what) }
