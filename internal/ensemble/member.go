@@ -248,11 +248,9 @@ func (m *Member) Close() error {
 	return m.port.Close()
 }
 
-// Sender returns a function that forwards requests to the owner of a topic or the coordinator of
-// a group, or nil if this member serves them.
-func (m *Member) Sender(owner engine.Owner) func(w http.ResponseWriter, r *http.Request) error {
-	return m.forwarder.Sender(owner)
-}
+// Sender returns the Sender to the owner of a topic or the coordinator of a group, or nil if this
+// member serves the request.
+func (m *Member) Sender(owner engine.Owner) forwarding.Sender { return m.forwarder.Sender(owner) }
 
 // Call returns the HTTP client and the URL for calls to a member.
 func (m *Member) Call(name string) (via *http.Client, url string, err error) {

@@ -2,10 +2,10 @@ package ensemble
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/ensemble/forwarding"
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/storage/engine"
 )
@@ -61,7 +61,7 @@ func (Single) StopLeading(context.Context) <-chan struct{} {
 }
 
 // Sender returns nil: this server serves the request.
-func (Single) Sender(engine.Owner) func(w http.ResponseWriter, r *http.Request) error { return nil }
+func (Single) Sender(engine.Owner) forwarding.Sender { return nil }
 
 // Post returns ErrSingle.
 func (Single) Post(context.Context, string, string, any, any) error { return ErrSingle }

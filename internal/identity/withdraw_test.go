@@ -49,7 +49,8 @@ func TestWithdrawer(t *testing.T) {
 				t.Errorf("got error %v, want one: %t", err, c.remains)
 			}
 			if keys.Contains(before[0]) == c.withdrawn || (notified == 1) != c.withdrawn {
-				t.Errorf("withdrawn %t and notified %d times, want %t", !keys.Contains(before[0]), notified, c.withdrawn)
+				t.Errorf("withdrawn %t and notified %d times, want %t", !keys.Contains(before[0]), notified,
+					c.withdrawn)
 			}
 			if _, err := os.Stat(w.File); errors.Is(err, fs.ErrNotExist) == c.remains {
 				t.Errorf("file: got %v, want that it remains: %t", err, c.remains)

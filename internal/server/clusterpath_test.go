@@ -53,7 +53,8 @@ func TestClusterPath(t *testing.T) {
 		mountAt("/...", "registry", echo("root")),
 	}
 	outer := newRouter(append(surfaces,
-		mountAt(clusterPattern, "clusters", clusterpath.Handler{Surfaces: newRouter(slices.Clone(surfaces), web.CORS{})}),
+		mountAt(clusterPattern, "clusters",
+			clusterpath.Handler{Surfaces: newRouter(slices.Clone(surfaces), web.CORS{})}),
 		mountAt("/apis/...", "resources", echo("resources")), mountAt("/oauth/...", "token", echo("token"))),
 		web.CORS{})
 	tests := map[string]struct{ host, path, want string }{

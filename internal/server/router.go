@@ -32,7 +32,8 @@ const clusterPattern = pools.PathPrefix + "/{organization}/{cluster}/..."
 // below its own. The registry is at the root, because its clients expect it there.
 func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
 	list := append(clusterMounts(h, h.root),
-		mountAt(clusterPattern, "clusters", clusterpath.Handler{Surfaces: newRouter(clusterMounts(h, h.registry), cors)}),
+		mountAt(clusterPattern, "clusters",
+			clusterpath.Handler{Surfaces: newRouter(clusterMounts(h, h.registry), cors)}),
 		mountAt(auditapi.Root+"/...", "audit", h.audit),
 		mountAt(systemapi.Root+"/...", "system", h.system),
 		mountAt(console.Root+"/...", "console", h.console),

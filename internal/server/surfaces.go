@@ -58,8 +58,9 @@ func (s *server) surfaces() (*handlers, error) {
 	rootRegistry := registry(true)
 	return &handlers{
 		messages: messages, admin: admin,
-		root: frontPage(rootRegistry), registry: rootRegistry, prefixedRegistry: clusterpath.StripSegments(1, registry(false)),
-		audit: s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
+		root: frontPage(rootRegistry), registry: rootRegistry,
+		prefixedRegistry: clusterpath.StripSegments(1, registry(false)),
+		audit:            s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
 		resources: s.reserve.rejectWhenFull(s.api.Handler()), health: s.api.Handler(),
 		console: consolePages(),
 	}, nil
@@ -81,7 +82,8 @@ func (s *server) surfaceOptions() pipeline.Options {
 // system returns the system API: metrics, members and configuration of the server.
 func (s *server) system(options pipeline.Options) http.Handler {
 	return systemapi.New(systemapi.Options{
-		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics, Ensemble: systemMembers{s.servers, s.clusters},
+		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics,
+		Ensemble: systemMembers{s.servers, s.clusters},
 		Configuration: func() ([]byte, error) {
 			var text bytes.Buffer
 			err := config.Print(&text, s.settings())

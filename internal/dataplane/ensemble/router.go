@@ -20,9 +20,8 @@ type Members interface {
 	Names() []string
 	// Live returns the members with valid leases.
 	Live() []membership.Record
-	// Sender returns a function that forwards requests to an owner, or nil if this member
-	// serves them.
-	Sender(owner engine.Owner) func(w http.ResponseWriter, r *http.Request) error
+	// Sender returns the Sender to an owner, or nil if this member serves the request.
+	Sender(owner engine.Owner) forwarding.Sender
 	// Post sends a member a JSON request and decodes the response into out.
 	Post(ctx context.Context, member, path string, in, out any) error
 }
@@ -50,12 +49,9 @@ type Routes struct {
 	cluster *dataplane.Cluster
 }
 
-// sender forwards a request and copies the response to the client.
-type sender = func(w http.ResponseWriter, r *http.Request) error
-
 // Owner returns the sender to the member that owns a topic, or nil if this member serves the
 // request. A request is forwarded at most once.
-func (o Routes) Owner(r *http.Request, topic names.Topic) sender {
+func (o Routes) Owner(r *http.Request, topic names.Topic) forwarding.Sender {
 	if forwarding.Forwarded(r) {
 		return nil
 	}
@@ -67,7 +63,7 @@ func (o Routes) Owner(r *http.Request, topic names.Topic) sender {
 }
 
 // Coordinator is Owner for consumer groups.
-func (o Routes) Coordinator(r *http.Request, group groups.Key) sender {
+func (o Routes) Coordinator(r *http.Request, group groups.Key) forwarding.Sender {
 	if forwarding.Forwarded(r) {
 		return nil
 	}
@@ -76,7 +72,7 @@ func (o Routes) Coordinator(r *http.Request, group groups.Key) sender {
 
 // Coordinators returns the senders to all other members that coordinate consumer groups, or that
 // the request was already forwarded.
-func (o Routes) Coordinators(r *http.Request) (others []sender, forwarded bool, err error) {
+func (o Routes) Coordinators(r *http.Request) (others []forwarding.Sender, forwarded bool, err error) {
 	if forwarding.Forwarded(r) {
 		return nil, true, nil
 	}

@@ -60,9 +60,12 @@ type Forwarder struct {
 	Refuse func(w http.ResponseWriter, r *http.Request, err, cause error)
 }
 
-// Sender returns a function that forwards requests to the owner, or nil if the owner is this
-// member or unknown.
-func (f *Forwarder) Sender(owner engine.Owner) func(w http.ResponseWriter, r *http.Request) error {
+// Sender forwards a request to a member and copies the response to the client. After an error the
+// caller can serve the request itself, see Forwarder.Forward.
+type Sender = func(w http.ResponseWriter, r *http.Request) error
+
+// Sender returns the Sender to the owner, or nil if the owner is this member or unknown.
+func (f *Forwarder) Sender(owner engine.Owner) Sender {
 	if owner.Member == "" || owner.Member == f.Self {
 		return nil
 	}
