@@ -131,7 +131,8 @@ var floors = []floor{
 	surface("auditapi/..."),
 	surface("systemapi/..."),
 	surface("brokerhttp/...", "internal/broker/...", "internal/storage/engine"), // shared by messageapi and adminapi
-	surface("throttle"), // shared by tokenapi and signinapi
+	surface("clusterpath"), // finds the cluster of a request
+	surface("throttle"),    // shared by tokenapi and signinapi
 
 	// Composition.
 	{

@@ -88,17 +88,38 @@ const JournalsDir = "journals"
 // journals that members share, so that these are never older than the messages that need
 // them.
 func (c *Cluster) checkpoint(ctx context.Context, to string) error {
-	if err := c.Engine.Checkpoint(ctx, to); err != nil || c.shared == nil {
+	if err := c.Engine.Checkpoint(ctx, to); err != nil {
 		return err
 	}
-	folder := filepath.Join(to, JournalsDir)
+	return c.journals.save(ctx, filepath.Join(to, JournalsDir))
+}
+
+// clusterJournals are the journals of a cluster that are not in its engine.
+type clusterJournals interface {
+	// save copies the journals into a store in a new directory.
+	save(ctx context.Context, dir string) error
+	Close()
+}
+
+// storedJournals implements clusterJournals for a single server, whose engine has all journals.
+type storedJournals struct{}
+
+func (storedJournals) save(context.Context, string) error { return nil }
+
+// Close implements clusterJournals.
+func (storedJournals) Close() {}
+
+// memberJournals implements clusterJournals for a member of an ensemble.
+type memberJournals struct{ Journals }
+
+func (j memberJournals) save(ctx context.Context, dir string) error {
 	for try := 1; ; try++ {
-		err := c.shared.saveJournals(ctx, folder)
+		err := j.copyTo(ctx, dir)
 		// ErrCompacted: a snapshot replaced the records during the copy.
 		if err == nil || try == maxJournalAttempts || !errors.Is(err, engine.ErrCompacted) {
 			return err
 		}
-		if err := os.RemoveAll(folder); err != nil {
+		if err := os.RemoveAll(dir); err != nil {
 			return err
 		}
 	}
@@ -106,9 +127,9 @@ func (c *Cluster) checkpoint(ctx context.Context, to string) error {
 
 const maxJournalAttempts = 5
 
-// saveJournals copies the journals that members share into a store.
-func (s *shared) saveJournals(ctx context.Context, dir string) (err error) {
-	names, err := s.journals.Names(ctx)
+// copyTo copies the journals into a store.
+func (j memberJournals) copyTo(ctx context.Context, dir string) (err error) {
+	names, err := j.Names(ctx)
 	if err != nil {
 		return err
 	}
@@ -118,7 +139,7 @@ func (s *shared) saveJournals(ctx context.Context, dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	for _, name := range names {
-		from, err := s.journals.Journal(ctx, name)
+		from, err := j.Journal(ctx, name)
 		if err != nil {
 			return err
 		}

@@ -26,16 +26,48 @@ type Cluster struct {
 	Registry  *schemas.Registry
 	groups    *lazyGroups
 	Quota     *quota.Cluster // nil: no limits
-	shared    *shared        // nil on a single server
+	// shards are the shards of the cluster; none on a single server.
+	shards   []*lazyShard
+	owners   owners
+	journals clusterJournals
 }
+
+// owners returns who owns the shards of a cluster: sharded.Engine on a member, soleOwner on a
+// single server.
+type owners interface {
+	// OwnerOf returns the member that owns a topic's shard.
+	OwnerOf(id engine.TopicID) engine.Owner
+	// Owned returns the engine of a shard that this member owns.
+	Owned(shard int) (engine.Engine, engine.Owner, error)
+	// ShardAcquired records that this member has become the owner of a shard.
+	ShardAcquired(owned engine.Engine)
+	// Leave makes calls that wait for an owner return, because this member is stopping.
+	Leave()
+}
+
+// soleOwner implements owners for a single server: its clusters have no shards.
+type soleOwner struct{}
+
+// OwnerOf implements owners.
+func (soleOwner) OwnerOf(engine.TopicID) engine.Owner { return engine.Owner{} }
+
+// Owned implements owners.
+func (soleOwner) Owned(int) (engine.Engine, engine.Owner, error) {
+	return nil, engine.Owner{}, engine.ErrNotOwner
+}
+
+// ShardAcquired implements owners.
+func (soleOwner) ShardAcquired(engine.Engine) {}
+
+// Leave implements owners.
+func (soleOwner) Leave() {}
 
 const registryJournal = "schemas"
 
-// openLocked opens a cluster from its directory, bottom up, and reports each part that is up.
-func (p *Plane) openLocked(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
-	if p.opts.Ensemble != nil {
-		return p.openSharedLocked(ctx, spec, report)
-	}
+// openSingleLocked opens a cluster on a single server, bottom up.
+func (p *Plane) openSingleLocked(ctx context.Context, spec provision.Spec,
+	report func(provision.Part),
+) (*Cluster, error) {
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
 	store, err := pebble.Open(p.dir(spec.UID),
 		pebble.Options{
@@ -47,7 +79,9 @@ func (p *Plane) openLocked(ctx context.Context, spec provision.Spec, report func
 	}
 	report(provision.Storage)
 	limits := p.opts.Quotas.Organization(spec.Organization).Open(spec.Name, quota.ClusterLimits(spec.Custom))
-	c := &Cluster{Engine: store, Quota: limits, groups: &lazyGroups{}}
+	c := &Cluster{
+		Engine: store, Quota: limits, groups: &lazyGroups{}, owners: soleOwner{}, journals: storedJournals{},
+	}
 	if err := c.start(ctx, p.opts.Limits, p.pool, log, report); err != nil {
 		limits.Close()
 		return nil, errors.Join(err, store.Close())
@@ -71,7 +105,7 @@ func (c *Cluster) start(ctx context.Context, limits messaging.Limits, pool *work
 	c.Broker, err = messaging.Open(ctx, c.Engine,
 		messaging.Options{
 			Limits: limits, Schemas: schemaIDs{c.Registry}, Quota: c.Quota, Pool: pool, Logger: log,
-			Shards: c.shards(),
+			Shards: len(c.shards),
 		})
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the broker: %w", err), c.Registry.Close())
@@ -79,14 +113,6 @@ func (c *Cluster) start(ctx context.Context, limits messaging.Limits, pool *work
 	c.Quota.SetCounter(c.used)
 	report(provision.Broker)
 	return nil
-}
-
-// shards returns the number of shards of the cluster; 0 on a single server.
-func (c *Cluster) shards() int {
-	if c.shared == nil {
-		return 0
-	}
-	return len(c.shared.shards)
 }
 
 // used returns the cluster's usage of a resource, for its quotas.
@@ -119,7 +145,8 @@ func (p *Plane) mayBeMissing(uid string) bool {
 func (c *Cluster) with(spec provision.Spec) *Cluster {
 	return &Cluster{
 		Spec: spec, Scope: scopeOf(spec), Audiences: audiencesOf(spec),
-		Engine: c.Engine, Broker: c.Broker, Registry: c.Registry, Quota: c.Quota, groups: c.groups, shared: c.shared,
+		Engine: c.Engine, Broker: c.Broker, Registry: c.Registry, Quota: c.Quota, groups: c.groups,
+		shards: c.shards, owners: c.owners, journals: c.journals,
 	}
 }
 
@@ -134,8 +161,6 @@ func (c *Cluster) close() error {
 	c.Broker.Drain()
 	c.Quota.Close()
 	err := errors.Join(c.groups.close(), c.Broker.Close(), c.Registry.Close(), c.Engine.Close())
-	if c.shared != nil {
-		c.shared.journals.Close()
-	}
+	c.journals.Close()
 	return err
 }

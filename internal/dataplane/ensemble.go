@@ -24,7 +24,7 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
-// Ensemble is a plane's view of the ensemble. A single server has none.
+// Ensemble is a plane's view of the ensemble.
 type Ensemble interface {
 	// Self returns the name of this member.
 	Self() string
@@ -80,13 +80,6 @@ const (
 	minAdoptBackoff   = 100 * time.Millisecond
 	maxAdoptBackoff   = 5 * time.Second
 )
-
-// shared is the state of a cluster that exists in an ensemble only.
-type shared struct {
-	engine   *sharded.Engine
-	shards   []*lazyShard
-	journals Journals
-}
 
 // lazyShard is a shard that is opened later: the broker, which is notified of ownership, is
 // opened before the shards.
@@ -148,7 +141,7 @@ func (s *lazyShard) Close() error {
 // onOwner is called when this member has become the owner of the shard.
 func (s *lazyShard) onOwner(owned engine.Engine) {
 	c := s.cluster
-	c.shared.engine.ShardAcquired(owned)
+	c.owners.ShardAcquired(owned)
 	c.Broker.ReleaseShard(s.number) // before the first call reaches the new engine
 	ctx, cancel := context.WithCancel(context.Background())
 	s.mu.Lock()
@@ -171,7 +164,7 @@ func (s *lazyShard) onLost() {
 	s.work.Wait()
 	c := s.cluster
 	c.Broker.ReleaseShard(s.number)
-	if err := c.groups.releaseShard(s.number, len(c.shared.shards)); err != nil {
+	if err := c.groups.releaseShard(s.number, len(c.shards)); err != nil {
 		s.log.Warn("closing the consumer groups of a shard that this member gave up failed",
 			slog.Int("shard", s.number), slog.Any("error", err))
 	}
@@ -182,7 +175,7 @@ func (s *lazyShard) onLost() {
 func (s *lazyShard) adopt(ctx context.Context, owned engine.Engine) {
 	c := s.cluster
 	for delay := minAdoptBackoff; ; delay = min(2*delay, maxAdoptBackoff) {
-		err := errors.Join(c.groups.acquireShard(ctx, owned, s.number, len(c.shared.shards)),
+		err := errors.Join(c.groups.acquireShard(ctx, owned, s.number, len(c.shards)),
 			c.Broker.AcquireShard(ctx, s.number, owned))
 		if err == nil || ctx.Err() != nil {
 			return
@@ -203,11 +196,22 @@ func (p *Plane) Open(ctx context.Context, spec provision.Spec) error {
 	return p.provisionLocal(ctx, spec, func(provision.Part) {})
 }
 
-// openSharedLocked opens a cluster on this member of an ensemble, bottom up.
-func (p *Plane) openSharedLocked(ctx context.Context, spec provision.Spec,
+// OpenMember creates the plane of a member of an ensemble, like Open.
+func OpenMember(opts Options, g Ensemble) (*Plane, error) {
+	p, err := newPlane(opts)
+	if err != nil {
+		return nil, err
+	}
+	p.open = func(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
+		return p.openShardedLocked(ctx, g, spec, report)
+	}
+	return p, nil
+}
+
+// openShardedLocked opens a cluster on this member of an ensemble, bottom up.
+func (p *Plane) openShardedLocked(ctx context.Context, g Ensemble, spec provision.Spec,
 	report func(provision.Part),
 ) (*Cluster, error) {
-	g := p.opts.Ensemble
 	log := p.log.With(slog.String("cluster", spec.Organization+"/"+spec.Name))
 	wanted, err := WantedShards(spec.Custom, g.Members())
 	if err != nil {
@@ -221,33 +225,37 @@ func (p *Plane) openSharedLocked(ctx context.Context, spec provision.Spec,
 	if err != nil {
 		return nil, fmt.Errorf("opening the cluster's journals: %w", err)
 	}
-	c := &Cluster{Quota: p.opts.Quotas.Organization(spec.Organization).Open(spec.Name,
-		quota.ClusterLimits(spec.Custom)), groups: &lazyGroups{}}
-	c.shared = &shared{journals: journals}
+	c := &Cluster{
+		Quota: p.opts.Quotas.Organization(spec.Organization).Open(spec.Name,
+			quota.ClusterLimits(spec.Custom)),
+		groups: &lazyGroups{}, journals: memberJournals{journals},
+	}
 	opts := sharded.Options{Cluster: spec.UID, Member: g.Self(), Remote: g.Remote(), Journals: journals.Journal}
 	for i := range n {
 		s := &lazyShard{cluster: c, number: i, log: log}
-		c.shared.shards = append(c.shared.shards, s)
+		c.shards = append(c.shards, s)
 		opts.Shards = append(opts.Shards, s)
 	}
-	c.shared.engine = sharded.New(opts)
-	c.Engine = c.shared.engine
+	joined := sharded.New(opts)
+	c.Engine, c.owners = joined, joined
 	if err := c.start(ctx, p.opts.Limits, p.pool, log, report); err != nil {
 		c.Quota.Close()
 		err = errors.Join(err, c.Engine.Close())
 		journals.Close()
 		return nil, err
 	}
-	if err := p.openShardsLocked(ctx, c, spec, log); err != nil {
+	if err := p.openShardsLocked(ctx, g, c, spec, log); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	report(provision.Storage)
 	return c.with(spec), nil
 }
 
-func (p *Plane) openShardsLocked(ctx context.Context, c *Cluster, spec provision.Spec, log *slog.Logger) error {
-	for i, s := range c.shared.shards {
-		shard, err := p.opts.Ensemble.OpenShard(ctx, ShardOptions{
+func (p *Plane) openShardsLocked(ctx context.Context, g Ensemble, c *Cluster, spec provision.Spec,
+	log *slog.Logger,
+) error {
+	for i, s := range c.shards {
+		shard, err := g.OpenShard(ctx, ShardOptions{
 			Cluster: spec.UID, Number: i, Copies: spec.Copies,
 			Dir: filepath.Join(p.dir(spec.UID), sharded.ShardDir(i)),
 			Store: pebble.Options{
@@ -266,10 +274,7 @@ func (p *Plane) openShardsLocked(ctx context.Context, c *Cluster, spec provision
 
 // setCopies sets the number of members that should have a copy of each shard.
 func (c *Cluster) setCopies(n int) {
-	if c.shared == nil {
-		return
-	}
-	for _, s := range c.shared.shards {
+	for _, s := range c.shards {
 		if shard := s.shard.Load(); shard != nil {
 			shard.SetCopies(n)
 		}
@@ -297,14 +302,11 @@ func WantedShards(custom map[string]string, members int) (int, error) {
 
 // awaitOwners returns nil once every shard of a cluster has an owner.
 func (c *Cluster) awaitOwners(ctx context.Context) error {
-	if c.shared == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, ownersTimeout)
 	defer cancel()
 	for {
 		var without []string
-		for i, s := range c.shared.shards {
+		for i, s := range c.shards {
 			if s.Owner().Member == "" {
 				without = append(without, strconv.Itoa(i))
 			}
@@ -323,11 +325,11 @@ func (c *Cluster) awaitOwners(ctx context.Context) error {
 // Shards describes the shards of a cluster; nil when it is not open or has no shards.
 func (p *Plane) Shards(uid string) []provision.Shard {
 	c, ok := p.running.Load().byUID[uid]
-	if !ok || c.shared == nil {
+	if !ok {
 		return nil
 	}
 	var all []provision.Shard
-	for _, s := range c.shared.shards {
+	for _, s := range c.shards {
 		if shard := s.shard.Load(); shard != nil {
 			all = append(all, shard.Status())
 		}
@@ -339,11 +341,8 @@ func (p *Plane) Shards(uid string) []provision.Shard {
 func (p *Plane) HandOver(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, c := range p.running.Load().byUID {
-		if c.shared == nil {
-			continue
-		}
-		c.shared.engine.Leave()
-		for i, s := range c.shared.shards {
+		c.owners.Leave()
+		for i, s := range c.shards {
 			shard := s.shard.Load()
 			if shard == nil {
 				continue
@@ -362,10 +361,10 @@ func (p *Plane) HandOver(ctx context.Context) {
 // Owned implements remote.Shards.
 func (p *Plane) Owned(uid string, shard int) (engine.Engine, engine.Owner, error) {
 	c, ok := p.running.Load().byUID[uid]
-	if !ok || c.shared == nil {
+	if !ok {
 		return nil, engine.Owner{}, engine.ErrNotOwner // not open on this member, or not yet
 	}
-	owned, owner, err := c.shared.engine.Owned(shard)
+	owned, owner, err := c.owners.Owned(shard)
 	if err != nil {
 		return nil, owner, err
 	}
@@ -392,10 +391,10 @@ func (t *catalogueEngine) ConfigureTopic(ctx context.Context, id engine.TopicID,
 // CoordinatorOf returns the member that coordinates a consumer group; the zero value on a
 // single server.
 func (c *Cluster) CoordinatorOf(group groups.Key) engine.Owner {
-	if c.shared == nil {
+	if len(c.shards) == 0 {
 		return engine.Owner{}
 	}
-	return c.shared.shards[groups.JournalOf(group)%len(c.shared.shards)].Owner()
+	return c.shards[groups.JournalOf(group)%len(c.shards)].Owner()
 }
 
 // coordinatorsTimeout is how long Coordinators waits for shards without an owner.
@@ -404,16 +403,13 @@ const coordinatorsTimeout = 5 * time.Second
 // Coordinators returns every member that coordinates consumer groups, once; none on a single
 // server. It waits up to coordinatorsTimeout for shards without an owner.
 func (c *Cluster) Coordinators(ctx context.Context) ([]engine.Owner, error) {
-	if c.shared == nil {
-		return nil, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, coordinatorsTimeout)
 	defer cancel()
 	if err := c.awaitOwners(ctx); err != nil {
 		return nil, err
 	}
 	var owners []engine.Owner
-	for _, s := range c.shared.shards[:min(len(c.shared.shards), groups.JournalCount)] {
+	for _, s := range c.shards[:min(len(c.shards), groups.JournalCount)] {
 		owner := s.Owner()
 		if owner.Member == "" {
 			return nil, errs.Newf(errs.Unavailable, "%w: shard %d", engine.ErrNoOwner, s.number)
@@ -425,10 +421,5 @@ func (c *Cluster) Coordinators(ctx context.Context) ([]engine.Owner, error) {
 	return owners, nil
 }
 
-// OwnerOf returns the owner of a topic's shard; ok is false on a single server.
-func (c *Cluster) OwnerOf(id engine.TopicID) (owner engine.Owner, ok bool) {
-	if c.shared == nil {
-		return engine.Owner{}, false
-	}
-	return c.shared.engine.OwnerOf(id), true
-}
+// OwnerOf returns the owner of a topic's shard; the zero value on a single server.
+func (c *Cluster) OwnerOf(id engine.TopicID) engine.Owner { return c.owners.OwnerOf(id) }

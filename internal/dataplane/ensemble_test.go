@@ -73,10 +73,9 @@ func newLoopback(t *testing.T, members ...string) *loopback {
 		}
 	})
 	for _, name := range members {
-		plane, err := dataplane.Open(dataplane.Options{
+		plane, err := dataplane.OpenMember(dataplane.Options{
 			Dir: t.TempDir(), Domain: "freshet.localhost", Logger: slog.New(slog.DiscardHandler),
-			Ensemble: &loopbackMember{l, name},
-		})
+		}, &loopbackMember{l, name})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func (c *Cluster) Groups(ctx context.Context, initialDelay time.Duration,
 	}
 	if l.opened == nil {
 		opened, err := groups.Open(ctx, c.Engine,
-			groups.Options{InitialDelay: initialDelay, Logger: log, Ensemble: c.shared != nil})
+			groups.Options{InitialDelay: initialDelay, Logger: log, Ensemble: len(c.shards) > 0})
 		if err != nil {
 			return nil, err
 		}
@@ -67,11 +67,8 @@ func (l *lazyGroups) close() error {
 
 // assignOwnedShards assigns to a new coordinator the journals of the shards that this member owns.
 func (c *Cluster) assignOwnedShards(ctx context.Context, opened *groups.Coordinator) error {
-	if c.shared == nil {
-		return nil
-	}
-	n := len(c.shared.shards)
-	for i, s := range c.shared.shards {
+	n := len(c.shards)
+	for i, s := range c.shards {
 		owned, err := s.Engine()
 		if err != nil {
 			continue // onOwner assigns it when this member becomes the owner

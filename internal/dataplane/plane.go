@@ -5,8 +5,8 @@
 // The reconciler of the MessagingCluster kind decides what should run, with the types of
 // package provision; messageapi, registryapi and kafkaapi serve the clusters. Two clusters
 // share the process, the disk, one block cache and one worker pool, and nothing that a user
-// could see. In an ensemble a cluster consists of shards (ensemble.go); package dataplane/group
-// connects it to the other members.
+// could see. In an ensemble a cluster consists of shards (ensemble.go); package
+// dataplane/ensemble connects it to the other members.
 //
 // # Locks
 //
@@ -67,7 +67,6 @@ type Options struct {
 	// after a restore, for a cluster that was created during the backup. nil means none.
 	MayBeMissing func(uid string) bool
 	Quotas       *quota.Organizations // nil: no limits
-	Ensemble     Ensemble             // nil on a single server
 	Logger       *slog.Logger
 }
 
@@ -92,6 +91,7 @@ type Plane struct {
 	cache *pebble.Cache
 	pool  *workpool.Pool // shared by all clusters, because they share the processor
 	log   *slog.Logger
+	open  openFunc
 
 	mu      sync.Mutex // held while a cluster is opened, changed or closed
 	closed  bool
@@ -137,9 +137,22 @@ func (d *index) remove(c *Cluster) {
 	}
 }
 
-// Open creates a plane without running clusters, and removes directories that an interrupted
-// deletion left.
+// openFunc opens a cluster from its directory and reports each part that is up. The caller
+// holds Plane.mu.
+type openFunc func(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error)
+
+// Open creates the plane of a single server, without running clusters, and removes
+// directories that an interrupted deletion left. OpenMember creates that of a member.
 func Open(opts Options) (*Plane, error) {
+	p, err := newPlane(opts)
+	if err != nil {
+		return nil, err
+	}
+	p.open = p.openSingleLocked
+	return p, nil
+}
+
+func newPlane(opts Options) (*Plane, error) {
 	if opts.CacheBytes == 0 {
 		opts.CacheBytes = defaultCache
 	}
@@ -199,7 +212,7 @@ func (p *Plane) provisionLocal(ctx context.Context, spec provision.Spec, report 
 		}
 		return old.Health()
 	}
-	opened, err := p.openLocked(ctx, spec, report)
+	opened, err := p.open(ctx, spec, report)
 	if err != nil {
 		next := p.running.Load().clone()
 		next.failed[spec.UID] = &failedCluster{spec, err}

@@ -120,15 +120,15 @@ func parseJWK(text string) (*EncryptionKey, error) {
 	if len(text) > maxEncryptionKey {
 		return nil, &InputError{InputJWK, fmt.Sprintf("must not be longer than %d bytes", maxEncryptionKey)}
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &members); err != nil || members == nil {
+	var key map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &key); err != nil || key == nil {
 		return nil, &InputError{InputJWK, "must be a JSON Web Key, a JSON object"}
 	}
-	if detail := checkJWKMembers(members); detail != "" {
+	if detail := checkJWKMembers(key); detail != "" {
 		return nil, &InputError{InputJWK, detail}
 	}
-	n, nOK := jwkNumber(members, "n")
-	e, eOK := jwkNumber(members, "e")
+	n, nOK := jwkNumber(key, "n")
+	e, eOK := jwkNumber(key, "e")
 	switch {
 	case !nOK || !eOK:
 		return nil, &InputError{InputJWK, "must have n and e in base64url without padding"}
@@ -139,7 +139,7 @@ func parseJWK(text string) (*EncryptionKey, error) {
 	if detail := checkRSA(public); detail != "" {
 		return nil, &InputError{InputJWK, detail}
 	}
-	return &EncryptionKey{public: public, keyID: jwkText(members, "kid")}, nil
+	return &EncryptionKey{public: public, keyID: jwkText(key, "kid")}, nil
 }
 
 // jwkText returns a string member, or "" if it is missing or not a string.

@@ -4,13 +4,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"testing"
 
 	"freshet/internal/base/web"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/provision"
+	"freshet/internal/surfaces/clusterpath"
 )
 
 // TestClusterPath checks which cluster a path selects, and which path its surfaces get.
@@ -41,7 +41,7 @@ func TestClusterPath(t *testing.T) {
 	echo := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			cluster := "none"
-			if c, err := findCluster(plane, r); err == nil {
+			if c, err := clusterpath.Find(plane, r); err == nil {
 				cluster = c.Organization + "/" + c.Name
 			}
 			w.Header().Set("Got", name+" "+cluster+" "+r.URL.EscapedPath()+"?"+r.URL.RawQuery)
@@ -49,11 +49,12 @@ func TestClusterPath(t *testing.T) {
 	}
 	surfaces := []web.Route[mount]{
 		mountAt("/admin/rest/...", "messages", echo("messages")),
-		mountAt("/stream/...", "registry", stripSegments(1, echo("stream"))),
+		mountAt("/stream/...", "registry", clusterpath.StripSegments(1, echo("stream"))),
 		mountAt("/...", "registry", echo("root")),
 	}
 	outer := newRouter(append(surfaces,
-		mountAt(clusterPattern, "clusters", clusterPath{newRouter(slices.Clone(surfaces), web.CORS{})}),
+		mountAt(clusterPattern, "clusters",
+			clusterpath.Handler{Surfaces: newRouter(slices.Clone(surfaces), web.CORS{})}),
 		mountAt("/apis/...", "resources", echo("resources")), mountAt("/oauth/...", "token", echo("token"))),
 		web.CORS{})
 	tests := map[string]struct{ host, path, want string }{
@@ -140,33 +141,4 @@ func TestClusterPath(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzWithoutSegments checks that the result is a path whose segments equal those of the
-// original.
-func FuzzWithoutSegments(f *testing.F) {
-	for _, path := range []string{
-		"/", "/clusters/a/b", "/clusters/a%2Fb/c/d", "//a//b", "/%2e%2e/%20/x%zz",
-		"/a b/%C3%A4/ä/c",
-	} {
-		f.Add(path)
-	}
-	f.Fuzz(func(t *testing.T, path string) {
-		u, err := url.ParseRequestURI("http://h/" + path)
-		if err != nil {
-			t.Skip()
-		}
-		out := withoutSegments(u, 3)
-		var before, after web.Path
-		before.Parse(u)
-		after.Parse(out)
-		for i := range 8 {
-			if got, want := after.Segment(i), before.Segment(i+3); got != want {
-				t.Fatalf("segment %d of %q without 3 (%q): got %q, want %q", i, path, out.EscapedPath(), got, want)
-			}
-		}
-		if out.Path == "" || out.Path[0] != '/' {
-			t.Errorf("%q became %q, want a path", path, out.Path)
-		}
-	})
 }

@@ -14,7 +14,6 @@ import (
 	"freshet/internal/controlplane/apiserver"
 	"freshet/internal/controlplane/budget"
 	"freshet/internal/controlplane/kinds"
-	"freshet/internal/controlplane/reconcile"
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/surfaces/signinapi"
 )
@@ -23,16 +22,16 @@ import (
 func (s *server) openResources(context.Context) (err error) {
 	s.identity.policy.SetClusterGrants(clusterGrants{s})
 	s.kinds = kinds.New(kinds.Options{
-		Plan: s.plan, Plane: s.clusterPlane(), Quotas: s.quotas,
+		Plan: s.plan, Plane: s.clusters, Quotas: s.quotas,
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
 		Policy: s.identity.policy, SignIns: s.signIn,
 		Addresses: s.identity.addresses, TokenLifetime: s.cfg.Tokens.Lifetime.Std(),
 		Inviter:            s.signIn,
 		InviteURL:          func(token string) string { return signinapi.InviteURL(s.cfg.PublicURL(), token) },
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
-		OnStored: s.notifyStored(), Log: s.log,
+		OnStored: s.topology.onStored(), Log: s.log,
 	})
-	s.startReceivingChanges()
+	s.topology.startLoading()
 	s.api, err = apiserver.New(apiserver.Config{
 		Etcd:          s.endpoints(),
 		Prefix:        s.cfg.Etcd.Prefix,
@@ -64,11 +63,7 @@ func (s *server) openResources(context.Context) (err error) {
 		return err
 	}
 	s.api.Start()
-	recorder := reconcile.Recorder(s.api.Recorder())
-	if s.ensemble != nil {
-		recorder = nil // the elected member has controllers of its own, see control
-	}
-	s.loops, err = s.kinds.Controllers(s.api.Loopback(), recorder)
+	s.loops, err = s.kinds.Controllers(s.api.Loopback(), s.topology.recorder())
 	return err
 }
 
@@ -84,63 +79,24 @@ func (s *server) openControllers(ctx context.Context) error {
 		err = s.signIn.Load(background)
 	}
 	if err == nil {
-		err = s.finishLoading(background)
+		err = s.topology.finishLoading(background)
 	}
 	if err != nil {
 		close(s.controllersEnded)
 		return err
 	}
 	go s.identity.keys.Run(background, keyRotationCheck, s.log)
-	go s.withdrawer().run(background)
+	go s.withdrawer().Run(background)
 	go telemetry.ReturnMemory(background)
 	var others sync.WaitGroup
 	others.Go(func() { s.resealer().run(background) })
 	others.Go(func() { s.signIn.Run(background) })
-	if s.ensemble != nil {
-		s.lead(background)
-		go func() {
-			defer close(s.controllersEnded)
-			defer others.Wait()
-			s.loops.Follow(background)
-		}()
-		return nil
-	}
 	go func() {
 		defer close(s.controllersEnded)
 		defer others.Wait()
-		if err := s.loops.Run(background); err != nil && background.Err() == nil {
-			s.failed <- fmt.Errorf("running the controllers: %w", err)
-		}
+		s.topology.runControllers(background)
 	}()
 	return nil
-}
-
-// firstStart does the first start if needed, and waits until every stored cluster is open.
-// A server is ready only when clients need not wait for a cluster.
-func (s *server) firstStart(ctx context.Context) error {
-	if s.ensemble != nil {
-		return s.awaitFirstStart(ctx)
-	}
-	client := s.loops.Client()
-	if err := s.loops.Publish(ctx); err != nil {
-		return err
-	}
-	first, err := bootstrap(ctx, s.cfg, client, s.plan, s.identity.issuer)
-	if err != nil {
-		return err
-	}
-	if first {
-		if s.link, _, err = s.adminLink(ctx, firstLinkLifetime); err != nil {
-			return err
-		}
-	}
-	if err := s.awaitClusters(ctx); err != nil {
-		return err
-	}
-	if s.plane.Health() != nil {
-		return nil //nolint:nilerr // /readyz and the banner report it
-	}
-	return s.restored.finish()
 }
 
 const clustersTimeout = 2 * time.Minute

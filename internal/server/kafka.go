@@ -13,6 +13,7 @@ import (
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/identity"
+	"freshet/internal/surfaces/clusterpath"
 	"freshet/internal/surfaces/kafkaapi"
 )
 
@@ -54,8 +55,8 @@ func (s *server) openKafkaPorts(ctx context.Context) error {
 			_ = listener.Close() // usually its server has closed it already
 			return nil
 		})
-		if tcp, ok := listener.(*net.TCPListener); ok && s.ensemble != nil {
-			s.kafka.stopTurnAway = append(s.kafka.stopTurnAway, resetConnections(tcp))
+		if tcp, ok := listener.(*net.TCPListener); ok {
+			s.kafka.stopTurnAway = append(s.kafka.stopTurnAway, s.topology.refuseEarly(tcp))
 		}
 		*port.to, *port.real = s.sockets.apply(listener), withPort(port.address, listener.Addr())
 	}
@@ -167,7 +168,7 @@ var errNoKafka = errs.New(errs.NotFound,
 
 // AtHost implements kafkaapi.Clusters.
 func (c kafkaClusters) AtHost(name string) (*kafkaapi.Cluster, error) {
-	found, err := findAtHost(c.s.plane, name)
+	found, err := clusterpath.FindAtHost(c.s.plane, name)
 	return c.serves(found, err)
 }
 
@@ -176,8 +177,8 @@ func (c kafkaClusters) Default() (*kafkaapi.Cluster, error) { return c.AtHost(""
 
 // Named implements kafkaapi.Clusters.
 func (c kafkaClusters) Named(organization, name string) (*kafkaapi.Cluster, error) {
-	found, err := c.s.plane.FindNamed(organization, name)
-	return c.serves(found, undisclosedError(organization, err))
+	found, err := clusterpath.FindNamed(c.s.plane, organization, name)
+	return c.serves(found, err)
 }
 
 func (c kafkaClusters) serves(found *dataplane.Cluster, err error) (*kafkaapi.Cluster, error) {
@@ -185,18 +186,18 @@ func (c kafkaClusters) serves(found *dataplane.Cluster, err error) (*kafkaapi.Cl
 		return nil, err
 	}
 	if !found.Stream {
-		return nil, undisclosedError(found.Organization, errNoKafka)
+		return nil, clusterpath.Undisclosed(found.Organization, errNoKafka)
 	}
 	coordinator, err := c.s.groupsOf(found)
 	if err != nil {
-		return nil, undisclosedError(found.Organization, err)
+		return nil, clusterpath.Undisclosed(found.Organization, err)
 	}
 	return &kafkaapi.Cluster{
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
 		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker,
 		Groups: coordinator, Quota: found.Quota,
-		Members:     c.s.kafkaMembers(found),
-		ServesKafka: func() bool { return c.s.plane.ServesKafka(found.UID) && c.s.alive() },
+		Members:     c.s.topology.nodes(found),
+		ServesKafka: func() bool { return c.s.plane.ServesKafka(found.UID) && c.s.servers.Alive() },
 		Disk:        func() (total, free int64, err error) { return diskBytes(c.s.cfg.DataDir) },
 	}, nil
 }

@@ -5,7 +5,9 @@ import (
 
 	"freshet/console"
 	"freshet/internal/base/web"
+	"freshet/internal/controlplane/pools"
 	"freshet/internal/surfaces/auditapi"
+	"freshet/internal/surfaces/clusterpath"
 	"freshet/internal/surfaces/messageapi"
 	"freshet/internal/surfaces/signinapi"
 	"freshet/internal/surfaces/systemapi"
@@ -23,11 +25,15 @@ type handlers struct {
 	console http.Handler
 }
 
+// clusterPattern is the path of a cluster on every host (docs/spec/resources.md#addresses).
+const clusterPattern = pools.PathPrefix + "/{organization}/{cluster}/..."
+
 // mounts returns the routes from paths to surfaces. Each surface handles the unknown paths
 // below its own. The registry is at the root, because its clients expect it there.
 func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
 	list := append(clusterMounts(h, h.root),
-		mountAt(clusterPattern, "clusters", clusterPath{newRouter(clusterMounts(h, h.registry), cors)}),
+		mountAt(clusterPattern, "clusters",
+			clusterpath.Handler{Surfaces: newRouter(clusterMounts(h, h.registry), cors)}),
 		mountAt(auditapi.Root+"/...", "audit", h.audit),
 		mountAt(systemapi.Root+"/...", "system", h.system),
 		mountAt(console.Root+"/...", "console", h.console),
@@ -90,7 +96,7 @@ type router struct{ mounts *web.Router[mount] }
 func newRouter(mounts []web.Route[mount], cors web.CORS) router {
 	for i := range mounts {
 		m := &mounts[i].Value
-		if _, nested := m.handler.(clusterPath); nested || m.surface == surfacePages {
+		if _, nested := m.handler.(clusterpath.Handler); nested || m.surface == surfacePages {
 			continue // the nested router handles CORS; other origins must not read sign-in pages
 		}
 		m.handler = cors.Handle(m.handler, exposedHeaders[m.surface]...)

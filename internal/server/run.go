@@ -47,6 +47,7 @@ import (
 	"freshet/internal/controlplane/kinds"
 	"freshet/internal/controlplane/pools"
 	"freshet/internal/dataplane"
+	"freshet/internal/ensemble"
 	"freshet/internal/ensemble/bundle"
 	"freshet/internal/identity/openid"
 	"freshet/internal/identity/signin"
@@ -69,7 +70,8 @@ type server struct {
 	lock       *lock
 	reserve    *diskReserve
 	restored   *restored
-	ensemble   *ensemble              // nil for a single server
+	servers    servers                // this server's part in its ensemble
+	topology   topology               // what a single server and a member do differently
 	waitsFor   atomic.Pointer[string] // what a starting server waits for, for the health pages
 	fileBudget fileBudget
 	sockets    connectionLimit // for the connections of all listeners
@@ -86,6 +88,7 @@ type server struct {
 	audit      *audit.Trail // nil if the audit log is off
 	quotas     *quota.Organizations
 	plane      *dataplane.Plane
+	clusters   clusterPlane // runs clusters on plane, for their controller
 	kafka      kafkaServer
 	tlsConfig  *tls.Config // of HTTPS, and of the Kafka protocol
 	api        *apiserver.Server
@@ -136,7 +139,9 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		controllersEnded: make(chan struct{}),
 		closers:          []func() error{logger.Close},
 		reserve:          room,
+		servers:          ensemble.Single{}, // until a member has read its certificate
 	}
+	s.topology = newTopology(s)
 	s.backups = s.newBackups()
 	loaded := *cfg // a copy from before the addresses of open ports are written into cfg
 	s.current.Store(&loaded)
@@ -181,21 +186,21 @@ func (s *server) open(ctx context.Context) error {
 		open func(context.Context) error
 	}{
 		{"data directory", s.openDirectory},
-		{"ensemble", s.openEnsemble},
+		{"ensemble", s.topology.openCredentials},
 		{"ports", s.openPorts},
-		{"members' port", s.openInternal},
+		{"members' port", s.topology.openPort},
 		{"Kafka ports", s.openKafkaPorts},
 		{"responses during the start", s.serveStarting},
 		{"etcd", s.openEtcd},
-		{"log", s.openLog},
-		{"members", s.openMembers},
+		{"log", s.topology.openLog},
+		{"members", s.topology.join},
 		{"identity", s.openIdentity},
 		{"audit log", s.openAudit},
 		{"data plane", s.openPlane},
 		{"resource API", s.openResources},
 		{"surfaces", s.openSurfaces},
 		{"controllers", s.openControllers},
-		{"first start", s.firstStart},
+		{"first start", s.topology.firstStart},
 		{"Kafka protocol", s.openKafka},
 		{"control socket", s.openControl},
 	} {
@@ -209,7 +214,7 @@ func (s *server) open(ctx context.Context) error {
 	s.front.serve(s.routes)
 	s.reserve.started.Store(true)
 	s.readiness.set()
-	s.publishReady(ctx, true)
+	s.servers.SetReady(ctx, true)
 	return nil
 }
 
@@ -269,13 +274,8 @@ func (s *server) openEtcd(ctx context.Context) error {
 		if err := checkResourceStore(s.cfg); err != nil {
 			return err
 		}
-		peers, err := s.etcdEnsemble(ctx)
-		if err != nil {
-			return err
-		}
-		member, err := etcd.Start(ctx, s.cfg.Path("etcd"), etcd.Options{
-			Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota), Ensemble: peers,
-		})
+		member, err := s.topology.startEtcd(ctx, s.cfg.Path("etcd"),
+			etcd.Options{Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota)})
 		if err != nil {
 			return err
 		}
@@ -321,10 +321,8 @@ func (s *server) openIdentity(ctx context.Context) (err error) {
 	if s.identity, err = openIdentities(ctx, s.cfg, s.etcd); err != nil {
 		return err
 	}
-	if s.ensemble != nil {
-		s.identity.directory.SetCurrentCheck(s.ensemble.members.Alive)
-	}
-	if err := s.withdrawer().withdraw(ctx); err != nil {
+	s.identity.directory.SetCurrentCheck(s.servers.Alive)
+	if err := s.withdrawer().Withdraw(ctx); err != nil {
 		return fmt.Errorf("withdrawing signing keys: %w", err)
 	}
 	return s.openSignIn()
@@ -339,19 +337,8 @@ func (s *server) openPlane(context.Context) (err error) {
 		return err
 	}
 	opts.MayBeMissing = s.restored.mayHaveNoStore
-	shared, err := s.openShared()
-	if err != nil {
-		return err
-	}
-	if shared != nil {
-		opts.Ensemble = shared
-	}
-	if s.plane, err = dataplane.Open(opts); err != nil {
-		return err
-	}
-	s.closers = append(s.closers, s.plane.Close)
-	s.shareDataPlane(shared)
-	return nil
+	s.plane, s.clusters, err = s.topology.openPlane(opts)
+	return err
 }
 
 // stopTimeout is the timeout for stopping after the requests have finished.
@@ -361,10 +348,7 @@ const stopTimeout = 5 * time.Second
 // also gets the time to hand its shards over. Parts that do not stop in time, for example
 // because a disk hangs, end with the process. Acknowledged data is durable.
 func (s *server) close() error {
-	timeout := s.cfg.Timeouts.Drain.Std() + stopTimeout
-	if s.ensemble != nil {
-		timeout += handOverTimeout
-	}
+	timeout := s.cfg.Timeouts.Drain.Std() + stopTimeout + s.servers.StopTime()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	done := make(chan error, 1)
@@ -381,11 +365,11 @@ func (s *server) close() error {
 func (s *server) closeAll(ctx context.Context) error {
 	s.readiness.unset()
 	s.ending.Store(true)
-	s.retire()
-	led := s.stopLeading(ctx)
+	s.servers.Retire()
+	led := s.servers.StopLeading(ctx)
 	var problems []error
-	s.handOver(ctx)
 	if s.plane != nil {
+		s.handOver(ctx)
 		s.plane.Drain()
 	}
 	if s.api != nil {
@@ -398,12 +382,12 @@ func (s *server) closeAll(ctx context.Context) error {
 			s.log.Warn("requests were aborted at the end of the drain time", slog.Any("error", err))
 		}
 		<-streamed
-		s.stopInternal(drain)
+		s.servers.Shutdown(drain)
 		cancel()
 	}
-	s.stopConfirming()
+	s.servers.StopConfirming()
 	<-led
-	s.leaveEnsemble()
+	s.servers.Leave()
 	if s.background != nil {
 		s.background()
 		<-s.controllersEnded
@@ -417,6 +401,13 @@ func (s *server) closeAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
+// handOver hands the shards of this server over to other members.
+func (s *server) handOver(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, ensemble.HandOverTimeout)
+	defer cancel()
+	s.plane.HandOver(ctx)
+}
+
 // checks returns the checks of /readyz in addition to those of the API server library.
 func (s *server) checks() []apiserver.Check {
 	list := []apiserver.Check{
@@ -424,7 +415,7 @@ func (s *server) checks() []apiserver.Check {
 		{Name: "clusters", Healthy: s.plane.Health},
 		{Name: "etcd-quota", Healthy: s.storeHealth},
 	}
-	return append(list, s.ensembleChecks()...)
+	return append(list, s.topology.checks()...)
 }
 
 // errStoreExhausted means that even the server's own writes fail. Writes of callers are

@@ -36,10 +36,7 @@ func (s *server) openSignIn() error {
 		DeviceLifetime:    s.cfg.SignIn.DeviceLifetime.Std(),
 		RefreshGrace:      refreshGrace,
 		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
-		Log: s.log,
-	}
-	if s.ensemble != nil {
-		opts.Replicas = signInReplicas{s}
+		Replicas: signInReplicas{s}, Log: s.log,
 	}
 	if provider := s.cfg.SignIn.OpenID; provider.Issuer != "" {
 		var secret []byte

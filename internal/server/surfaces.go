@@ -16,6 +16,7 @@ import (
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/surfaces/adminapi"
 	"freshet/internal/surfaces/brokerhttp"
+	"freshet/internal/surfaces/clusterpath"
 	"freshet/internal/surfaces/messageapi"
 	"freshet/internal/surfaces/pipeline"
 	"freshet/internal/surfaces/registryapi"
@@ -57,8 +58,9 @@ func (s *server) surfaces() (*handlers, error) {
 	rootRegistry := registry(true)
 	return &handlers{
 		messages: messages, admin: admin,
-		root: frontPage(rootRegistry), registry: rootRegistry, prefixedRegistry: stripSegments(1, registry(false)),
-		audit: s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
+		root: frontPage(rootRegistry), registry: rootRegistry,
+		prefixedRegistry: clusterpath.StripSegments(1, registry(false)),
+		audit:            s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
 		resources: s.reserve.rejectWhenFull(s.api.Handler()), health: s.api.Handler(),
 		console: consolePages(),
 	}, nil
@@ -80,7 +82,8 @@ func (s *server) surfaceOptions() pipeline.Options {
 // system returns the system API: metrics, members and configuration of the server.
 func (s *server) system(options pipeline.Options) http.Handler {
 	return systemapi.New(systemapi.Options{
-		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics, Ensemble: ensembleStatus{s},
+		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics,
+		Ensemble: systemMembers{s.servers, s.clusters},
 		Configuration: func() ([]byte, error) {
 			var text bytes.Buffer
 			err := config.Print(&text, s.settings())
@@ -147,17 +150,16 @@ func (s *server) planeOptions() dataplane.Options {
 // is set.
 func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
 	return pipeline.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
-		c, err := findCluster(s.plane, r)
+		c, err := clusterpath.Find(s.plane, r)
 		if err != nil {
 			return brokerhttp.Cluster{}, err
 		}
 		found := brokerhttp.Cluster{
 			Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota,
-			Owner: s.ownerOf(c), Coordinator: s.coordinatorOf(c), Coordinators: s.coordinatorsOf(c),
+			Members: s.topology.routes(c),
 		}
 		if withGroups && c.Stream {
 			found.Groups = func(context.Context) (*groups.Coordinator, error) { return s.groupsOf(c) }
-			found.GroupsReading = s.readingOf(c)
 		}
 		return found, nil
 	})
@@ -175,12 +177,12 @@ var errNotHere = errs.New(errs.NotFound, "Not found")
 
 // Resolve implements pipeline.Resolver.
 func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
-	c, err := findCluster(g.plane, r)
+	c, err := clusterpath.Find(g.plane, r)
 	if err != nil {
 		return registryapi.Target{}, err
 	}
 	if c.RegistryAtRoot != g.atRoot && !g.plane.IsDefault(c) {
-		return registryapi.Target{}, undisclosedError(c.Organization, errNotHere)
+		return registryapi.Target{}, clusterpath.Undisclosed(c.Organization, errNotHere)
 	}
 	return registryapi.Target{
 		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker, Quota: c.Quota,

@@ -240,28 +240,28 @@ func (s *FairSemaphore) grantLocked() {
 
 // nextLocked returns the member to serve next, nil if no waiter can be served.
 func (s *FairSemaphore) nextLocked() (*organizationUsage, *principalUsage) {
-	var group *organizationUsage
+	var organization *organizationUsage
 	var best *principalUsage
 	blocked := false
 	for _, g := range s.organizations {
-		if g.waiting == 0 || group != nil && !g.before(&group.usage) {
+		if g.waiting == 0 || organization != nil && !g.before(&organization.usage) {
 			continue
 		}
 		for _, m := range g.principals {
-			if m.waiting == 0 || group == g && !m.before(&best.usage) {
+			if m.waiting == 0 || organization == g && !m.before(&best.usage) {
 				continue
 			}
 			fits, available := s.fitsLocked(g, m, m.queue[0].n)
 			if !fits && available {
 				continue // the member already holds its share
 			}
-			group, best, blocked = g, m, !fits
+			organization, best, blocked = g, m, !fits
 		}
 	}
 	if blocked {
 		return nil, nil
 	}
-	return group, best
+	return organization, best
 }
 
 // before reports whether a is served before b.

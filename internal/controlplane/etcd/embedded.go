@@ -54,8 +54,6 @@ type Options struct {
 	QuotaBytes int64
 	// Unsafe skips fsync. For tests that do not check durability.
 	Unsafe bool
-	// Ensemble makes the member join others; nil starts a single member.
-	Ensemble *Ensemble
 }
 
 const (
@@ -100,32 +98,13 @@ type Member struct {
 	maintainDone    chan struct{} // closed when maintain has ended
 }
 
-// Start starts a member that stores its data in dir. A member of an ensemble is ready when a
-// majority exists; Start waits for that until ctx ends.
+// Start starts a single member that stores its data in dir. Join starts a member of an ensemble.
 func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
-	opts.QuotaBytes = cmp.Or(opts.QuotaBytes, defaultQuota)
-	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("creating the etcd directory: %w", err)
+	if err := opts.prepare(dir); err != nil {
+		return nil, err
 	}
-	if err := Intact(dir); err != nil {
-		return nil, damagedError(dir, err)
-	}
-	if err := cleanclose.Forget(cleanclose.Dir(dir)); err != nil {
-		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
-	}
-	if err := reserveSegment(dir); err != nil {
-		return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
-	}
-	if opts.Ensemble != nil {
-		return opts.Ensemble.start(ctx, dir, opts)
-	}
-	return startSingle(ctx, dir, opts)
-}
-
-func startSingle(ctx context.Context, dir string, opts Options) (*Member, error) {
 	crashes := newCrashGuard()
-	cfg, err := configure(dir, opts, crashes)
+	cfg, err := configure(dir, opts, crashes, configureSingle)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +130,25 @@ func startSingle(ctx context.Context, dir string, opts Options) (*Member, error)
 	return nil, fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 }
 
+// prepare sets the defaults and prepares the directory of a member that is about to start.
+func (o *Options) prepare(dir string) error {
+	o.QuotaBytes = cmp.Or(o.QuotaBytes, defaultQuota)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("creating the etcd directory: %w", err)
+	}
+	if err := Intact(dir); err != nil {
+		return damagedError(dir, err)
+	}
+	if err := cleanclose.Forget(cleanclose.Dir(dir)); err != nil {
+		return fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
+	}
+	if err := reserveSegment(dir); err != nil {
+		return fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
+	}
+	return nil
+}
+
 // startError wraps an error that kept the member from starting. Unless the disk is full or
 // unreadable, damaged files are the cause.
 func startError(dir string, err error) error {
@@ -160,21 +158,25 @@ func startError(dir string, err error) error {
 	return damagedError(dir, err)
 }
 
-func configure(dir string, opts Options, crashes *crashGuard) (*embed.Config, error) {
-	cfg := embed.NewConfig()
+// configureSingle adds the settings of a single member to cfg.
+func configureSingle(cfg *embed.Config) {
 	cfg.Name = "freshet"
-	cfg.Dir = dir
-	cfg.ListenClientUrls, cfg.ListenPeerUrls = nil, nil
-	cfg.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: embeddedHost}}
 	// The advertised peer URL is part of the member's stored identity; it is never dialed.
 	advertised := url.URL{Scheme: "http", Host: "localhost:2380"}
 	cfg.AdvertisePeerUrls = []url.URL{advertised}
 	cfg.InitialCluster = cfg.Name + "=" + advertised.String()
 	// A single member elects itself; short ticks make that fast.
 	cfg.TickMs, cfg.ElectionMs = 10, 50
-	if opts.Ensemble != nil {
-		opts.Ensemble.configure(cfg)
-	}
+}
+
+// configure returns the configuration of a member. identify adds the settings that differ
+// between a single member and a member of an ensemble.
+func configure(dir string, opts Options, crashes *crashGuard, identify func(*embed.Config)) (*embed.Config, error) {
+	cfg := embed.NewConfig()
+	cfg.Dir = dir
+	cfg.ListenClientUrls, cfg.ListenPeerUrls = nil, nil
+	cfg.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: embeddedHost}}
+	identify(cfg)
 	cfg.QuotaBackendBytes = max(opts.QuotaBytes, fileSize(dir)) + reserve(opts.QuotaBytes)
 	cfg.MaxRequestBytes = maxRequestBytes
 	cfg.SnapshotCount = snapshotCount

@@ -117,8 +117,12 @@ func joinError(dir string, err error) (again bool, _ error) {
 	return false, startError(dir, err)
 }
 
-// start starts a member and returns when the member belongs to a majority.
-func (g *Ensemble) start(ctx context.Context, dir string, opts Options) (_ *Member, err error) {
+// Join starts a member of an ensemble that stores its data in dir, and returns when the member
+// belongs to a majority.
+func Join(ctx context.Context, dir string, g *Ensemble, opts Options) (_ *Member, err error) {
+	if err := opts.prepare(dir); err != nil {
+		return nil, err
+	}
 	p, err := g.openPeerServer()
 	if err != nil {
 		return nil, fmt.Errorf("starting embedded etcd as member %s: %w", g.Self, err)
@@ -154,7 +158,7 @@ func (g *Ensemble) join(ctx context.Context, dir string,
 	defer logTick.Stop()
 	for {
 		crashes := newCrashGuard()
-		cfg, err := configure(dir, opts, crashes)
+		cfg, err := configure(dir, opts, crashes, g.configure)
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -103,7 +103,7 @@ func (g *trio) begin(t *testing.T, names ...string) (ready func()) {
 	for _, name := range names {
 		go func() {
 			options := g.options[name]
-			m, err := etcd.Start(ctx, g.dirs[name], etcd.Options{Unsafe: true, Ensemble: &options})
+			m, err := etcd.Join(ctx, g.dirs[name], &options, etcd.Options{Unsafe: true})
 			results <- result{name, m, err}
 		}()
 	}
@@ -205,7 +205,7 @@ func TestFaultEnsemble(t *testing.T) {
 	// b has lost its disk and must not rejoin under its old identity.
 	g.dirs["b"] = filepath.Join(t.TempDir(), "etcd")
 	options := g.options["b"]
-	if m, err := etcd.Start(t.Context(), g.dirs["b"], etcd.Options{Unsafe: true, Ensemble: &options}); !errors.Is(err,
+	if m, err := etcd.Join(t.Context(), g.dirs["b"], &options, etcd.Options{Unsafe: true}); !errors.Is(err,
 		etcd.ErrDataLost) {
 		if m != nil {
 			_ = m.Close()

@@ -173,7 +173,7 @@ func TestPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	m, err := etcd.Start(t.Context(), g.dirs["b"], etcd.Options{Unsafe: true, Ensemble: &taken})
+	m, err := etcd.Join(t.Context(), g.dirs["b"], &taken, etcd.Options{Unsafe: true})
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		if m != nil {
 			_ = m.Close()

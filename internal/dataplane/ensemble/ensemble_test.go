@@ -118,10 +118,9 @@ func (w *testEnsemble) start(name string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	local, err := dataplane.Open(dataplane.Options{
-		Dir: filepath.Join(w.dir, name), Domain: "freshet.localhost",
-		Logger: log, Ensemble: shared,
-	})
+	local, err := dataplane.OpenMember(dataplane.Options{
+		Dir: filepath.Join(w.dir, name), Domain: "freshet.localhost", Logger: log,
+	}, shared)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -211,6 +211,27 @@ func (r *Remote) SyncProblems() []Problem {
 	return nil
 }
 
+// Synced reports whether the servers sync every write, with a reason and a message. known is
+// false while it is unknown.
+func (r *Remote) Synced() (synced, known bool, reason, message string) {
+	problems := r.SyncProblems()
+	if len(problems) == 0 {
+		return true, true, "SyncAlways", "every NATS server syncs every write"
+	}
+	var texts []string
+	for _, p := range problems {
+		if p.Reason == "SyncNotAlways" {
+			known = true
+		}
+		texts = append(texts, p.Message)
+	}
+	reason = "SyncUnknown"
+	if known {
+		reason = "SyncNotAlways"
+	}
+	return false, known, reason, strings.Join(texts, "; ")
+}
+
 // watchSync checks every minute whether writes are synced, and logs a change.
 func (r *Remote) watchSync(log *slog.Logger) {
 	tick := time.NewTicker(syncInterval)

@@ -1,6 +1,8 @@
 package adminsocket_test
 
 import (
+	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,4 +95,63 @@ func converse(t *testing.T, data string) {
 	if _, err := os.Stat(filepath.Join(data, "control", "socket")); !os.IsNotExist(err) {
 		t.Errorf("socket still exists after Close: %v", err)
 	}
+}
+
+// TestServe checks that Serve calls the handler of a command, sends its error, and cancels it when
+// the caller disconnects or the server stops.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "control-") //nolint:usetesting // the path of t.TempDir is too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	listener, err := adminsocket.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	canceled, served := make(chan struct{}, 2), make(chan struct{})
+	go func() {
+		defer close(served)
+		adminsocket.Serve(ctx, listener, map[string]adminsocket.Handler{
+			"wait": func(ctx context.Context, caller *adminsocket.Conn) error {
+				if err := caller.Respond(adminsocket.Response{Progress: "waits"}); err != nil {
+					t.Error(err)
+				}
+				<-ctx.Done()
+				canceled <- struct{}{}
+				return nil
+			},
+			"fail": func(context.Context, *adminsocket.Conn) error { return errs.New(errs.Conflict, "no") },
+		}, slog.New(slog.DiscardHandler))
+	}()
+	for command, want := range map[string]errs.Kind{"fail": errs.Conflict, "other": errs.Invalid} {
+		caller, err := adminsocket.Dial(t.Context(), dir, adminsocket.Request{Command: command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := caller.Next(); errs.KindOf(err) != want {
+			t.Errorf("%s: got error %v, want kind %v", command, err, want)
+		}
+		_ = caller.Close()
+	}
+	for _, end := range []func(*adminsocket.Conn){
+		func(c *adminsocket.Conn) { _ = c.Close() },
+		func(*adminsocket.Conn) { cancel() },
+	} {
+		caller, err := adminsocket.Dial(t.Context(), dir, adminsocket.Request{Command: "wait"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply, err := caller.Next(); err != nil || reply.Progress != "waits" {
+			t.Errorf("got %+v, %v; want the progress", reply, err)
+		}
+		end(caller)
+		<-canceled
+	}
+	if err := listener.Close(); err != nil {
+		t.Error(err)
+	}
+	<-served
 }

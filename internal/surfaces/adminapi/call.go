@@ -92,11 +92,10 @@ func (c *call) serve() error {
 func (c *call) forward() bool {
 	sent := false
 	switch {
-	case c.Cluster.Owner == nil:
 	case c.param("topic") != "":
 		sent = c.bind() == nil && c.Forward()
-	case c.param("group") != "" && c.Cluster.Coordinator != nil:
-		sent = c.Send(c.Cluster.Coordinator(c.R, c.groupKey()))
+	case c.param("group") != "":
+		sent = c.Send(c.Cluster.Members.Coordinator(c.R, c.groupKey()))
 	}
 	if sent {
 		c.route = nil // the other member writes the audit record

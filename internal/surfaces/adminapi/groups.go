@@ -254,15 +254,11 @@ func (c *call) addGroups(body *statsBody, s *messaging.Stats) error {
 	for i := range s.Partitions {
 		q.Partitions = append(q.Partitions, groups.Bounds{First: s.Partitions[i].First, Next: s.Partitions[i].Next})
 	}
-	if c.Cluster.GroupsReading != nil {
-		list, whole, err := c.Cluster.GroupsReading(c.R.Context(), q)
-		body.Groups, body.GroupsIncomplete = list, !whole
-		return err
-	}
 	coordinator, err := c.groupCoordinator()
 	if err != nil {
 		return err
 	}
-	body.Groups = coordinator.GroupLags(q)
-	return nil
+	list, complete, err := c.Cluster.Members.GroupsReading(c.R.Context(), coordinator, q)
+	body.Groups, body.GroupsIncomplete = list, !complete
+	return err
 }

@@ -40,10 +40,10 @@ func (c *call) allGroups(coordinator *groups.Coordinator, tenants []string) ([]g
 	deadline := time.Now().Add(listTimeout)
 	for {
 		list, journals, err := c.localGroups(coordinator, tenants)
-		if err != nil || c.Cluster.Coordinators == nil {
-			return list, err
+		if err != nil {
+			return nil, err
 		}
-		senders, forwarded, err := c.Cluster.Coordinators(c.R)
+		senders, forwarded, err := c.Cluster.Members.Coordinators(c.R)
 		if err != nil {
 			return nil, err
 		}

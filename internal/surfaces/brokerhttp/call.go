@@ -32,27 +32,9 @@ type Cluster struct {
 	Audiences []string
 	// Quota limits the cluster; nil: no limit.
 	Quota *quota.Cluster
-	// Owner returns the sender to the ensemble member that owns a topic. The sender is nil
-	// if this member is the owner or if the topic has no owner at the moment. Owner itself
-	// is nil on a single server and for requests that were already forwarded.
-	Owner func(r *http.Request, topic names.Topic) Sender
-	// Coordinator returns the sender to the member that coordinates a consumer group, like
-	// Owner.
-	Coordinator func(r *http.Request, group groups.Key) Sender
-	// Coordinators returns a sender to each other member that coordinates consumer groups,
-	// or that the request was already forwarded. It fails while some groups have no
-	// coordinator. It is nil on a single server.
-	Coordinators func(r *http.Request) (others []Sender, sentOn bool, err error)
-	// GroupsReading returns the consumer groups that read a topic, from all members, and whether
-	// all of them responded. It is nil on a single server.
-	GroupsReading func(ctx context.Context, q *groups.LagQuery) (list map[string]*groups.GroupLag,
-		whole bool, err error)
+	// Members finds the server that handles a call.
+	Members Members
 }
-
-// Sender forwards a request to another member and copies the response to the client.
-// It returns an error if the member was not reached; then the request body is still
-// unread and no response was written.
-type Sender func(w http.ResponseWriter, r *http.Request) error
 
 // Resolver finds the cluster of a request.
 type Resolver = pipeline.Resolver[Cluster]
@@ -118,10 +100,10 @@ func (c *Call) Authenticate() error {
 // and reports whether that member responded. It must run before the body is read. The
 // owner repeats all checks. Only the owner counts the call against the quota.
 func (c *Call) Forward() bool {
-	if c.Cluster.Owner == nil || c.Topic.Local == "" {
+	if c.Topic.Local == "" {
 		return false
 	}
-	return c.Send(c.Cluster.Owner(c.R, c.Topic))
+	return c.Send(c.Cluster.Members.Owner(c.R, c.Topic))
 }
 
 // Send forwards the call to another member and reports whether that member responded.

@@ -39,13 +39,8 @@ type ensembleView struct {
 func (a ensembleView) Self() int32 { return a.self }
 
 // Nodes implements kafkaapi.Members.
-func (a ensembleView) Nodes(bool) (nodes []kafkaapi.Node) {
-	for i, address := range a.addresses {
-		host, port, _ := net.SplitHostPort(address)
-		number, _ := strconv.ParseInt(port, 10, 32)
-		nodes = append(nodes, kafkaapi.Node{ID: int32(i) + 1, Host: host, Port: int32(number)})
-	}
-	return nodes
+func (a ensembleView) Nodes(bool) map[int32]string {
+	return map[int32]string{1: a.addresses[0], 2: a.addresses[1]}
 }
 
 // Leader implements kafkaapi.Members.

@@ -2,7 +2,10 @@ package kafkaapi
 
 import (
 	"errors"
+	"maps"
+	"net"
 	"slices"
+	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -14,13 +17,14 @@ import (
 // singleNodeID is the node id of a single server.
 const singleNodeID = 1
 
-// Members is the ensemble that a cluster runs on (docs/spec/stream.md#members).
+// Members is the ensemble that a cluster runs on (docs/spec/stream.md#members). SingleServer
+// implements it for a server that is not part of one.
 type Members interface {
 	// Self returns the node id of this member.
 	Self() int32
-	// Nodes returns the members that serve clients in the order of their node ids, with their
-	// addresses for TLS or plain-text listeners.
-	Nodes(secured bool) []Node
+	// Nodes returns the addresses of the members that serve clients, by node id: those of
+	// their TLS or plain-text listeners. A member without such a listener has none.
+	Nodes(secured bool) map[int32]string
 	// Leader returns the node that owns a topic, and its epoch; -1 for none.
 	Leader(topic engine.TopicID) (node, epoch int32)
 	// Coordinator returns the node that coordinates a group; -1 for none.
@@ -34,27 +38,37 @@ type Node struct {
 	Port int32
 }
 
+// SingleServer implements Members for a single server: it leads every topic and coordinates
+// every group. Nodes returns none, because clients reach it at the address that they use.
+type SingleServer struct{}
+
+// Self implements Members.
+func (SingleServer) Self() int32 { return singleNodeID }
+
+// Nodes implements Members.
+func (SingleServer) Nodes(bool) map[int32]string { return nil }
+
+// Leader implements Members.
+func (SingleServer) Leader(engine.TopicID) (node, epoch int32) { return singleNodeID, 0 }
+
+// Coordinator implements Members.
+func (SingleServer) Coordinator(groups.Key) int32 { return singleNodeID }
+
 // self returns the node id of this server.
-func (c *call) self() int32 {
-	if members := c.session.cluster.Members; members != nil {
-		return members.Self()
-	}
-	return singleNodeID
-}
+func (c *call) self() int32 { return c.session.cluster.Members.Self() }
 
 // nodes returns the brokers that a client of this connection can use. The first one is this server,
 // at the address that the client is connected to.
 func (c *call) nodes() []Node {
 	host, port := c.conn.advertised()
 	self := Node{ID: c.self(), Host: host, Port: port}
-	members := c.session.cluster.Members
-	if members == nil {
-		return []Node{self}
-	}
 	nodes := []Node{self}
-	for _, node := range members.Nodes(c.conn.listener.TLS != nil) {
-		if node.ID != self.ID {
-			nodes = append(nodes, node)
+	members := c.session.cluster.Members.Nodes(c.conn.listener.TLS != nil)
+	for _, id := range slices.Sorted(maps.Keys(members)) {
+		host, port, err := net.SplitHostPort(members[id])
+		number, wrong := strconv.ParseInt(port, 10, 32)
+		if id != self.ID && err == nil && wrong == nil {
+			nodes = append(nodes, Node{ID: id, Host: host, Port: int32(number)})
 		}
 	}
 	return nodes
@@ -62,10 +76,7 @@ func (c *call) nodes() []Node {
 
 // leader returns the node that leads a topic, and its epoch; -1 for none.
 func (c *call) leader(topic *messaging.KafkaTopic) (node, epoch int32) {
-	if members := c.session.cluster.Members; members != nil {
-		return members.Leader(engine.TopicID(topic.ID()))
-	}
-	return singleNodeID, 0
+	return c.session.cluster.Members.Leader(engine.TopicID(topic.ID()))
 }
 
 // checkLeader returns an error unless this server leads the topic and epoch is the current leader epoch.
@@ -96,10 +107,7 @@ func replicas(leader int32) []int32 {
 // coordinatorOf fills in the coordinator of a group. It returns false when there is none that the
 // client can reach.
 func (c *call) coordinatorOf(group string, row *kmsg.FindCoordinatorResponseCoordinator) bool {
-	at := c.self()
-	if members := c.session.cluster.Members; members != nil {
-		at = members.Coordinator(c.group(group))
-	}
+	at := c.session.cluster.Members.Coordinator(c.group(group))
 	for _, node := range c.nodes() {
 		if node.ID == at {
 			row.NodeID, row.Host, row.Port = node.ID, node.Host, node.Port

@@ -25,7 +25,7 @@ type Cluster struct {
 	Broker       Broker
 	Groups       *groups.Coordinator
 	Quota        *quota.Cluster // nil means no limits
-	Members      Members        // nil for a single server
+	Members      Members
 	// Disk returns the total and the free bytes of the cluster's disk; nil means that they are not
 	// reported.
 	Disk func() (total, free int64, err error)

@@ -15,6 +15,7 @@ import (
 
 // otherMember is another member, which owns the topic "there".
 type otherMember struct {
+	brokerhttp.SingleServer
 	err      error // if set, the member cannot be reached
 	requests []string
 }
@@ -23,25 +24,28 @@ func (e *otherMember) edit(o *messageapi.Options) {
 	inner := o.Resolver
 	o.Resolver = pipeline.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
 		found, err := inner.Resolve(r)
-		found.Owner = func(_ *http.Request, topic names.Topic) brokerhttp.Sender {
-			if topic.Local != "there" {
-				return nil
-			}
-			return func(w http.ResponseWriter, r *http.Request) error {
-				if e.err != nil {
-					return e.err
-				}
-				body, err := io.ReadAll(r.Body)
-				if err != nil {
-					return err
-				}
-				e.requests = append(e.requests, r.Method+" "+r.RequestURI+" "+string(body))
-				w.WriteHeader(http.StatusAccepted)
-				return nil
-			}
-		}
+		found.Members = e
 		return found, err
 	})
+}
+
+// Owner implements brokerhttp.Members.
+func (e *otherMember) Owner(_ *http.Request, topic names.Topic) brokerhttp.Sender {
+	if topic.Local != "there" {
+		return nil
+	}
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if e.err != nil {
+			return e.err
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		e.requests = append(e.requests, r.Method+" "+r.RequestURI+" "+string(body))
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	}
 }
 
 // TestRequestsAreForwardedToTheOwner: requests for topics of another member are forwarded

@@ -148,6 +148,7 @@ func resolver(broker *messaging.Broker, coordinator func() *groups.Coordinator) 
 		Broker:    broker,
 		Scope:     access.Scope{Organization: Organization, Instance: Instance, Cluster: "prod"},
 		Audiences: []string{identity.InstanceAudience(Organization, Instance)},
+		Members:   brokerhttp.SingleServer{},
 	}
 	return pipeline.ResolverFunc[brokerhttp.Cluster](func(*http.Request) (brokerhttp.Cluster, error) {
 		resolved := cluster

@@ -1,6 +1,7 @@
-package server
+package ensemble
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -28,13 +29,26 @@ func TestReadingDiscardsIncompleteResponse(t *testing.T) {
 			handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, c.body)
 			})
-			s := &server{log: slog.New(slog.DiscardHandler), ensemble: &ensemble{network: otherMember(t, handler)}}
-			got := s.readingOn(t.Context(), "b", &readingRequest{})
+			router := &Router{
+				Members: networkMembers{Network: otherMember(t, handler)}, Logger: slog.New(slog.DiscardHandler),
+			}
+			got := router.readingOn(t.Context(), "b", &readingRequest{})
 			if len(got.Journals) != c.journals || len(got.Groups) != c.groups {
 				t.Errorf("got %+v, want %d journals and %d groups", got, c.journals, c.groups)
 			}
 		})
 	}
+}
+
+// networkMembers has only the connections of an ensemble.
+type networkMembers struct {
+	Members
+	*membership.Network
+}
+
+// Post implements Members.
+func (m networkMembers) Post(ctx context.Context, member, path string, in, out any) error {
+	return m.Network.Post(ctx, member, path, in, out)
 }
 
 // otherMember starts member b with a handler and returns the network of member a.

@@ -1,4 +1,4 @@
-package server
+package forwarding_test
 
 import (
 	"crypto/tls"
@@ -10,81 +10,109 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
-	"freshet/internal/base/names"
 	"freshet/internal/base/web"
-	"freshet/internal/broker/groups"
-	"freshet/internal/config"
+	"freshet/internal/ensemble"
 	"freshet/internal/ensemble/bundle"
+	"freshet/internal/ensemble/forwarding"
 	"freshet/internal/storage/engine"
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/test/freeport"
 	"freshet/test/tally"
 )
 
-// newMemberPair returns two members. b has its internal port open and serves forwarded
-// requests with the handler serves instead of its surfaces.
-func newMemberPair(t *testing.T, serves http.Handler) (a, b *server) {
+// The headers between members. Attackers know them, too.
+const (
+	headerURI     = "Freshet-Request-Uri"
+	headerClient  = "Freshet-Client-Address"
+	headerRequest = "Freshet-Request-Id"
+	// smallBody is the maximum size of bodies that are read before they are sent.
+	smallBody = 64 << 10
+)
+
+// receiver is member b, which has its internal port open.
+type receiver struct {
+	address string
+	handler atomic.Pointer[http.Handler]
+}
+
+// serve sets the handler that serves forwarded requests instead of the surfaces.
+func (b *receiver) serve(handler http.Handler) { b.handler.Store(&handler) }
+
+func (b *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	(*b.handler.Load()).ServeHTTP(w, r)
+}
+
+// newMemberPair returns two members. b serves forwarded requests with the handler serves.
+func newMemberPair(t *testing.T, serves http.Handler) (a *ensemble.Member, b *receiver) {
 	t.Helper()
-	var list []bundle.Member
-	var listed []config.Member
 	addresses, err := freeport.Addresses(t.Context(), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var list []bundle.Member
 	for i, name := range []string{"a", "b", "c"} {
-		address := addresses[i]
-		list = append(list, bundle.Member{Name: name, Internal: address, Etcd: address, Log: address})
-		listed = append(listed, config.Member{Name: name, Internal: address})
+		list = append(list, bundle.Member{Name: name, Internal: addresses[i], Etcd: addresses[i], Log: addresses[i]})
 	}
 	made, err := bundle.New("https://freshet.example.com", list, []byte("keys"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func(name string) *server {
-		dir := t.TempDir()
-		part, err := made.Bundle(name, false)
-		if err == nil {
-			err = part.Install(bundle.Paths{
-				DataDir: dir, CertDir: filepath.Join(dir, "members"),
-				EncryptionKeys: filepath.Join(dir, "encryption.key"),
-			})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg := config.Default()
-		cfg.DataDir, cfg.Members.Self, cfg.Members.List = dir, name, listed
-		s := &server{
-			cfg: cfg, log: slog.New(slog.DiscardHandler), failed: make(chan error, 1),
-			access: web.NewAccessLog(slog.New(slog.DiscardHandler), web.AccessAll, 0),
-		}
-		if err := s.openEnsemble(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			for _, end := range s.closers {
-				_ = end()
-			}
-		})
-		return s
-	}
-	a, b = open("a"), open("b")
-	if err := b.openInternal(t.Context()); err != nil {
+	b = &receiver{address: addresses[1]}
+	b.serve(serves)
+	other := openMember(t, made, "b")
+	err = other.Listen(t.Context(), ensemble.ListenOptions{
+		Limit:  func(l net.Listener) net.Listener { return l },
+		Failed: func(err error) { t.Errorf("internal port: %v", err) },
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	b.front.serve(serves)
-	b.ensemble.internal.handle(forwardPath, b.forwarded())
-	return a, b
+	access := web.NewAccessLog(slog.New(slog.DiscardHandler), web.AccessAll, 0)
+	var ending atomic.Bool
+	served := web.MiddlewareWithShutdown(b, access, nil, &ending)
+	other.Handle(forwarding.Path, forwarding.Handler(served, web.RequestIDHeader))
+	return openMember(t, made, "a"), b
+}
+
+func openMember(t *testing.T, made *bundle.Ensemble, name string) *ensemble.Member {
+	t.Helper()
+	dir := t.TempDir()
+	certificates := filepath.Join(dir, "members")
+	part, err := made.Bundle(name, false)
+	if err == nil {
+		err = part.Install(bundle.Paths{
+			DataDir: dir, CertDir: certificates, EncryptionKeys: filepath.Join(dir, "encryption.key"),
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ensemble.Open(ensemble.Options{
+		Self: name, Members: made.Members, BundleDir: certificates, Log: slog.New(slog.DiscardHandler),
+		RequestID: func(r *http.Request) string { return web.RecordOf(r.Context()).RequestID },
+		Refuse:    func(w http.ResponseWriter, r *http.Request, err, _ error) { brokerhttp.Refuse(w, r, err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// forward sends a request to a member.
+func forward(m *ensemble.Member, w http.ResponseWriter, r *http.Request, to string) error {
+	return m.Sender(engine.Owner{Member: to, Epoch: 1})(w, r)
 }
 
 // publicURL returns the URL of a client port of member a that forwards every request to member
 // to.
-func publicURL(t *testing.T, a *server, to string) string {
+func publicURL(t *testing.T, a *ensemble.Member, to string) string {
 	t.Helper()
 	server := httptest.NewServer(web.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := a.forward(w, r, to); err != nil {
+		if err := forward(a, w, r, to); err != nil {
 			http.Error(w, "not forwarded: "+err.Error(), http.StatusTeapot)
 		}
 	}), slog.New(slog.DiscardHandler), nil))
@@ -113,16 +141,13 @@ func sendRequest(t *testing.T, method, url string, body io.Reader, headers map[s
 // credentials, and that the owner does not forward it again.
 func TestForward(t *testing.T) {
 	t.Parallel()
-	var b *server
-	a, b := newMemberPair(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a, _ := newMemberPair(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer good" { // like every surface
 			http.Error(w, "wrong token", http.StatusUnauthorized)
 			return
 		}
-		sentOn := b.ownerOf(nil)(r, topicOf(t)) != nil || b.coordinatorOf(nil)(r, consumerGroup()) != nil
-		others, known, err := b.coordinatorsOf(nil)(r)
-		if sentOn || !known || len(others) > 0 || err != nil {
-			t.Errorf("forwarded request would be forwarded again: %t, %d, %v", sentOn, len(others), err)
+		if !forwarding.Forwarded(r) {
+			t.Error("request is not marked as forwarded, so it would be forwarded again")
 		}
 		text, _ := io.ReadAll(r.Body)
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -171,8 +196,8 @@ func TestForwardSmall(t *testing.T) {
 	}))
 	url := publicURL(t, a, "b")
 	for size, want := range map[int]string{
-		0: "HTTP/1.1 0", 5: "HTTP/1.1 5", replayBytes: "HTTP/1.1 65536",
-		replayBytes + 1: "HTTP/2.0 65537",
+		0: "HTTP/1.1 0", 5: "HTTP/1.1 5", smallBody: "HTTP/1.1 65536",
+		smallBody + 1: "HTTP/2.0 65537",
 	} {
 		answer := sendRequest(t, http.MethodPost, url+"/x", strings.NewReader(strings.Repeat("x", size)),
 			map[string]string{"Expect": "100-continue"})
@@ -212,7 +237,7 @@ func TestForwardStreams(t *testing.T) {
 	w := &firstWrite{ResponseRecorder: httptest.NewRecorder(), first: first}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://h/x", body)
 	handler := web.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := a.forward(w, r, "b"); err != nil {
+		if err := forward(a, w, r, "b"); err != nil {
 			t.Errorf("forward: got error %v, want none", err)
 		}
 	}), slog.New(slog.DiscardHandler), nil)
@@ -244,11 +269,11 @@ func TestForwardWithoutOwner(t *testing.T) {
 	t.Parallel()
 	a, b := newMemberPair(t, http.NotFoundHandler())
 	for _, owner := range []engine.Owner{{}, {Member: "a", Epoch: 1}} {
-		if a.sender(owner) != nil {
+		if a.Sender(owner) != nil {
 			t.Errorf("owner %+v: got a sender, want nil", owner)
 		}
 	}
-	if a.sender(engine.Owner{Member: "b", Epoch: 1}) == nil {
+	if a.Sender(engine.Owner{Member: "b", Epoch: 1}) == nil {
 		t.Error("another member: got no sender, want one")
 	}
 	for _, err := range []error{engine.ErrNoOwner, engine.ErrNotOwner} { // errors of serving it on this member
@@ -264,7 +289,7 @@ func TestForwardWithoutOwner(t *testing.T) {
 		t.Errorf("member that does not listen: got %d, want an error of forward", answer.StatusCode)
 	}
 	// A member that aborts the connection may have handled the request.
-	b.front.serve(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	b.serve(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	answer := sendRequest(t, http.MethodPost, publicURL(t, a, "b")+"/x", strings.NewReader("m"), nil)
 	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusServiceUnavailable ||
 		answer.Header.Get("Retry-After") == "" || !strings.Contains(string(text), "member b") {
@@ -305,7 +330,6 @@ func TestAttackForward(t *testing.T) {
 		}
 	}
 	// Only clients with a member's certificate reach the internal port.
-	own, _ := b.cfg.Members.Own()
 	for name, certificates := range map[string][]tls.Certificate{
 		"no certificate":    nil,
 		"another authority": {foreignCertificate(t)},
@@ -315,7 +339,7 @@ func TestAttackForward(t *testing.T) {
 		attempts++
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-			"https://"+own.Internal+forwardPath, http.NoBody)
+			"https://"+b.address+forwarding.Path, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -340,14 +364,3 @@ func foreignCertificate(t *testing.T) tls.Certificate {
 	defer server.Close()
 	return server.TLS.Certificates[0]
 }
-
-func topicOf(t *testing.T) names.Topic {
-	t.Helper()
-	topic, err := names.ParseTopic("persistent://public/default/t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return topic
-}
-
-func consumerGroup() groups.Key { return groups.Key{Tenant: "public", Group: "g"} }

@@ -1,4 +1,11 @@
-package server
+// Package forwarding sends a request to the member that owns its topic or coordinates its
+// consumer group, and serves the requests that other members send.
+//
+// A member forwards a request to the internal port of the owner, with all headers of the client
+// and its address. The owner authenticates and authorizes it like any other request, and never
+// forwards it again. The package does not find the owner: package dataplane/ensemble does. The
+// connections between members are those of package membership.
+package forwarding
 
 import (
 	"bytes"
@@ -12,23 +19,15 @@ import (
 	"net/url"
 
 	"freshet/internal/base/errs"
-	"freshet/internal/base/names"
-	"freshet/internal/base/web"
-	"freshet/internal/broker/groups"
-	"freshet/internal/dataplane"
 	"freshet/internal/ensemble/remote"
 	"freshet/internal/storage/engine"
-	"freshet/internal/surfaces/brokerhttp"
 )
 
-// A member forwards a request for a topic of another member to that member's internal port,
-// with all headers of the client and its address. The owner authenticates and authorizes it
-// like any other request, and never forwards it again.
+// Path is the path on the internal port for forwarded requests.
+const Path = "/forward"
 
-// forwardPath is the path on the internal port for forwarded requests. The client's URI is
-// in a header, because it must arrive unchanged.
+// The client's URI is in a header, because it must arrive unchanged.
 const (
-	forwardPath   = "/forward"
 	headerURI     = "Freshet-Request-Uri"
 	headerClient  = "Freshet-Client-Address"
 	headerRequest = "Freshet-Request-Id"
@@ -41,89 +40,57 @@ const (
 // started. It does not own the topic any more.
 var errNotServed = errors.New("member is starting")
 
-// ownerOf returns a function that returns the Sender to the owner of a topic, or nil if this
-// server serves the request. It returns nil for a single server.
-func (s *server) ownerOf(c *dataplane.Cluster) func(*http.Request, names.Topic) brokerhttp.Sender {
-	if s.ensemble == nil {
-		return nil
-	}
-	return func(r *http.Request, topic names.Topic) brokerhttp.Sender {
-		if r.Context().Value(forwardedKey{}) != nil {
-			return nil // a request is forwarded at most once
-		}
-		id, ok := c.Broker.IDOf(r.Context(), topic)
-		if !ok {
-			return nil // the topic does not exist, or this call creates it
-		}
-		owner, _ := c.OwnerOf(id)
-		return s.sender(owner)
-	}
+// Network has the connections to the other members, as membership.Network does.
+type Network interface {
+	// Client returns the HTTP/2 client for a member.
+	Client(member string) (*http.Client, bool)
+	// Pool returns a transport for requests without a body or with a small one.
+	Pool(member string) (http.RoundTripper, bool)
+	// URL returns the URL of a path on a member.
+	URL(member, path string) string
 }
 
-// coordinatorOf is ownerOf for consumer groups.
-func (s *server) coordinatorOf(c *dataplane.Cluster) func(*http.Request, groups.Key) brokerhttp.Sender {
-	if s.ensemble == nil {
-		return nil
-	}
-	return func(r *http.Request, group groups.Key) brokerhttp.Sender {
-		if r.Context().Value(forwardedKey{}) != nil {
-			return nil
-		}
-		return s.sender(c.CoordinatorOf(group))
-	}
+// Forwarder forwards requests from this member. All fields are required.
+type Forwarder struct {
+	Self    string
+	Network Network
+	// RequestID returns the id of a client's request, which the owner continues to use.
+	RequestID func(r *http.Request) string
+	// Refuse sends a client the error err. cause is for the log.
+	Refuse func(w http.ResponseWriter, r *http.Request, err, cause error)
 }
 
-// coordinatorsOf returns a function that returns the Senders to all other members that
-// coordinate consumer groups. sentOn reports whether the request was already forwarded.
-func (s *server) coordinatorsOf(c *dataplane.Cluster) func(*http.Request) (others []brokerhttp.Sender,
-	sentOn bool, err error) {
-	if s.ensemble == nil {
+// Sender forwards a request to a member and copies the response to the client. After an error the
+// caller can serve the request itself, see Forwarder.Forward.
+type Sender = func(w http.ResponseWriter, r *http.Request) error
+
+// Sender returns the Sender to the owner, or nil if the owner is this member or unknown.
+func (f *Forwarder) Sender(owner engine.Owner) Sender {
+	if owner.Member == "" || owner.Member == f.Self {
 		return nil
 	}
-	return func(r *http.Request) (others []brokerhttp.Sender, sentOn bool, err error) {
-		if r.Context().Value(forwardedKey{}) != nil {
-			return nil, true, nil
-		}
-		owners, err := c.Coordinators(r.Context())
-		if err != nil {
-			return nil, false, err
-		}
-		for _, owner := range owners {
-			if send := s.sender(owner); send != nil {
-				others = append(others, send)
-			}
-		}
-		return others, false, nil
-	}
+	return func(w http.ResponseWriter, r *http.Request) error { return f.Forward(w, r, owner.Member) }
 }
 
-// sender returns the Sender to a member, or nil if the owner is this member or unknown.
-func (s *server) sender(owner engine.Owner) brokerhttp.Sender {
-	if owner.Member == "" || owner.Member == s.cfg.Members.Self {
-		return nil
-	}
-	return func(w http.ResponseWriter, r *http.Request) error { return s.forward(w, r, owner.Member) }
-}
-
-// forward sends a request to another member and the response to the client. After an error
+// Forward sends a request to another member and the response to the client. After an error
 // the caller can serve the request itself: the member has not handled it, and the client has
 // got no response.
-func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) error {
-	client, base, err := s.callMember(member)
-	if err != nil {
-		return err
+func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, member string) error {
+	client, ok := f.Network.Client(member)
+	if !ok {
+		return errs.Newf(errs.NotFound, "member %q is not in members.list", member)
 	}
 	again, err := bufferBody(r)
 	if err != nil {
 		return err
 	}
-	target, err := url.Parse(base + forwardPath)
+	target, err := url.Parse(f.Network.URL(member, Path))
 	if err != nil {
 		return err
 	}
 	var unreached error
 	via, pool := client.Transport, false
-	if small, ok := s.ensemble.network.Pool(member); ok && again() && r.Header.Get("Upgrade") == "" {
+	if small, ok := f.Network.Pool(member); ok && again() && r.Header.Get("Upgrade") == "" {
 		via, pool = small, true
 	}
 	proxy := httputil.ReverseProxy{
@@ -141,7 +108,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 			}
 			p.Out.Header.Set(headerURI, p.In.RequestURI)
 			p.Out.Header.Set(headerClient, p.In.RemoteAddr)
-			p.Out.Header.Set(headerRequest, web.RecordOf(p.In.Context()).RequestID)
+			p.Out.Header.Set(headerRequest, f.RequestID(p.In))
 		},
 		ModifyResponse: func(answer *http.Response) error {
 			if answer.Header.Get(headerServed) == "" {
@@ -165,19 +132,17 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, member string) 
 		return unreached
 	}
 	if r.Context().Err() == nil {
-		err = errs.Newf(errs.Unavailable, "%w (member %s)", remote.ErrUnreachable, member)
-		web.RecordOf(r.Context()).Fail(unreached)
-		brokerhttp.Refuse(w, r, err)
+		f.Refuse(w, r, errs.Newf(errs.Unavailable, "%w (member %s)", remote.ErrUnreachable, member), unreached)
 	}
 	return nil
 }
 
-// replayBytes is the maximum size of bodies that forward reads before it sends them.
+// replayBytes is the maximum size of bodies that Forward reads before it sends them.
 const replayBytes = 64 << 10
 
 // bufferBody reads a small body, so that it can be sent again: a member that is stopping
 // rejects new requests, and the next owner or this server serves them. again resets the body
-// to its start and reports whether it could. If reading the body fails, replayable returns
+// to its start and reports whether it could. If reading the body fails, bufferBody returns
 // the error and a body that fails in the same way, so that this server can report it.
 func bufferBody(r *http.Request) (again func() bool, err error) {
 	if r.ContentLength == 0 {
@@ -207,12 +172,14 @@ func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
 
 type forwardedKey struct{}
 
-// forwarded returns the handler for requests that other members forward. Only members can
-// call it, so it trusts the headers.
-func (s *server) forwarded() http.Handler {
-	bounded := web.LimitHeaders(web.LimitBodyTime(&s.front, s.cfg.Timeouts.ReadBody.Std()),
-		int(s.cfg.Limits.HeaderSize))
-	served := web.MiddlewareWithShutdown(bounded, s.access, nil, &s.ending)
+// Forwarded reports whether another member has forwarded a request, so that this member must
+// handle it.
+func Forwarded(r *http.Request) bool { return r.Context().Value(forwardedKey{}) != nil }
+
+// Handler returns the handler for requests that other members forward, at Path. served serves
+// them like requests of clients, with the request id in the header requestID. Only members can
+// call the handler, so it trusts the headers.
+func Handler(served http.Handler, requestID string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked, err := url.ParseRequestURI(r.Header.Get(headerURI))
 		if err != nil {
@@ -222,7 +189,7 @@ func (s *server) forwarded() http.Handler {
 		r = r.Clone(context.WithValue(r.Context(), forwardedKey{}, true))
 		r.URL, r.RequestURI, r.RemoteAddr = asked, r.Header.Get(headerURI), r.Header.Get(headerClient)
 		if id := r.Header.Get(headerRequest); id != "" {
-			r.Header.Set(web.RequestIDHeader, id)
+			r.Header.Set(requestID, id)
 		}
 		for _, name := range []string{headerURI, headerClient, headerRequest} {
 			r.Header.Del(name)

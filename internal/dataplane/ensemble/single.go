@@ -1,0 +1,24 @@
+package ensemble
+
+import (
+	"context"
+
+	"freshet/internal/dataplane"
+	"freshet/internal/ensemble"
+)
+
+// SinglePlane runs the clusters of a single server. They have no shards.
+type SinglePlane struct{ *dataplane.Plane }
+
+// ShardStatus returns no shards.
+func (SinglePlane) ShardStatus(map[string]map[string]uint64) []ShardStatus { return nil }
+
+// Loss returns ensemble.ErrSingle.
+func (SinglePlane) Loss(context.Context, ShardName, string) (*Loss, error) {
+	return nil, ensemble.ErrSingle
+}
+
+// AcceptLoss returns ensemble.ErrSingle.
+func (SinglePlane) AcceptLoss(context.Context, ShardName, string, string) (*Loss, error) {
+	return nil, ensemble.ErrSingle
+}

@@ -1,0 +1,70 @@
+package ensemble
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/nats-io/nats.go"
+
+	"freshet/internal/ensemble/natsserver"
+)
+
+// StartLog starts this member's NATS server of the message log, with its data in dir. listen is
+// the configured listen address; "" to derive it from that of the member.
+func (m *Member) StartLog(ctx context.Context, dir, listen string, logger *slog.Logger) (*natsserver.Server, error) {
+	own, _ := m.own()
+	listen, err := ListenAddress(ctx, listen, own.Log)
+	if err != nil {
+		return nil, err
+	}
+	var routes []string
+	for _, other := range m.opts.Members {
+		if other.Name != own.Name {
+			routes = append(routes, other.Log)
+		}
+	}
+	secured := m.credentials.ServerTLS(m.Names())
+	secured.RootCAs = m.credentials.Authority()
+	return natsserver.Start(ctx, natsserver.Options{
+		Name: own.Name, ClusterName: m.joining.EnsembleID, Dir: dir,
+		Listen: listen, Advertise: own.Log, Routes: routes, TLS: secured, Logger: logger,
+	})
+}
+
+// UseLog sets the message log: the server of StartLog, or a connection to external servers. It
+// returns when the log is writable. The caller closes the log.
+func (m *Member) UseLog(ctx context.Context, log natsserver.Log) error {
+	m.log.Store(&log)
+	return log.Ready(ctx)
+}
+
+// LogHealth returns nil while the message log is usable.
+func (m *Member) LogHealth() error {
+	log := m.log.Load()
+	if log == nil {
+		return natsserver.ErrNotReady // the message log is not open yet
+	}
+	return (*log).Health()
+}
+
+// ConnectLog opens a connection to the message log. It is called after UseLog.
+func (m *Member) ConnectLog(name string) (*nats.Conn, error) { return (*m.log.Load()).Connect(name) }
+
+// LogSynced returns a function that reports whether the external NATS servers sync every write,
+// or nil if the members run the servers. It is called after UseLog.
+func (m *Member) LogSynced() func() (synced, known bool, reason, message string) {
+	if external, ok := (*m.log.Load()).(*natsserver.Remote); ok {
+		return external.Synced
+	}
+	return nil
+}
+
+// logIsExternal reports whether the members do not run the NATS servers.
+func (m *Member) logIsExternal() bool {
+	log := m.log.Load()
+	if log == nil {
+		return false
+	}
+	_, ok := (*log).(*natsserver.Remote)
+	return ok
+}

@@ -1,0 +1,440 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"freshet/internal/base/version"
+	"freshet/internal/base/web"
+	"freshet/internal/config"
+	"freshet/internal/controlplane/apiserver"
+	"freshet/internal/controlplane/etcd"
+	"freshet/internal/controlplane/kinds"
+	"freshet/internal/controlplane/reconcile"
+	"freshet/internal/dataplane"
+	datagroup "freshet/internal/dataplane/ensemble"
+	"freshet/internal/ensemble"
+	"freshet/internal/ensemble/bundle"
+	"freshet/internal/ensemble/forwarding"
+	"freshet/internal/ensemble/membership"
+	"freshet/internal/ensemble/natsserver"
+	"freshet/internal/ensemble/remote"
+	"freshet/internal/ops/telemetry"
+	"freshet/internal/surfaces/brokerhttp"
+	"freshet/internal/surfaces/kafkaapi"
+)
+
+// internalConnections bounds the connections of the internal port. It is far more than the members
+// open: one each, 64 for forwarded requests, and broken ones.
+const internalConnections = 1024
+
+// member is the topology of a member of an ensemble (docs/adr/0031-members.md).
+type member struct {
+	*ensemble.Member // set by openCredentials
+	s                *server
+	router           *datagroup.Router
+	opened           chan struct{} // closed when this member has opened its clusters
+	started          chan struct{} // closed when this member has done the first start
+}
+
+func newMember(s *server) *member {
+	return &member{s: s, opened: make(chan struct{}), started: make(chan struct{})}
+}
+
+// openCredentials reads the member's certificate.
+func (t *member) openCredentials(context.Context) (err error) {
+	s := t.s
+	options := ensemble.Options{
+		Self: s.cfg.Members.Self, BundleDir: s.cfg.BundleDir(), Log: s.log,
+		RequestID: func(r *http.Request) string { return web.RecordOf(r.Context()).RequestID },
+		Refuse: func(w http.ResponseWriter, r *http.Request, err, cause error) {
+			web.RecordOf(r.Context()).Fail(cause)
+			brokerhttp.Refuse(w, r, err)
+		},
+	}
+	for _, m := range s.cfg.Members.List {
+		options.Members = append(options.Members,
+			bundle.Member{Name: m.Name, Internal: m.Internal, Etcd: m.Etcd, Log: m.Log})
+	}
+	if t.Member, err = ensemble.Open(options); err != nil {
+		return err
+	}
+	s.servers = t.Member
+	s.closers = append(s.closers, t.Close)
+	return s.checkSeed(t.JoinConfig())
+}
+
+func (t *member) openPort(ctx context.Context) error {
+	return t.Listen(ctx, ensemble.ListenOptions{
+		Address: t.s.cfg.Members.Listen.Internal, IdleTimeout: t.s.cfg.Timeouts.Idle.Std(),
+		Limit:  make(connectionLimit, internalConnections).apply,
+		Failed: func(err error) { t.s.failed <- err },
+	})
+}
+
+// startEtcd starts the embedded etcd as a member of the ensemble.
+func (t *member) startEtcd(ctx context.Context, dir string, opts etcd.Options) (*etcd.Member, error) {
+	s := t.s
+	own, _ := s.cfg.Members.Own()
+	listen, err := ensemble.ListenAddress(ctx, s.cfg.Members.Listen.Etcd, own.Etcd)
+	if err != nil {
+		return nil, err
+	}
+	files, joining := t.Credentials().Files, t.JoinConfig()
+	g := &etcd.Ensemble{
+		Self: own.Name, Listen: listen, ID: joining.EnsembleID, Existing: joining.Existing,
+		CAFile: files.CA, CertFile: files.Cert, KeyFile: files.Key,
+		OnWaiting: func(why string) { s.waitFor("a majority of its ensemble: " + why) },
+	}
+	for _, m := range s.cfg.Members.List {
+		g.Peers = append(g.Peers, etcd.Peer{Name: m.Name, Address: m.Etcd})
+	}
+	s.log.Info("starting as a member of an ensemble; waiting for a majority", slog.String("member", own.Name),
+		slog.Int("members", len(g.Peers)))
+	if _, err := os.Stat(s.cfg.Path("etcd", "member")); g.Existing && errors.Is(err, os.ErrNotExist) {
+		s.log.Info("member is new to its ensemble; joining its etcd", slog.String("member", own.Name))
+	}
+	return etcd.Join(ctx, dir, g, opts)
+}
+
+// openLog starts this member's NATS server for the message log, or connects to external
+// ones.
+func (t *member) openLog(ctx context.Context) error {
+	s := t.s
+	var log natsserver.Log
+	if s.cfg.NATS.External() {
+		external := externalNATS(s.cfg)
+		external.Logger = s.log
+		dialed, err := natsserver.Dial(external)
+		if err != nil {
+			return err
+		}
+		log = dialed
+		s.waitFor("the NATS servers of nats.urls: they do not meet the requirements; see the log")
+	} else {
+		started, err := t.StartLog(ctx, s.cfg.Path("log"), s.cfg.Members.Listen.Log, telemetry.Library(s.log, "nats"))
+		if err != nil {
+			return err
+		}
+		s.metrics.Registry().MustRegister(started)
+		log = started
+		s.waitFor("a majority of its ensemble: the message log has no leader yet")
+	}
+	s.closers = append(s.closers, func() error { log.Close(); return nil })
+	return t.UseLog(ctx, log)
+}
+
+// join acquires this member's lease.
+func (t *member) join(ctx context.Context) error {
+	s := t.s
+	s.waitFor("its lease in the ensemble")
+	err := t.Join(ctx, ensemble.JoinOptions{
+		Client: s.etcd, Prefix: s.cfg.Etcd.Prefix, Etcd: memberEtcd{s}, CatchUp: t.catchUp,
+		Record: membership.Record{
+			HTTP: orEmpty(s.cfg.HTTP), HTTPS: orEmpty(s.cfg.HTTPS),
+			Stream:    advertised(s.cfg.Kafka.Plain, s.cfg.Kafka.Advertised),
+			StreamTLS: advertised(s.cfg.Kafka.TLS, s.cfg.Kafka.AdvertisedTLS),
+			Version:   version.Get().Version, Started: time.Now().UTC().Truncate(time.Second),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, func() error { t.Leave(); return nil })
+	return nil
+}
+
+// orEmpty returns an address, or "" if it is off.
+func orEmpty(address string) string {
+	if address == config.Off {
+		return ""
+	}
+	return address
+}
+
+// advertised returns the address at which clients reach a listener: the configured one, with
+// the port of the listener if it has none.
+func advertised(address, configured string) string {
+	if orEmpty(address) == "" || configured == "" {
+		return orEmpty(address)
+	}
+	if _, _, err := net.SplitHostPort(configured); err == nil {
+		return configured
+	}
+	_, port, _ := net.SplitHostPort(address)
+	return net.JoinHostPort(configured, port)
+}
+
+// memberEtcd implements ensemble.Etcd with the embedded or the external etcd.
+type memberEtcd struct{ s *server }
+
+// External implements ensemble.Etcd.
+func (e memberEtcd) External() bool { return e.s.cfg.Etcd.External() }
+
+// Leader implements ensemble.Etcd.
+func (e memberEtcd) Leader() string {
+	if e.External() {
+		return ""
+	}
+	return e.s.member.Leader()
+}
+
+// StepDown implements ensemble.Etcd.
+func (e memberEtcd) StepDown(ctx context.Context) (led bool, err error) {
+	if e.External() {
+		return false, nil
+	}
+	return e.s.member.StepDown(ctx)
+}
+
+// Replace implements ensemble.Etcd.
+func (e memberEtcd) Replace(ctx context.Context, name string) error {
+	lost := etcd.Peer{Name: name}
+	for _, m := range e.s.cfg.Members.List {
+		if m.Name == name {
+			lost.Address = m.Etcd
+		}
+	}
+	return etcd.ReplaceMember(ctx, e.s.etcd, lost)
+}
+
+// onStored confirms every change on the other members.
+func (t *member) onStored() func(kinds.Change) {
+	return func(c kinds.Change) { t.Confirm(change{Stored: &c}) }
+}
+
+// recorder returns nil: the elected member has controllers of its own, see control.
+func (*member) recorder() reconcile.Recorder { return nil }
+
+// catchUp applies the changes that were stored while this member had no lease.
+func (t *member) catchUp(ctx context.Context) error {
+	if err := t.s.loops.CatchUp(ctx); err != nil {
+		return err
+	}
+	if err := t.s.signIn.Reload(ctx); err != nil {
+		return err
+	}
+	return t.s.identity.keys.Refresh(ctx)
+}
+
+func (t *member) startLoading() { t.Receive(t.s.applyChange) }
+
+func (t *member) finishLoading(ctx context.Context) error {
+	if err := t.s.identity.keys.Refresh(ctx); err != nil { // they were read before changes were received
+		return err
+	}
+	t.FinishLoading()
+	return nil
+}
+
+// runControllers keeps accounts and bindings of this member up to date, and takes part in the
+// election of the member that runs the controllers.
+func (t *member) runControllers(ctx context.Context) {
+	go func() { _ = t.Lead(ctx, t.control) }() // it returns no error; StopLeading waits for its end
+	t.s.loops.Follow(ctx)
+}
+
+// control runs the controllers, the first start, which needs them, and scheduled backups, on the
+// elected member.
+func (t *member) control(ctx context.Context) error {
+	s := t.s
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	loops, err := s.kinds.Controllers(s.api.Loopback(), s.api.Recorder())
+	if err != nil {
+		return err
+	}
+	if err := loops.Load(ctx); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- loops.Run(ctx) }()
+	err = t.bootstrap(ctx)
+	if err == nil {
+		backups := make(chan struct{})
+		go func() { defer close(backups); s.backups.run(ctx) }()
+		select {
+		case err = <-ended:
+			ended <- nil
+		case <-ctx.Done():
+		}
+		cancel()
+		<-backups
+	}
+	cancel()
+	return errors.Join(err, <-ended)
+}
+
+// bootstrap publishes the server-defined objects and does the first start of the ensemble if it
+// has not been done.
+func (t *member) bootstrap(ctx context.Context) error {
+	s := t.s
+	if err := s.loops.Publish(ctx); err != nil {
+		return err
+	}
+	first, err := bootstrap(ctx, s.cfg, s.loops.Client(), s.plan, s.identity.issuer)
+	if err != nil {
+		return err
+	}
+	if err := t.MarkStarted(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-t.started:
+		return nil // this member has led before
+	default:
+	}
+	if first {
+		if s.link, _, err = s.adminLink(ctx, firstLinkLifetime); err != nil {
+			return err
+		}
+	}
+	close(t.started)
+	return nil
+}
+
+// firstStart waits until the first start of the ensemble is done, and writes the administrator's
+// files of this member. Only the member that did the first start shows the sign-in link.
+func (t *member) firstStart(ctx context.Context) error {
+	s := t.s
+	s.waitFor("the first start of the ensemble by its elected member")
+	for {
+		try, cancel := context.WithTimeout(ctx, bootstrapTimeout)
+		err := writeAdminFiles(try, s.cfg, s.loops.Client(), s.identity.issuer)
+		cancel()
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		s.log.Warn("waiting for the first start of the ensemble", slog.Any("error", err))
+	}
+	if err := t.AwaitStarted(ctx); err != nil {
+		return err
+	}
+	s.waitFor("its clusters")
+	select {
+	case <-t.opened:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := s.awaitClusters(ctx); err != nil {
+		s.log.Warn("cluster is not open on this member yet; the other members serve it", slog.Any("error", err))
+	}
+	return nil
+}
+
+// runBackups does nothing: the elected member takes scheduled backups, see control.
+func (*member) runBackups(context.Context) {}
+
+// openPlane opens the data plane of this member, serves its shards to the other members, and
+// follows the stored list of clusters that should run.
+func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPlane, error) {
+	s := t.s
+	log, err := t.ConnectLog("data plane")
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to the message log: %w", err)
+	}
+	shared, err := datagroup.New(datagroup.Options{
+		Synced: t.LogSynced(), Self: t.Self(), Members: t.Names(), Live: t.liveNames,
+		Etcd: s.etcd, Session: t.Session, Alive: t.Alive, Prefix: s.cfg.Etcd.Prefix,
+		Clusters: s.cfg.Path("clusters"), Log: log, Call: t.Call, Logger: s.log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	local, err := dataplane.OpenMember(opts, shared)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.closers = append(s.closers, local.Close)
+	plane := datagroup.NewPlane(local, shared)
+	t.router = &datagroup.Router{Members: t.Member, Clusters: local.Clusters, Groups: s.groupsOf, Logger: s.log}
+	t.SetApplied(plane.Applied)
+	t.Handle(remote.Path, remote.NewServer(local, s.log))
+	t.Handle(datagroup.CheckpointsPath+"/", shared.CheckpointHandler())
+	t.Handle(datagroup.ReleasePath, plane.ReleaseHandler())
+	t.Handle("POST "+datagroup.ReadingPath, t.router.ReadingHandler())
+	t.Handle(forwarding.Path, forwarding.Handler(s.forwardedHandler(), web.RequestIDHeader))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		plane.Follow(ctx, t.opened)
+	}()
+	s.closers = append(s.closers, func() error {
+		cancel()
+		<-ended
+		return nil
+	})
+	return local, plane, nil
+}
+
+func (t *member) liveNames() []string {
+	var names []string
+	for _, record := range t.Live() {
+		names = append(names, record.Name)
+	}
+	return names
+}
+
+// forwardedHandler serves the requests that other members forward, like those of clients.
+func (s *server) forwardedHandler() http.Handler {
+	bounded := web.LimitHeaders(web.LimitBodyTime(&s.front, s.cfg.Timeouts.ReadBody.Std()),
+		int(s.cfg.Limits.HeaderSize))
+	return web.MiddlewareWithShutdown(bounded, s.access, nil, &s.ending)
+}
+
+func (t *member) routes(c *dataplane.Cluster) brokerhttp.Members { return t.router.Routes(c) }
+
+func (t *member) nodes(c *dataplane.Cluster) kafkaapi.Members { return t.router.Nodes(c) }
+
+// refuseEarly resets connections, so that clients connect to another member.
+func (*member) refuseEarly(port *net.TCPListener) (end func()) { return resetConnections(port) }
+
+func (t *member) checks() []apiserver.Check {
+	return []apiserver.Check{
+		{Name: "members", Healthy: func() error {
+			if t.Alive() {
+				return nil
+			}
+			return web.ErrNoMajority
+		}},
+		{Name: "message-log", Healthy: t.LogHealth},
+	}
+}
+
+// externalNATS returns the addresses and credentials of the external NATS servers.
+func externalNATS(cfg *config.Config) natsserver.ExternalOptions {
+	c := &cfg.NATS
+	return natsserver.ExternalOptions{
+		URLs: c.URLs, Credentials: c.Credentials, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
+		Monitoring: c.Monitoring, Replicas: len(cfg.Members.List),
+	}
+}
+
+// CheckMessageLog checks the external NATS servers of a configuration without changing them. It
+// returns a description, the problems that prevent their use, and warnings.
+func CheckMessageLog(ctx context.Context, cfg *config.Config) (is string, wrong, unsure []string, err error) {
+	remote, err := natsserver.Dial(externalNATS(cfg))
+	if err != nil {
+		return "", nil, nil, err
+	}
+	defer remote.Close()
+	is, problems := remote.Inspect(ctx)
+	for _, p := range problems {
+		if p.Fatal {
+			wrong = append(wrong, p.Message)
+		} else {
+			unsure = append(unsure, p.Message)
+		}
+	}
+	return is, wrong, unsure, nil
+}

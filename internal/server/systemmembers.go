@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	datagroup "freshet/internal/dataplane/ensemble"
+	"freshet/internal/ensemble"
+	"freshet/internal/surfaces/systemapi"
+)
+
+// members describes and changes the ensemble, for system administrators.
+type members interface {
+	Status(ctx context.Context) (*ensemble.Status, error)
+	Replace(ctx context.Context, name string) error
+	StepDown(ctx context.Context, name string) (*ensemble.SteppedDown, error)
+}
+
+// shardPlane describes the shards of the clusters and accepts the loss of their data.
+type shardPlane interface {
+	ShardStatus(applied map[string]map[string]uint64) []datagroup.ShardStatus
+	Loss(ctx context.Context, at datagroup.ShardName, from string) (*datagroup.Loss, error)
+	AcceptLoss(ctx context.Context, at datagroup.ShardName, from, token string) (*datagroup.Loss, error)
+}
+
+// systemMembers implements systemapi.Ensemble: it converts the status of the ensemble and of the
+// shards to the types of the system API.
+type systemMembers struct {
+	members
+	plane shardPlane
+}
+
+// Members implements systemapi.Ensemble.
+func (g systemMembers) Members(ctx context.Context) (*systemapi.Members, error) {
+	status, err := g.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &systemapi.Members{
+		Self: status.Self, Controller: status.Controller, EtcdLeader: status.EtcdLeader, LogLeader: status.LogLeader,
+		Members: []systemapi.Member{},
+	}
+	for i := range status.Members {
+		out.Members = append(out.Members, memberOf(&status.Members[i]))
+	}
+	for _, shard := range g.plane.ShardStatus(status.Applied) {
+		row := systemapi.Shard{
+			Organization: shard.Organization, Cluster: shard.Cluster, Number: shard.Number,
+			Owner: shard.Owner, Epoch: shard.Epoch, Log: shard.Log, Copies: []systemapi.Copy{}, Problem: shard.Problem,
+		}
+		for _, each := range shard.Copies {
+			row.Copies = append(row.Copies,
+				systemapi.Copy{Member: each.Member, Live: each.Live, Lag: each.Lag, Problem: each.Problem})
+		}
+		out.Shards = append(out.Shards, row)
+	}
+	return out, nil
+}
+
+func memberOf(s *ensemble.MemberStatus) systemapi.Member {
+	m := systemapi.Member{
+		Name: s.Name, Node: s.Node, Internal: s.Internal, ClockAhead: s.ClockAhead,
+		CertificateEnds: s.CertificateEnds, Problem: s.Problem,
+	}
+	if record := s.Record; record != nil {
+		m.Live, m.Ready, m.Version, m.Started = true, record.Ready, record.Version, &record.Started
+		m.HTTP, m.HTTPS, m.Stream, m.StreamTLS = record.HTTP, record.HTTPS, record.Stream, record.StreamTLS
+	}
+	return m
+}
+
+// StepDown implements systemapi.Ensemble.
+func (g systemMembers) StepDown(ctx context.Context, name string) (*systemapi.SteppedDown, error) {
+	led, err := g.members.StepDown(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return (*systemapi.SteppedDown)(led), nil
+}
+
+// Loss implements systemapi.Ensemble.
+func (g systemMembers) Loss(ctx context.Context, at systemapi.ShardID, from string) (*systemapi.Loss, error) {
+	loss, err := g.plane.Loss(ctx, datagroup.ShardName(at), from)
+	if err != nil {
+		return nil, err
+	}
+	return lossOf(at, loss), nil
+}
+
+// AcceptLoss implements systemapi.Ensemble.
+func (g systemMembers) AcceptLoss(ctx context.Context, at systemapi.ShardID, from,
+	state string,
+) (*systemapi.Loss, error) {
+	loss, err := g.plane.AcceptLoss(ctx, datagroup.ShardName(at), from, state)
+	if err != nil {
+		return nil, err
+	}
+	return lossOf(at, loss), nil
+}
+
+func lossOf(at systemapi.ShardID, l *datagroup.Loss) *systemapi.Loss {
+	out := &systemapi.Loss{
+		Organization: at.Organization, Cluster: at.Cluster, Shard: at.Number, Owner: l.Owner,
+		From: l.From, State: l.Token,
+		LogMessagesLost: l.LogMessages, Copies: []systemapi.LossCopy{}, Absent: l.Absent,
+	}
+	if l.LogExists {
+		out.Log = &systemapi.LossLog{First: l.LogFirst, Last: l.LogLast}
+	}
+	for _, c := range l.Copies {
+		out.Copies = append(out.Copies, systemapi.LossCopy{
+			Member: c.Member, Position: c.Position, Epoch: c.Epoch, GivenUp: slices.Contains(l.Discard, c.Member),
+			Problem: c.Problem,
+		})
+	}
+	return out
+}
