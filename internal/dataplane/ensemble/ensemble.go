@@ -1,6 +1,7 @@
 // Package ensemble connects the data plane of a member to its ensemble: it locates the log, the
 // journals and the owners of a cluster's shards (Ensemble, which implements dataplane.Ensemble),
-// and decides from etcd which clusters run (Plane).
+// decides from etcd which clusters run (Plane), and finds the members that serve a topic or a
+// consumer group (Router). SinglePlane is the plane of a server that runs alone.
 //
 // It combines packages replicated, journal and remote with etcd for package dataplane. Keys
 // in etcd, under Options.Prefix:

@@ -1,7 +1,8 @@
 // Package membership implements a server's membership in an ensemble: its lease, the list of
 // live members, the election of the member that runs the controllers (lead.go), confirmation
 // of a change by all members (confirm.go), and the HTTP connections between members
-// (network.go, pool.go). It does not know what the members do; package server composes them.
+// (network.go, pool.go) with the port that they lead to (port.go). It does not know what the
+// members do; package ensemble composes them.
 //
 // The state is in etcd, under one prefix:
 //
@@ -9,6 +10,7 @@
 //	leaving/<lease>  a lease that was revoked because its member did not respond. The
 //	                 member has certainly noticed when this key has expired.
 //	controller       the member that runs the controllers, bound to its lease
+//	started          the first start of the ensemble is done
 //
 // # The lease
 //
