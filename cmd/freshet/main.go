@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"freshet/internal/cli"
+	"freshet/internal/ops/datadir"
 	"freshet/internal/server"
 )
 
@@ -20,7 +21,7 @@ func main() {
 	code := cli.Execute(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr},
 		cli.Server{
 			Run: server.Run, SealedSecrets: server.SealedSecrets, Restore: server.Restore, Check: server.Check,
-			Formats: server.Formats, Migrate: server.Migrate, InspectNATS: server.CheckMessageLog,
+			Formats: datadir.Formats, Migrate: server.Migrate, InspectNATS: server.CheckMessageLog,
 		})
 	stop()
 	os.Exit(code)

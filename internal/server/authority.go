@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"freshet/internal/base/lru"
+	"freshet/internal/base/privatefile"
 )
 
 const (
@@ -237,5 +238,5 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 }
 
 func writePEM(path, kind string, der []byte) error {
-	return writeSecret(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	return privatefile.Write(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }

@@ -95,7 +95,7 @@ func TestInterruptedRestore(t *testing.T) {
 	if err := s.openDirectory(t.Context()); err == nil {
 		t.Error("server starts on an unfinished restore, want an error")
 	}
-	if err := errors.Join(s.reserve.close(), s.lock.release()); err != nil {
+	if err := errors.Join(s.reserve.close(), s.lock.Release()); err != nil {
 		t.Fatal(err)
 	}
 	r := &restoration{backup.RestoreOptions{DataDir: dir}}

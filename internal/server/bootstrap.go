@@ -16,6 +16,7 @@ import (
 
 	"freshet/api/generated/clientset/versioned"
 	"freshet/api/v1alpha1"
+	"freshet/internal/base/privatefile"
 	"freshet/internal/config"
 	"freshet/internal/controlplane/kinds/messagingcluster"
 	"freshet/internal/controlplane/pools"
@@ -124,7 +125,7 @@ func writeAdminFiles(ctx context.Context, cfg *config.Config, client versioned.I
 	if err := writeChanged(cfg.Path("admin.json"), credentials.File()); err != nil {
 		return err
 	}
-	token, err := secretFile(cfg.Path("admin.token"))
+	token, err := privatefile.ReadOrCreate(cfg.Path("admin.token"))
 	if err != nil {
 		return err
 	}
@@ -178,5 +179,5 @@ func writeChanged(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
-	return writeSecret(path, data)
+	return privatefile.Write(path, data)
 }

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"freshet/internal/config"
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/identity"
+	"freshet/internal/ops/datadir"
 	"freshet/internal/storage/pebble"
 )
 
@@ -34,16 +37,16 @@ func Check(ctx context.Context, cfg *config.Config, report CheckReport) error {
 	if info, err := os.Stat(cfg.DataDir); err != nil || !info.IsDir() {
 		return errs.Newf(errs.NotFound, "%s is not a data directory; pass that of the server", cfg.DataDir)
 	}
-	held, err := holdDir(cfg.DataDir)
+	held, err := datadir.Hold(cfg.DataDir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = held.release() }() // nothing was written
+	defer func() { _ = held.Release() }() // nothing was written
 	c := directoryCheck{cfg, report}
-	if _, err := readFormats(cfg.DataDir); err != nil {
-		report.Damaged(formatFile, err.Error())
+	if _, err := datadir.CheckFormats(cfg.DataDir); err != nil {
+		report.Damaged(datadir.FormatFile, err.Error())
 	} else {
-		report.Part(formatFile, "formats that this version reads")
+		report.Part(datadir.FormatFile, "formats that this version reads")
 	}
 	c.keys()
 	c.tls()
@@ -100,7 +103,7 @@ func (c directoryCheck) etcd() {
 		c.report.Part("etcd", "external")
 		return
 	}
-	if err := checkResourceStore(c.cfg); err != nil {
+	if err := datadir.CheckResourceStore(c.cfg.DataDir); err != nil {
 		c.report.Damaged("etcd", err.Error())
 		return
 	}
@@ -180,4 +183,27 @@ func (c directoryCheck) store(ctx context.Context, name string) error {
 			done.Records, done.Tables))
 	}
 	return nil
+}
+
+// countLines returns the number of lines of a file, and of those that are not JSON. It does
+// not count an incomplete last line.
+func countLines(path string) (lines, bad int, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = file.Close() }() // opened for reading only
+	in := bufio.NewReader(file)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return lines, bad, nil
+		}
+		if err != nil {
+			return lines, bad, err
+		}
+		if lines++; !json.Valid(line) {
+			bad++
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/base/privatefile"
 	"freshet/internal/config"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
@@ -57,7 +58,7 @@ func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Clie
 // openOperator reads the operator's token. It works independently of the accounts: a user who
 // can read the data directory is the system administrator.
 func (p *identitySet) openOperator(cfg *config.Config) error {
-	token, err := secretFile(cfg.Path("admin.token"))
+	token, err := privatefile.ReadOrCreate(cfg.Path("admin.token"))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/config"
 	"freshet/internal/ensemble/bundle"
+	"freshet/internal/ops/datadir"
 	"freshet/internal/server/migrate"
 )
 
@@ -37,12 +38,12 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 		return errs.New(errs.Invalid, "data directory of the member is that of the server to migrate; pass another "+
 			"one with --to, and check that FRESHET_DATA_DIR is not set to the directory of the server")
 	}
-	source, err := holdDir(from)
+	source, err := datadir.Hold(from)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = source.release() }() // nothing was written
-	if _, err := readFormats(from); err != nil {
+	defer func() { _ = source.Release() }() // nothing was written
+	if _, err := datadir.CheckFormats(from); err != nil {
 		return err
 	}
 	if !cfg.Members.Enabled() {
@@ -53,11 +54,11 @@ func Migrate(ctx context.Context, from string, cfg *config.Config, report Migrat
 		return errs.Newf(errs.NotFound, "data directory %s does not exist; unpack the bundle of the first member with "+
 			"freshet ensemble join, and then migrate", cfg.DataDir)
 	}
-	target, err := lockDir(cfg.DataDir)
+	target, err := datadir.Acquire(cfg.DataDir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = target.release() }() // all files are synced
+	defer func() { _ = target.Release() }() // all files are synced
 	result, err := migrate.Run(ctx, migrate.Options{From: from, Config: cfg, Report: report})
 	if err != nil {
 		return err

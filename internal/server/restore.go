@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/privatefile"
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/identity"
 	"freshet/internal/ops/backup"
+	"freshet/internal/ops/datadir"
 	"freshet/internal/server/migrate"
 )
 
@@ -29,11 +31,11 @@ func Restore(ctx context.Context, opts backup.RestoreOptions) (_ *backup.Manifes
 	if err := r.checkEmpty(); err != nil {
 		return nil, err
 	}
-	held, err := lockDir(r.DataDir)
+	held, err := datadir.Acquire(r.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, held.release()) }()
+	defer func() { err = errors.Join(err, held.Release()) }()
 	if err := r.checkEmpty(); err != nil { // again, because another process may have used it before the lock
 		return nil, err
 	}
@@ -150,7 +152,7 @@ func (r *restoration) restoreKeys(into string, m *backup.Manifest) error {
 		if err != nil {
 			return errs.Newf(errs.NotFound, "reading the encryption keys: %w", err)
 		}
-		if err := writeSecret(file, text); err != nil {
+		if err := privatefile.Write(file, text); err != nil {
 			return err
 		}
 	} else if !m.HasKeys {

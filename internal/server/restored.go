@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"freshet/internal/base/privatefile"
 	"freshet/internal/config"
 	"freshet/internal/ops/backup"
 )
@@ -37,7 +38,7 @@ func writeRestored(into string) error {
 	if err != nil {
 		return err
 	}
-	return writeSecret(filepath.Join(into, restoredFile), text)
+	return privatefile.Write(filepath.Join(into, restoredFile), text)
 }
 
 // restored reports which clusters may have no store: until the end of the first start after

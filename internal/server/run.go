@@ -30,7 +30,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -51,6 +50,7 @@ import (
 	"freshet/internal/identity/openid"
 	"freshet/internal/identity/signin"
 	"freshet/internal/ops/audit"
+	"freshet/internal/ops/datadir"
 	"freshet/internal/ops/quota"
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/server/migrate"
@@ -66,7 +66,7 @@ type server struct {
 	metrics *telemetry.Metrics
 	plan    *pools.Plan
 
-	lock       *lock
+	lock       *datadir.Lock
 	reserve    *diskReserve
 	restored   *restored
 	ensemble   *ensemble              // nil for a single server
@@ -214,10 +214,10 @@ func (s *server) open(ctx context.Context) error {
 }
 
 func (s *server) openDirectory(context.Context) (err error) {
-	if s.lock, err = lockDir(s.cfg.DataDir); err != nil {
+	if s.lock, err = datadir.Acquire(s.cfg.DataDir); err != nil {
 		return err
 	}
-	s.closers = append(s.closers, s.lock.release, s.reserve.close)
+	s.closers = append(s.closers, s.lock.Release, s.reserve.close)
 	if err := s.reserve.maintain(); err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (s *server) openDirectory(context.Context) (err error) {
 	if err := s.checkNotMemberDirectory(); err != nil {
 		return err
 	}
-	return openFormats(s.cfg.DataDir, s.log)
+	return datadir.OpenFormats(s.cfg.DataDir, s.log)
 }
 
 // checkNotMemberDirectory returns an error if a single server is started on the data directory of a
@@ -266,7 +266,7 @@ func (s *server) openPorts(ctx context.Context) (err error) {
 func (s *server) openEtcd(ctx context.Context) error {
 	zap := telemetry.ZapLogger(telemetry.Library(s.log, "etcd"))
 	if !s.cfg.Etcd.External() {
-		if err := checkResourceStore(s.cfg); err != nil {
+		if err := datadir.CheckResourceStore(s.cfg.DataDir); err != nil {
 			return err
 		}
 		peers, err := s.etcdEnsemble(ctx)
@@ -300,21 +300,7 @@ func (s *server) openEtcd(ctx context.Context) error {
 		s.store = observer
 		s.closers = append(s.closers, observer.Close)
 	}
-	return openEtcdFormat(ctx, client, s.cfg.Etcd.Prefix, s.log)
-}
-
-// checkResourceStore returns an error if the data directory has clusters but no resource store.
-// A new store would not contain these clusters, so clients would get 404 for them.
-func checkResourceStore(cfg *config.Config) error {
-	store := cfg.Path("etcd", "member", "snap", "db")
-	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if stores, err := filepath.Glob(cfg.Path("clusters", "*")); err == nil && len(stores) > 0 {
-		return fmt.Errorf("resource store %s is missing, but %s has %d clusters; restore the data directory from a "+
-			"backup, or start with a new one", store, cfg.Path("clusters"), len(stores))
-	}
-	return nil
+	return etcd.OpenFormat(ctx, client, s.cfg.Etcd.Prefix, s.log)
 }
 
 func (s *server) openIdentity(ctx context.Context) (err error) {

@@ -13,9 +13,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/privatefile"
 	"freshet/internal/base/version"
 	"freshet/internal/config"
 	"freshet/internal/identity"
+	"freshet/internal/ops/datadir"
 	"freshet/internal/ops/telemetry"
 )
 
@@ -35,14 +37,14 @@ func SealedSecrets(ctx context.Context, cfg *config.Config, active string) (map[
 		return nil, errs.Newf(errs.NotFound, "secrets of the key cannot be counted: %w; pass the server's data "+
 			"directory or its configuration", err)
 	}
-	held, err := lockDir(cfg.DataDir)
-	if errors.Is(err, errDirectoryInUse) {
+	held, err := datadir.Acquire(cfg.DataDir)
+	if errors.Is(err, datadir.ErrInUse) {
 		return readSealRecord(cfg, active)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = held.release() }() // nothing was written
+	defer func() { _ = held.Release() }() // nothing was written
 	temp, err := os.MkdirTemp("", "freshet-count-")
 	if err != nil {
 		return nil, fmt.Errorf("copying the store to count in it: %w", err)
@@ -108,7 +110,7 @@ func (r *sealRecord) write(path string) error {
 	if err != nil {
 		return err
 	}
-	return writeSecret(path, append(text, '\n'))
+	return privatefile.Write(path, append(text, '\n'))
 }
 
 func readSealRecord(cfg *config.Config, active string) (map[string]int, error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/privatefile"
 	"freshet/internal/base/version"
 	"freshet/internal/config"
 	"freshet/internal/controlplane/etcd"
@@ -136,7 +137,7 @@ func (s *server) stageEtcd(ctx context.Context, dir string) (keys []string, err 
 		if !bytes.Equal(before, after) {
 			continue
 		}
-		if err := writeSecret(keyFile, after); err != nil {
+		if err := privatefile.Write(keyFile, after); err != nil {
 			return nil, err
 		}
 		sealer, err := identity.ReadSealer(keyFile)
@@ -156,7 +157,7 @@ func (s *server) stageFiles(dir string) error {
 	if err := config.Print(&text, s.settings()); err != nil {
 		return err
 	}
-	if err := writeSecret(filepath.Join(dir, backup.ConfigurationFile), text.Bytes()); err != nil {
+	if err := privatefile.Write(filepath.Join(dir, backup.ConfigurationFile), text.Bytes()); err != nil {
 		return err
 	}
 	names := []string{backup.AdminTokenFile, backup.TLSDir + "/ca.crt", backup.TLSDir + "/ca.key"}
