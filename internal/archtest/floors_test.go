@@ -132,6 +132,7 @@ var floors = []floor{
 	surface("systemapi/..."),
 	surface("brokerhttp/...", "internal/broker/...", "internal/storage/engine"), // shared by messageapi and adminapi
 	surface("throttle"), // shared by tokenapi and signinapi
+	surface("refusal"),  // serves requests that reach no surface
 
 	// Composition.
 	{
@@ -186,7 +187,8 @@ var exclusive = []struct {
 		"api/generated/...", "bench/...", "client/...", "console/...", "test/...",
 		"internal/base/web", "internal/cli/...", "internal/controlplane/...", "internal/dataplane/ensemble",
 		"internal/ensemble/...",
-		"internal/identity/openid", "internal/ops/telemetry", "internal/server/...", "internal/surfaces/...",
+		"internal/identity/openid", "internal/ops/listen", "internal/ops/telemetry", "internal/server/...",
+		"internal/surfaces/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/controlplane/...", "internal/server/...", "test/..."}},

@@ -19,7 +19,7 @@ func (s *server) openAudit(context.Context) (err error) {
 	}
 	s.audit, err = audit.OpenTrail(audit.Options{
 		Path: path, MaxBytes: int64(s.cfg.Audit.MaxSize), MaxRotated: s.cfg.Audit.Keep, Log: s.log,
-		HasSpace: s.reserve.hasSpace,
+		HasSpace: s.reserve.HasSpace,
 	})
 	if err != nil {
 		return fmt.Errorf("opening the audit log: %w", err)

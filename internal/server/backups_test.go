@@ -12,6 +12,7 @@ import (
 
 	"freshet/internal/config"
 	"freshet/internal/ops/backup"
+	"freshet/internal/ops/disk"
 )
 
 // TestScheduledBackups checks the schedule over several days.
@@ -91,11 +92,11 @@ func TestInterruptedRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &server{cfg: &config.Config{DataDir: dir}, reserve: openDiskReserve(dir)}
+	s := &server{cfg: &config.Config{DataDir: dir}, reserve: disk.OpenReserve(dir, 0)}
 	if err := s.openDirectory(t.Context()); err == nil {
 		t.Error("server starts on an unfinished restore, want an error")
 	}
-	if err := errors.Join(s.reserve.close(), s.lock.Release()); err != nil {
+	if err := errors.Join(s.reserve.Close(), s.lock.Release()); err != nil {
 		t.Fatal(err)
 	}
 	r := &restoration{backup.RestoreOptions{DataDir: dir}}

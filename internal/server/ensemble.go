@@ -21,6 +21,7 @@ import (
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/natsserver"
 	"freshet/internal/ops/telemetry"
+	"freshet/internal/surfaces/refusal"
 )
 
 // ensemble contains the parts of a server that exist only in an ensemble
@@ -76,7 +77,7 @@ func (s *server) whileAlive(routes http.Handler) http.Handler {
 		return routes
 	}
 	health := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		writeHealth(w, r, web.ErrNoMajority.Error())
+		refusal.WriteHealth(w, r, web.ErrNoMajority.Error())
 	})
 	refused := newRouter(mounts(refusingHandlers(web.ErrNoMajority, health), s.cors()), s.cors())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

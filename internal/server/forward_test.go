@@ -74,7 +74,7 @@ func newMemberPair(t *testing.T, serves http.Handler) (a, b *server) {
 	if err := b.openInternal(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.front.serve(serves)
+	b.front.Serve(serves)
 	b.ensemble.internal.handle(forwardPath, b.forwarded())
 	return a, b
 }
@@ -264,7 +264,7 @@ func TestForwardWithoutOwner(t *testing.T) {
 		t.Errorf("member that does not listen: got %d, want an error of forward", answer.StatusCode)
 	}
 	// A member that aborts the connection may have handled the request.
-	b.front.serve(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	b.front.Serve(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	answer := sendRequest(t, http.MethodPost, publicURL(t, a, "b")+"/x", strings.NewReader("m"), nil)
 	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusServiceUnavailable ||
 		answer.Header.Get("Retry-After") == "" || !strings.Contains(string(text), "member b") {

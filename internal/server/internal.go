@@ -12,6 +12,7 @@ import (
 
 	"freshet/internal/ensemble/bundle"
 	"freshet/internal/ensemble/membership"
+	"freshet/internal/ops/listen"
 )
 
 const (
@@ -69,7 +70,7 @@ func (s *server) openInternal(ctx context.Context) error {
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)
 	s.ensemble.internal = &internalPort{mux: mux, server: server}
-	bounded := make(connectionLimit, internalConnections).apply(listener)
+	bounded := listen.NewLimit(internalConnections).Apply(listener)
 	go func() {
 		if err := server.ServeTLS(bounded, "", ""); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- fmt.Errorf("serving the other members on %s: %w", address, err)

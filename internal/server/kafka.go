@@ -13,6 +13,8 @@ import (
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
 	"freshet/internal/identity"
+	"freshet/internal/ops/disk"
+	"freshet/internal/ops/listen"
 	"freshet/internal/surfaces/kafkaapi"
 )
 
@@ -55,9 +57,9 @@ func (s *server) openKafkaPorts(ctx context.Context) error {
 			return nil
 		})
 		if tcp, ok := listener.(*net.TCPListener); ok && s.ensemble != nil {
-			s.kafka.stopTurnAway = append(s.kafka.stopTurnAway, resetConnections(tcp))
+			s.kafka.stopTurnAway = append(s.kafka.stopTurnAway, listen.ResetConnections(tcp))
 		}
-		*port.to, *port.real = s.sockets.apply(listener), withPort(port.address, listener.Addr())
+		*port.to, *port.real = s.sockets.Apply(listener), listen.WithPort(port.address, listener.Addr())
 	}
 	if s.kafka.plain != nil {
 		s.plan.KafkaPlain = s.cfg.Kafka.Plain
@@ -80,7 +82,7 @@ func (s *server) openKafka(context.Context) error {
 		Clusters: kafkaClusters{s}, ListAll: s.cfg.Kafka.ListAll,
 		Limits: kafkaapi.Limits{
 			MaxFrame: int(s.cfg.Kafka.Request), Memory: int64(s.cfg.Kafka.Memory),
-			Connections:  kafkaConnections(s.cfg, s.fileBudget),
+			Connections:  s.fileBudget.Kafka(s.cfg.Kafka.Connections),
 			StallTimeout: s.cfg.Timeouts.WriteBody.Std(),
 		},
 		Logger: s.log,
@@ -103,12 +105,6 @@ func (s *server) openKafka(context.Context) error {
 		})
 	}
 	return nil
-}
-
-// kafkaConnections returns the connection limit of a listener. One third of the connections
-// that the limit of open files allows is reserved for HTTP.
-func kafkaConnections(cfg *config.Config, f fileBudget) int {
-	return max(1, min(cfg.Kafka.Connections, f.connections*2/3))
 }
 
 // anonymous returns a function that issues tokens of the account kafkaServer.anonymous, or nil if
@@ -197,7 +193,7 @@ func (c kafkaClusters) serves(found *dataplane.Cluster, err error) (*kafkaapi.Cl
 		Groups: coordinator, Quota: found.Quota,
 		Members:     c.s.kafkaMembers(found),
 		ServesKafka: func() bool { return c.s.plane.ServesKafka(found.UID) && c.s.alive() },
-		Disk:        func() (total, free int64, err error) { return diskBytes(c.s.cfg.DataDir) },
+		Disk:        func() (total, free int64, err error) { return disk.Space(c.s.cfg.DataDir) },
 	}, nil
 }
 

@@ -1,12 +1,10 @@
 package server
 
 import (
-	"fmt"
-	"syscall"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"freshet/internal/config"
+	"freshet/internal/ops/disk"
 	"freshet/internal/ops/quota"
 )
 
@@ -49,18 +47,8 @@ func quotasOf(cfg *config.Config) (defaults quota.Limits, own map[string]quota.L
 // defaultStoredBytes returns the default of quotas.storedBytes: 75 % of the disk, so that one
 // organization cannot fill it.
 func defaultStoredBytes(dir string) (int64, error) {
-	total, _, err := diskBytes(dir)
+	total, _, err := disk.Space(dir)
 	return total / 4 * 3, err
-}
-
-// diskBytes returns the size and the free space of the file system of a directory.
-func diskBytes(dir string) (total, free int64, err error) {
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(dir, &disk); err != nil {
-		return 0, 0, fmt.Errorf("reading the size of the disk: %w", err)
-	}
-	block := int64(disk.Bsize) //nolint:unconvert // its type depends on the system
-	return int64(disk.Blocks) * block, int64(disk.Bavail) * block, nil
 }
 
 // quotaMetrics are the quotas of organizations and their usage.

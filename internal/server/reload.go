@@ -31,7 +31,7 @@ func (s *server) reload(ctx context.Context, read func() (*config.Config, error)
 	}
 	if s.certs == nil {
 		// the server's own certificate authority has no files to reload
-	} else if err := s.certs.load(); err != nil {
+	} else if err := s.certs.Load(); err != nil {
 		failed("loading the HTTPS certificate", err)
 	}
 	next, err := read()

@@ -152,3 +152,12 @@ func (r *resealer) resealSigningKeys(ctx context.Context) (resealed int, err err
 	}
 	return 1, nil
 }
+
+// modified returns the modification time of a file, or the zero time if it does not exist.
+func modified(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}

@@ -50,10 +50,14 @@ import (
 	"freshet/internal/identity/openid"
 	"freshet/internal/identity/signin"
 	"freshet/internal/ops/audit"
+	"freshet/internal/ops/certificates"
 	"freshet/internal/ops/datadir"
+	"freshet/internal/ops/disk"
+	"freshet/internal/ops/listen"
 	"freshet/internal/ops/quota"
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/server/migrate"
+	"freshet/internal/surfaces/refusal"
 )
 
 // server contains all running parts.
@@ -67,13 +71,13 @@ type server struct {
 	plan    *pools.Plan
 
 	lock       *datadir.Lock
-	reserve    *diskReserve
+	reserve    *disk.Reserve
 	restored   *restored
 	ensemble   *ensemble              // nil for a single server
 	waitsFor   atomic.Pointer[string] // what a starting server waits for, for the health pages
-	fileBudget fileBudget
-	sockets    connectionLimit // for the connections of all listeners
-	ports      *listeners
+	fileBudget listen.Budget
+	sockets    listen.Limit // for the connections of all listeners
+	ports      *listen.Ports
 	member     *etcd.Member // nil if etcd is external
 	store      etcd.Store   // reports how full etcd is
 	limiter    *web.Limiter
@@ -92,11 +96,11 @@ type server struct {
 	kinds      *kinds.Set
 	loops      *kinds.Controllers
 	readiness  readiness
-	certs      *reloadingCertificate
-	front      frontHandler // handler of the ports
-	ending     atomic.Bool  // responses close their connections
-	routes     http.Handler // handler that front serves after the last phase
-	staging    sync.Mutex   // held while the staged copy of a backup exists
+	certs      *certificates.Files
+	front      refusal.Front // handler of the ports
+	ending     atomic.Bool   // responses close their connections
+	routes     http.Handler  // handler that front serves after the last phase
+	staging    sync.Mutex    // held while the staged copy of a backup exists
 	backups    *backups
 
 	background       context.CancelFunc
@@ -117,14 +121,14 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP) // before the server reports that it is ready
 	defer signal.Stop(hangUps)
-	room := openDiskReserve(cfg.DataDir)
+	room := disk.OpenReserve(cfg.DataDir, etcd.Segment)
 	logger, err := telemetry.OpenLog(telemetry.LogOptions{
-		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, HasSpace: room.hasSpace,
+		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, HasSpace: room.HasSpace,
 	})
 	if err != nil {
 		return err
 	}
-	room.log.Store(logger.Logger)
+	room.SetLogger(logger.Logger)
 	telemetry.LimitMemory()
 	telemetry.BridgeKlog(logger.Logger)
 	s := &server{
@@ -206,8 +210,8 @@ func (s *server) open(ctx context.Context) error {
 		s.log.Debug("phase done", slog.String("phase", phase.name), slog.Duration("took", time.Since(began)))
 	}
 	s.metrics.Registry().MustRegister(newCollector(s))
-	s.front.serve(s.routes)
-	s.reserve.started.Store(true)
+	s.front.Serve(s.routes)
+	s.reserve.StoresOpen()
 	s.readiness.set()
 	s.publishReady(ctx, true)
 	return nil
@@ -217,8 +221,8 @@ func (s *server) openDirectory(context.Context) (err error) {
 	if s.lock, err = datadir.Acquire(s.cfg.DataDir); err != nil {
 		return err
 	}
-	s.closers = append(s.closers, s.lock.Release, s.reserve.close)
-	if err := s.reserve.maintain(); err != nil {
+	s.closers = append(s.closers, s.lock.Release, s.reserve.Close)
+	if err := s.reserve.Maintain(); err != nil {
 		return err
 	}
 	if _, err := os.Stat(s.cfg.Path(restoringDir)); err == nil {
@@ -251,14 +255,28 @@ func (s *server) checkNotMemberDirectory() error {
 }
 
 func (s *server) openPorts(ctx context.Context) (err error) {
-	s.fileBudget = divideOpenFiles(s.cfg, s.log)
-	s.sockets = make(connectionLimit, s.fileBudget.connections)
-	if s.ports, err = listen(ctx, s.cfg, s.sockets); err != nil {
+	s.fileBudget = listen.DivideOpenFiles(s.cfg.Limits.Connections, s.log)
+	s.sockets = listen.NewLimit(s.fileBudget.Connections)
+	s.ports, err = listen.Open(ctx, listen.Options{
+		HTTP: unlessOff(&s.cfg.HTTP), HTTPS: unlessOff(&s.cfg.HTTPS), Ops: unlessOff(&s.cfg.Ops),
+		Connections: s.cfg.Limits.Connections, Shared: s.sockets,
+		ReadHeader: s.cfg.Timeouts.ReadHeader.Std(), Idle: s.cfg.Timeouts.Idle.Std(),
+		HeaderSize: int(s.cfg.Limits.HeaderSize), Log: s.log, Failed: s.failed,
+	})
+	if err != nil {
 		return err
 	}
 	s.plan.BaseURL = s.cfg.PublicURL() // cfg now has the addresses of the open ports
-	s.closers = append(s.closers, func() error { s.ports.close(); return nil })
+	s.closers = append(s.closers, func() error { s.ports.Close(); return nil })
 	return nil
+}
+
+// unlessOff returns an address, or nil if it is off.
+func unlessOff(address *string) *string {
+	if *address == config.Off {
+		return nil
+	}
+	return address
 }
 
 // openEtcd starts the embedded etcd, or connects to the external one. The later phases do
@@ -380,7 +398,7 @@ func (s *server) closeAll(ctx context.Context) error {
 	if s.ports != nil {
 		drain, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Drain.Std())
 		streamed := s.stopKafka(drain)
-		if err := s.ports.shutdown(drain); err != nil {
+		if err := s.ports.Shutdown(drain); err != nil {
 			s.log.Warn("requests were aborted at the end of the drain time", slog.Any("error", err))
 		}
 		<-streamed

@@ -12,7 +12,9 @@ import (
 	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/config"
+	"freshet/internal/controlplane/apiserver"
 	"freshet/internal/dataplane"
+	"freshet/internal/ops/disk"
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/surfaces/adminapi"
 	"freshet/internal/surfaces/brokerhttp"
@@ -31,8 +33,8 @@ func (s *server) openSurfaces(context.Context) (err error) {
 		return err
 	}
 	s.routes = s.whileAlive(newRouter(mounts(surfaces, s.cors()), s.cors()))
-	s.front.serve(newRouter(mounts(refusingHandlers(web.ErrStarting, surfaces.health), s.cors()), s.cors()))
-	s.ports.serveOps(s.cfg, s.opsMux(), s.log, s.failed)
+	s.front.Serve(newRouter(mounts(refusingHandlers(web.ErrStarting, surfaces.health), s.cors()), s.cors()))
+	s.ports.ServeOps(s.opsMux())
 	return nil
 }
 
@@ -59,7 +61,7 @@ func (s *server) surfaces() (*handlers, error) {
 		messages: messages, admin: admin,
 		root: frontPage(rootRegistry), registry: rootRegistry, prefixedRegistry: stripSegments(1, registry(false)),
 		audit: s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
-		resources: s.reserve.rejectWhenFull(s.api.Handler()), health: s.api.Handler(),
+		resources: apiserver.RejectWhenFull(s.api.Handler(), s.reserve.HasSpace), health: s.api.Handler(),
 		console: consolePages(),
 	}, nil
 }
@@ -121,15 +123,15 @@ func (s *server) opsMux() http.Handler {
 }
 
 func (s *server) planeOptions() dataplane.Options {
-	disk, _, err := diskBytes(s.cfg.Path("clusters"))
+	total, _, err := disk.Space(s.cfg.Path("clusters"))
 	if err != nil {
 		// Before the first cluster its folder does not exist. If both fail the engine
 		// chooses a reserve.
-		disk, _, _ = diskBytes(s.cfg.DataDir)
+		total, _, _ = disk.Space(s.cfg.DataDir)
 	}
 	opts := dataplane.Options{
 		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,
-		DiskReserve: config.DiskReserve(disk, s.cfg.Limits.DiskReserve), OpenTables: s.fileBudget.tables,
+		DiskReserve: config.DiskReserve(total, s.cfg.Limits.DiskReserve), OpenTables: s.fileBudget.Tables,
 		Quotas: s.quotas,
 		Limits: messaging.Limits{
 			MessageBytes: int(s.cfg.Limits.MessageBody),

@@ -1,4 +1,4 @@
-package server
+package listen
 
 import (
 	"context"
@@ -103,8 +103,9 @@ func poll(ctx context.Context, yes func() bool) {
 	}
 }
 
-// shutdown closes the ports after all responses are sent. server.ending must be set.
-func (l *listeners) shutdown(ctx context.Context) error {
+// Shutdown closes the ports after all responses are sent. The handlers must already close the
+// connection of every response.
+func (l *Ports) Shutdown(ctx context.Context) error {
 	began := time.Now()
 	poll(ctx, func() bool { return l.connections.settled(began) })
 	l.acceptBacklog(ctx)
@@ -125,7 +126,7 @@ func (l *listeners) shutdown(ctx context.Context) error {
 
 // acceptBacklog drops new connections, and waits until the connections in the backlog are
 // accepted.
-func (l *listeners) acceptBacklog(ctx context.Context) {
+func (l *Ports) acceptBacklog(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
 	var waiting []*net.TCPListener

@@ -1,4 +1,4 @@
-package server
+package refusal_test
 
 import (
 	"bufio"
@@ -16,7 +16,8 @@ import (
 	"time"
 
 	"freshet/internal/base/web"
-	"freshet/internal/config"
+	"freshet/internal/ops/listen"
+	"freshet/internal/surfaces/refusal"
 )
 
 // startRefusing serves HTTP and HTTPS like the server. Its only surface responds to refusals with a
@@ -24,22 +25,25 @@ import (
 func startRefusing(t *testing.T) (plain, secured string, tlsConfig *tls.Config) {
 	t.Helper()
 	surface := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if refusal := web.Refused(r); refusal != nil {
-			w.WriteHeader(refusal.Status)
-			_, _ = fmt.Fprintf(w, "refused at %s over TLS %v: %s", r.URL.Path, r.TLS != nil, refusal.Text)
+		if refused := web.Refused(r); refused != nil {
+			w.WriteHeader(refused.Status)
+			_, _ = fmt.Fprintf(w, "refused at %s over TLS %v: %s", r.URL.Path, r.TLS != nil, refused.Text)
 			return
 		}
 		_, _ = io.Copy(w, r.Body) // an echo
 		_, _ = fmt.Fprintf(w, "served %s over %s, TLS %v", r.URL.Path, r.Proto, r.TLS != nil)
 	})
-	cfg := config.Default()
-	cfg.HTTP, cfg.HTTPS, cfg.Ops = "127.0.0.1:0", "127.0.0.1:0", config.Off
-	cfg.Limits.HeaderSize = 8 << 10
-	l, err := listen(t.Context(), cfg, make(connectionLimit, 100))
+	const headerSize = 8 << 10
+	plain, secured = "127.0.0.1:0", "127.0.0.1:0"
+	quiet := slog.New(slog.DiscardHandler)
+	failed := make(chan error, 4)
+	l, err := listen.Open(t.Context(), listen.Options{
+		HTTP: &plain, HTTPS: &secured, Connections: 100, Shared: listen.NewLimit(100),
+		ReadHeader: 10 * time.Second, Idle: 2 * time.Minute, HeaderSize: headerSize, Log: quiet, Failed: failed,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	quiet := slog.New(slog.DiscardHandler)
 	source := httptest.NewUnstartedServer(nil)
 	source.StartTLS()
 	t.Cleanup(source.Close)
@@ -47,16 +51,15 @@ func startRefusing(t *testing.T) (plain, secured string, tlsConfig *tls.Config) 
 		Certificates: source.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"},
 		MinVersion: tls.VersionTLS12,
 	}
-	main := web.Middleware(web.LimitHeaders(surface, int(cfg.Limits.HeaderSize)), quiet, nil)
-	failed := make(chan error, 4)
-	l.serveMain(cfg, main, &refusals{routes: surface, log: quiet}, certificate, quiet, failed)
+	main := web.Middleware(web.LimitHeaders(surface, headerSize), quiet, nil)
+	l.ServeMain(main, &refusal.Malformed{Routes: surface, Log: quiet}, certificate)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := l.shutdown(ctx); err != nil {
+		if err := l.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
-		l.close()
+		l.Close()
 		select {
 		case err := <-failed:
 			t.Errorf("serving failed: %v", err)
@@ -65,7 +68,7 @@ func startRefusing(t *testing.T) (plain, secured string, tlsConfig *tls.Config) 
 	})
 	//nolint:gosec // the test uses its own certificate
 	client := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}
-	return cfg.HTTP, cfg.HTTPS, client
+	return plain, secured, client
 }
 
 // exchangeRaw sends bytes and reads one response.

@@ -1,4 +1,4 @@
-package server
+package certificates
 
 import (
 	"crypto/tls"
@@ -11,21 +11,21 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"freshet/internal/config"
 )
 
 // openTLS returns the TLS configuration of a server in a directory, without certificate files
 // unless change sets some.
-func openTLS(t *testing.T, dir string, change func(*config.Config)) *tls.Config {
+func openTLS(t *testing.T, dir string, change func(*Options)) *tls.Config {
 	t.Helper()
-	cfg := config.Default()
-	cfg.DataDir = dir
-	cfg.TLS.Names = []string{"stream.example", "192.0.2.7"}
-	if change != nil {
-		change(cfg)
+	opts := Options{
+		Dir: filepath.Join(dir, "tls"), Domain: "freshet.localhost",
+		Names: []string{"localhost", "127.0.0.1", "::1", "freshet.localhost", "stream.example", "192.0.2.7"},
+		Log:   slog.New(slog.DiscardHandler),
 	}
-	out, _, err := tlsConfig(cfg, slog.New(slog.DiscardHandler))
+	if change != nil {
+		change(&opts)
+	}
+	out, _, err := Open(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestConfiguredFilesWinForEveryName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	certFile, keyFile := certificateFiles(t, dir)
-	conf := openTLS(t, dir, func(c *config.Config) { c.TLS.CertFile, c.TLS.KeyFile = certFile, keyFile })
+	conf := openTLS(t, dir, func(o *Options) { o.CertFile, o.KeyFile = certFile, keyFile })
 	for _, sni := range []string{"given.example", "prod.acme.freshet.localhost", ""} {
 		cert, err := conf.GetCertificate(&tls.ClientHelloInfo{ServerName: sni, Conn: connectedTo{ip: "127.0.0.1"}})
 		if err != nil {

@@ -1,4 +1,4 @@
-package server
+package listen
 
 import (
 	"errors"
@@ -11,10 +11,10 @@ import (
 // acceptPause is the backoff after a failed accept, for example without free file descriptors.
 const acceptPause = 50 * time.Millisecond
 
-// resetConnections resets new connections to a port until the returned function is called. A Kafka
+// ResetConnections resets new connections to a port until the returned function is called. A Kafka
 // client then connects to another member. In the backlog of a starting member it would wait
 // until the member is ready, and without a majority forever.
-func resetConnections(port *net.TCPListener) (end func()) {
+func ResetConnections(port *net.TCPListener) (end func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -1,44 +1,10 @@
-package server
+package listen
 
 import (
 	"errors"
 	"net"
 	"testing"
-
-	"freshet/internal/config"
 )
-
-func TestFilesAreDivided(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		limit uint64
-		want  fileBudget
-	}{
-		"hardly any": {300, fileBudget{150, 75}},
-		"few":        {1024, fileBudget{512, 256}},
-		"some":       {20_000, fileBudget{18_000, 1000}},
-		"many":       {1 << 20, fileBudget{1<<20 - 2000, 1000}},
-		"no limit":   {1<<64 - 1, fileBudget{1<<30 - 2000, 1000}},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := divideFiles(tc.limit); got != tc.want {
-				t.Errorf("%d files: %+v, want %+v", tc.limit, got, tc.want)
-			}
-		})
-	}
-}
-
-func TestKafkaLeavesFilesToHTTP(t *testing.T) {
-	t.Parallel()
-	cfg := config.Default()
-	for limit, want := range map[uint64]int{300: 100, 1024: 341, 20_000: 10_000} {
-		if got := kafkaConnections(cfg, divideFiles(limit)); got != want {
-			t.Errorf("Kafka connections of a listener with %d open files: got %d, want %d", limit, got, want)
-		}
-	}
-}
 
 // pipes is a listener that accepts the connections of a channel.
 type pipes chan net.Conn
@@ -54,9 +20,9 @@ func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 func TestConnectionLimitIsSharedByListeners(t *testing.T) {
 	t.Parallel()
-	shared := make(connectionLimit, 1)
+	shared := NewLimit(1)
 	one, two := make(pipes, 1), make(pipes, 1)
-	first, second := shared.apply(one), shared.apply(two)
+	first, second := shared.Apply(one), shared.Apply(two)
 	end, _ := net.Pipe()
 	one <- end
 	inside, err := first.Accept()

@@ -1,4 +1,4 @@
-package server
+package certificates
 
 import (
 	"crypto/ecdsa"

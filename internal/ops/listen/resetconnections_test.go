@@ -1,4 +1,4 @@
-package server
+package listen
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ func TestResetConnections(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn, conn.SetDeadline(time.Now().Add(20 * time.Second))
 	}
-	end := resetConnections(port)
+	end := ResetConnections(port)
 	for range 3 {
 		conn, err := dial() // it may be reset already
 		if err == nil {
@@ -64,7 +64,7 @@ func TestResetConnectionsEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	port, _ := listener.(*net.TCPListener)
-	end := resetConnections(port)
+	end := ResetConnections(port)
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}

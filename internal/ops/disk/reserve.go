@@ -1,48 +1,44 @@
-package server
+package disk
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"freshet/internal/base/errs"
-	"freshet/internal/controlplane/apiserver"
-	"freshet/internal/controlplane/etcd"
 )
 
-// diskReserve reserves disk space on the file system of the data directory for operations that
+// Reserve reserves disk space on the file system of the data directory for operations that
 // must work when the disk is full: starting, acknowledging, deleting. New messages are
 // rejected long before, at the disk reserve of the clusters
 // (docs/adr/0021-disk-reserve-for-the-next-start.md).
 //
 // The reserve is a file with allocated space and no contents. When the disk is full,
-// diskReserve removes the file, and creates it again when enough space is free. In between, the
+// Reserve removes the file, and creates it again when enough space is free. In between, the
 // log, the audit log and the resource API write nothing new. When the server stops, the file
 // grows by the space that the stores have released, so that no other program takes it before
 // the next start.
-type diskReserve struct {
+type Reserve struct {
 	path string
 	size int64  // of the file while the server runs; 0 if there is no reserve. Protected by mu.
 	etcd string // folder of etcd's files, some of which are larger than their allocated space
-	low  atomic.Bool
-	log  atomic.Pointer[slog.Logger]
+	// atStop is the additional size of the file while the server is stopped.
+	atStop int64
+	low    atomic.Bool
+	log    atomic.Pointer[slog.Logger]
 	// started is set when every store is open. Before that, the free space is for opening
 	// them.
 	started atomic.Bool
 
 	mu    sync.Mutex // protects the file and its size
 	stop  context.CancelFunc
-	ended chan struct{} // closed when run has ended; nil before own
+	ended chan struct{} // closed when run has ended; nil before Maintain
 }
 
 const (
@@ -56,11 +52,12 @@ const (
 	storeAhead = 4 << 20
 )
 
-// openDiskReserve checks the disk for the first time. It changes nothing, because another process
-// may still use the directory; own does.
-func openDiskReserve(dir string) *diskReserve {
-	r := &diskReserve{
-		path: filepath.Join(dir, reserveFile), etcd: filepath.Join(dir, "etcd"),
+// OpenReserve checks the disk for the first time. It changes nothing, because another process
+// may still use the directory; Maintain does. While the server is stopped, the file is larger
+// by atStop, which is the space that the stores allocate when they start.
+func OpenReserve(dir string, atStop int64) *Reserve {
+	r := &Reserve{
+		path: filepath.Join(dir, reserveFile), etcd: filepath.Join(dir, "etcd"), atStop: atStop,
 	}
 	r.log.Store(slog.Default())
 	var fs syscall.Statfs_t
@@ -71,9 +68,16 @@ func openDiskReserve(dir string) *diskReserve {
 	return r
 }
 
-// maintain starts to maintain the file. The directory must be locked. It releases the extra space
-// that close reserved for the start.
-func (r *diskReserve) maintain() error {
+// SetLogger sets the logger. Before that, the reserve uses the default logger.
+func (r *Reserve) SetLogger(log *slog.Logger) { r.log.Store(log) }
+
+// StoresOpen records that every store is open. From then on the reserve allocates the disk
+// space of etcd's files.
+func (r *Reserve) StoresOpen() { r.started.Store(true) }
+
+// Maintain starts to maintain the file. The directory must be locked. It releases the extra space
+// that Close reserved for the start.
+func (r *Reserve) Maintain() error {
 	if info, err := os.Stat(r.path); err == nil && info.Size() > r.size {
 		if err := os.Truncate(r.path, r.size); err != nil {
 			return fmt.Errorf("releasing the disk reserve: %w", err)
@@ -86,7 +90,7 @@ func (r *diskReserve) maintain() error {
 	return nil
 }
 
-func (r *diskReserve) run(ctx context.Context) {
+func (r *Reserve) run(ctx context.Context) {
 	defer close(r.ended)
 	ticker := time.NewTicker(reserveInterval)
 	defer ticker.Stop()
@@ -100,8 +104,8 @@ func (r *diskReserve) run(ctx context.Context) {
 	}
 }
 
-// close reserves space for the next start. Every store must be closed.
-func (r *diskReserve) close() error {
+// Close reserves space for the next start. Every store must be closed.
+func (r *Reserve) Close() error {
 	if r.ended == nil {
 		return nil
 	}
@@ -110,14 +114,14 @@ func (r *diskReserve) close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.size > 0 {
-		r.growLocked(r.size + etcd.Segment)
+		r.growLocked(r.size + r.atStop)
 	}
 	return nil
 }
 
 // growLocked enlarges the file to most bytes, or as far as the disk allows. It is called with mu
 // held.
-func (r *diskReserve) growLocked(most int64) {
+func (r *Reserve) growLocked(most int64) {
 	var held int64
 	if info, err := os.Stat(r.path); err == nil {
 		held = info.Size()
@@ -134,7 +138,7 @@ func (r *diskReserve) growLocked(most int64) {
 }
 
 // available returns the free space of the disk.
-func (r *diskReserve) available() (int64, error) {
+func (r *Reserve) available() (int64, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(filepath.Dir(r.path), &fs); err != nil {
 		return 0, err
@@ -142,11 +146,11 @@ func (r *diskReserve) available() (int64, error) {
 	return int64(fs.Bavail) * fs.Bsize, nil
 }
 
-// hasSpace reports whether the disk has space for writes that are not needed to free space.
-func (r *diskReserve) hasSpace() bool { return !r.low.Load() }
+// HasSpace reports whether the disk has space for writes that are not needed to free space.
+func (r *Reserve) HasSpace() bool { return !r.low.Load() }
 
 // check checks the free space, and creates or removes the file.
-func (r *diskReserve) check() {
+func (r *Reserve) check() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.size == 0 {
@@ -186,7 +190,7 @@ func (r *diskReserve) check() {
 }
 
 // setLowLocked stores whether the disk is full, and logs changes.
-func (r *diskReserve) setLowLocked(low bool, available int64) {
+func (r *Reserve) setLowLocked(low bool, available int64) {
 	if r.low.Swap(low) == low {
 		return
 	}
@@ -202,7 +206,7 @@ func (r *diskReserve) setLowLocked(low bool, available int64) {
 // its store to grow. etcd exits when a write fails; with allocated space it can run for long
 // on a full disk. etcd allocates the space for its write-ahead log itself, but not if a
 // signal interrupts it.
-func (r *diskReserve) claimStoreLocked() error {
+func (r *Reserve) claimStoreLocked() error {
 	logs, err := filepath.Glob(filepath.Join(r.etcd, "member", "wal", "*.wal"))
 	if err == nil && len(logs) > 0 {
 		err = claimFile(slices.Max(logs), 0)
@@ -237,7 +241,7 @@ func allocate(file *os.File, mode uint32, size int64) (err error) {
 
 // allocateFileLocked creates or enlarges the file to size bytes of allocated space. If that fails it
 // restores the old size.
-func (r *diskReserve) allocateFileLocked(size, had int64) error {
+func (r *Reserve) allocateFileLocked(size, had int64) error {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -250,21 +254,4 @@ func (r *diskReserve) allocateFileLocked(size, had int64) error {
 		return errors.Join(err, os.Remove(r.path))
 	}
 	return errors.Join(err, os.Truncate(r.path, had))
-}
-
-var errDiskFull = errs.New(errs.Unavailable,
-	"disk is full; resources can be read and deleted, but not created or changed until space is freed")
-
-// rejectWhenFull returns a handler that rejects calls that store data while the disk is full.
-// Reviews and tokens store nothing.
-func (r *diskReserve) rejectWhenFull(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		stores := req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch
-		if stores && !r.hasSpace() && !strings.HasSuffix(req.URL.Path, "reviews") &&
-			!strings.HasSuffix(req.URL.Path, "/token") {
-			apiserver.RespondUnavailable(w, req, errDiskFull)
-			return
-		}
-		next.ServeHTTP(w, req)
-	})
 }

@@ -1,4 +1,4 @@
-package server
+package certificates
 
 import (
 	"bytes"
@@ -39,7 +39,7 @@ func TestNewCertificateFilesAreLoaded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	certFile, keyFile := certificateFiles(t, dir)
-	c, err := openCertificates(certFile, keyFile, slog.New(slog.DiscardHandler))
+	c, err := openFiles(certFile, keyFile, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,5 +61,38 @@ func TestNewCertificateFilesAreLoaded(t *testing.T) {
 	c.checked, c.modified = time.Time{}, time.Time{}
 	if c.get() == nil {
 		t.Error("got no certificate after a broken file, want the old one")
+	}
+}
+
+// TestLoad checks that Load reads the files at once, and keeps the certificate if they are
+// broken.
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certFile, keyFile := certificateFiles(t, dir)
+	_, c, err := Open(Options{CertFile: certFile, KeyFile: keyFile, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := c.get().Certificate[0]
+	certificateFiles(t, dir)
+	if err := c.Load(); err != nil {
+		t.Fatal(err)
+	}
+	current := c.get().Certificate[0]
+	if bytes.Equal(current, old) {
+		t.Error("got the old certificate after Load, want the new one")
+	}
+	if err := os.Remove(keyFile); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Load(); err == nil {
+		t.Error("Load without a key file succeeds, want an error")
+	}
+	if !bytes.Equal(c.get().Certificate[0], current) {
+		t.Error("got another certificate after a failed Load, want the last one")
+	}
+	if _, _, err := Open(Options{CertFile: certFile, KeyFile: keyFile}); err == nil {
+		t.Error("Open without a key file succeeds, want an error")
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package refusal
 
 import (
 	"bytes"
@@ -16,22 +16,22 @@ import (
 	"freshet/internal/base/web"
 )
 
-// refusals replaces the responses of net/http to requests that no handler gets: malformed
+// Malformed replaces the responses of net/http to requests that no handler gets: malformed
 // requests, and those with a header above the limit. net/http responds with plain text.
-// refusals recognizes that text when it is written to the connection, and writes the error
+// Malformed recognizes that text when it is written to the connection, and writes the error
 // response of the surface of the path instead.
 //
 // It cannot confuse the text with the response of a handler, because it only looks for it
 // while no handler uses the connection: from its start, or from the end of the last response
 // (http.StateIdle), until the next handler starts.
-type refusals struct {
-	routes   http.Handler
-	log      web.RequestLog
-	observer web.Observer
+type Malformed struct {
+	Routes   http.Handler // responds in the format of the surface of a path
+	Log      web.RequestLog
+	Observer web.Observer
 }
 
-// attach makes a server use r. Its connections must be watchedConns.
-func (r *refusals) attach(server *http.Server) {
+// Attach makes a server use r. Its listener must be one that Watch returned.
+func (r *Malformed) Attach(server *http.Server) {
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, watchedKey{}, c.(watcher).watched())
 	}
@@ -54,12 +54,12 @@ type watchedKey struct{}
 // watcher is implemented by watchedConn and watchedTLSConn.
 type watcher interface{ watched() *watchedConn }
 
-// watch returns a listener whose connections are watched by r.
-func (r *refusals) watch(l net.Listener) net.Listener { return watchedListener{l, r} }
+// Watch returns a listener whose connections are watched by r.
+func (r *Malformed) Watch(l net.Listener) net.Listener { return watchedListener{l, r} }
 
 type watchedListener struct {
 	net.Listener
-	refusals *refusals
+	refusals *Malformed
 }
 
 // Accept implements net.Listener.
@@ -79,7 +79,7 @@ func (l watchedListener) Accept() (net.Conn, error) {
 // write it concurrently while no handler uses it, so beginning needs no lock.
 type watchedConn struct {
 	net.Conn
-	refusals     *refusals
+	refusals     *Malformed
 	handled      atomic.Bool // a handler uses the connection
 	http2        atomic.Bool // the connection uses HTTP/2, for which nothing is replaced
 	requestStart []byte      // start of the next request
@@ -176,14 +176,14 @@ func parseRefusal(response []byte) *web.Refusal {
 }
 
 // render returns the response of the surface of the request's path.
-func (r *refusals) render(refusal *web.Refusal, beginning []byte, from net.Addr) []byte {
+func (r *Malformed) render(refusal *web.Refusal, beginning []byte, from net.Addr) []byte {
 	method, path := requestLine(beginning)
 	request := (&http.Request{
 		Method: method, URL: &url.URL{Path: path}, RequestURI: path, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{}, Body: http.NoBody, RemoteAddr: from.String(),
 	}).WithContext(context.Background())
 	response := &bufferedResponse{header: http.Header{}}
-	web.Middleware(web.Refuse(r.routes, refusal), r.log, r.observer).ServeHTTP(response, request)
+	web.Middleware(web.Refuse(r.Routes, refusal), r.Log, r.Observer).ServeHTTP(response, request)
 	return response.bytes()
 }
 
