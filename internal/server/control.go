@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -22,13 +21,13 @@ const (
 // openControl opens the admin socket for commands on this machine, and starts scheduled
 // backups. If the file system does not support sockets, the server runs without the commands.
 func (s *server) openControl(ctx context.Context) error {
-	if err := os.RemoveAll(s.cfg.Path(stagingDir)); err != nil {
+	if err := s.stager.Clean(); err != nil {
 		s.log.Warn("staged copy of an earlier backup cannot be removed", slog.Any("error", err))
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	if s.ensemble == nil {
-		running.Go(func() { s.backups.run(ctx) }) // in an ensemble the elected member takes them
+		running.Go(func() { s.backups.Run(ctx) }) // in an ensemble the elected member takes them
 	}
 	listener, err := adminsocket.Listen(s.cfg.DataDir)
 	if err != nil {
@@ -115,7 +114,7 @@ func (s *server) serveControl(ctx context.Context, caller *adminsocket.Conn) {
 
 // serveBackup stages a copy, and removes it when the caller disconnects.
 func (s *server) serveBackup(ctx context.Context, caller *adminsocket.Conn) error {
-	dir, remove, err := s.stage(ctx, func(what string) {
+	dir, remove, err := s.stager.Stage(ctx, func(what string) {
 		_ = caller.Respond(adminsocket.Response{Progress: what}) // a caller that disconnects cancels ctx
 	})
 	if err != nil {

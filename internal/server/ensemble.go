@@ -21,6 +21,7 @@ import (
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/natsserver"
 	"freshet/internal/ops/telemetry"
+	"freshet/internal/server/migrate"
 	"freshet/internal/surfaces/refusal"
 )
 
@@ -53,7 +54,7 @@ func (s *server) openEnsemble(context.Context) (err error) {
 	if g.joining, err = bundle.ReadJoinConfig(s.cfg.BundleDir()); err != nil {
 		return err
 	}
-	if err := s.checkSeed(g.joining); err != nil {
+	if err := migrate.CheckSeed(s.cfg, g.joining); err != nil {
 		return err
 	}
 	addresses := map[string]string{}

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/broker/groups"
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
-	"freshet/internal/identity"
 	"freshet/internal/ops/disk"
 	"freshet/internal/ops/listen"
 	"freshet/internal/surfaces/kafkaapi"
@@ -59,7 +57,7 @@ func (s *server) openKafkaPorts(ctx context.Context) error {
 		if tcp, ok := listener.(*net.TCPListener); ok && s.ensemble != nil {
 			s.kafka.stopTurnAway = append(s.kafka.stopTurnAway, listen.ResetConnections(tcp))
 		}
-		*port.to, *port.real = s.sockets.Apply(listener), listen.WithPort(port.address, listener.Addr())
+		*port.to, *port.real = s.ports.shared.Apply(listener), listen.WithPort(port.address, listener.Addr())
 	}
 	if s.kafka.plain != nil {
 		s.plan.KafkaPlain = s.cfg.Kafka.Plain
@@ -82,7 +80,7 @@ func (s *server) openKafka(context.Context) error {
 		Clusters: kafkaClusters{s}, ListAll: s.cfg.Kafka.ListAll,
 		Limits: kafkaapi.Limits{
 			MaxFrame: int(s.cfg.Kafka.Request), Memory: int64(s.cfg.Kafka.Memory),
-			Connections:  s.fileBudget.Kafka(s.cfg.Kafka.Connections),
+			Connections:  s.ports.budget.Kafka(s.cfg.Kafka.Connections),
 			StallTimeout: s.cfg.Timeouts.WriteBody.Std(),
 		},
 		Logger: s.log,
@@ -93,11 +91,11 @@ func (s *server) openKafka(context.Context) error {
 	if s.kafka.plain != nil {
 		s.serveKafka(kafkaapi.Listener{
 			Name: "plain", Listener: s.kafka.plain, Advertised: s.cfg.Kafka.Advertised,
-			Anonymous: s.anonymous(),
+			Anonymous: kafkaapi.AnonymousTokens(s.cfg.Kafka.Anonymous, s.identity.directory, s.identity.issuer),
 		})
 	}
 	if s.kafka.tls != nil {
-		secured := s.tlsConfig.Clone()
+		secured := s.ports.tls.Clone()
 		secured.NextProtos = nil
 		s.serveKafka(kafkaapi.Listener{
 			Name: "tls", Listener: s.kafka.tls, TLS: secured,
@@ -105,29 +103,6 @@ func (s *server) openKafka(context.Context) error {
 		})
 	}
 	return nil
-}
-
-// anonymous returns a function that issues tokens of the account kafkaServer.anonymous, or nil if
-// it is not set. A token is for one connection and never leaves the process.
-func (s *server) anonymous() func(*kafkaapi.Cluster) (string, error) {
-	organization, name, ok := strings.Cut(s.cfg.Kafka.Anonymous, "/")
-	if !ok {
-		return nil
-	}
-	return func(c *kafkaapi.Cluster) (string, error) {
-		account, ok := s.identity.directory.Account(organization, name)
-		switch {
-		case !ok:
-			return "", fmt.Errorf(
-				"service account %s of stream.anonymous does not exist; create it, or remove the setting",
-				s.cfg.Kafka.Anonymous)
-		case account.Admin || account.System:
-			return "", fmt.Errorf("service account %s of stream.anonymous is an administrator; use another account",
-				s.cfg.Kafka.Anonymous)
-		}
-		token, _, err := s.identity.issuer.AccessToken(account, identity.MaxTokenLifetime, c.Audiences[0])
-		return token.Reveal(), err
-	}
 }
 
 // stopKafka finishes the running requests of the Kafka protocol and closes its server. The

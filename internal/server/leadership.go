@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"freshet/internal/controlplane/bootstrap"
 )
 
 // leadership is the state of leader election. The elected member runs the controllers, garbage
@@ -86,7 +88,7 @@ func (s *server) control(ctx context.Context) error {
 	err = s.bootstrapEnsemble(ctx)
 	if err == nil {
 		backups := make(chan struct{})
-		go func() { defer close(backups); s.backups.run(ctx) }()
+		go func() { defer close(backups); s.backups.Run(ctx) }()
 		select {
 		case err = <-ended:
 			ended <- nil
@@ -105,7 +107,7 @@ func (s *server) bootstrapEnsemble(ctx context.Context) error {
 	if err := s.loops.Publish(ctx); err != nil {
 		return err
 	}
-	first, err := bootstrap(ctx, s.cfg, s.loops.Client(), s.plan, s.identity.issuer)
+	first, err := bootstrap.Run(ctx, s.firstStartOptions())
 	if err != nil {
 		return err
 	}
@@ -133,8 +135,8 @@ func (s *server) awaitFirstStart(ctx context.Context) error {
 	text := "the first start of the ensemble by its elected member"
 	s.waitsFor.Store(&text)
 	for {
-		try, cancel := context.WithTimeout(ctx, bootstrapTimeout)
-		err := writeAdminFiles(try, s.cfg, s.loops.Client(), s.identity.issuer)
+		try, cancel := context.WithTimeout(ctx, bootstrap.Timeout)
+		err := bootstrap.WriteFiles(try, s.firstStartOptions())
 		cancel()
 		if err == nil {
 			break

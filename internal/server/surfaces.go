@@ -5,25 +5,45 @@ import (
 	"context"
 	"net/http"
 	"net/http/pprof"
-	"strings"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/web"
 	"freshet/internal/broker/groups"
-	"freshet/internal/broker/messaging"
 	"freshet/internal/config"
 	"freshet/internal/controlplane/apiserver"
 	"freshet/internal/dataplane"
-	"freshet/internal/ops/disk"
+	"freshet/internal/ops/certificates"
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/surfaces/adminapi"
+	"freshet/internal/surfaces/auditapi"
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/messageapi"
 	"freshet/internal/surfaces/pipeline"
+	"freshet/internal/surfaces/refusal"
 	"freshet/internal/surfaces/registryapi"
 	"freshet/internal/surfaces/systemapi"
 	"freshet/internal/surfaces/tokenapi"
 )
+
+// serveStarting starts to serve the ports. Until the last phase is done, every request is rejected
+// with web.ErrStarting in the error format of its surface.
+func (s *server) serveStarting(context.Context) error {
+	secure, files, err := certificates.Open(certificates.Options{
+		CertFile: s.cfg.TLS.CertFile, KeyFile: s.cfg.TLS.KeyFile,
+		Dir: s.cfg.Path("tls"), Domain: s.cfg.Domain, Names: s.cfg.CertificateNames(), Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.ports.certs, s.ports.tls = files, secure
+	s.front.Serve(newRouter(mounts(refusingHandlers(web.ErrStarting, refusal.Starting(&s.waitsFor)), s.cors()),
+		s.cors()))
+	bounded := web.LimitHeaders(web.LimitBodyTime(&s.front, s.cfg.Timeouts.ReadBody.Std()),
+		int(s.cfg.Limits.HeaderSize))
+	main := web.MiddlewareWithShutdown(bounded, s.access, s.metrics, &s.ending)
+	s.ports.http.ServeMain(main, &refusal.Malformed{Routes: &s.front, Log: s.access, Observer: s.metrics}, secure)
+	return nil
+}
 
 // openSurfaces creates the surfaces. Until the last phase is done, the server only serves the
 // health pages and rejects other requests.
@@ -34,7 +54,7 @@ func (s *server) openSurfaces(context.Context) (err error) {
 	}
 	s.routes = s.whileAlive(newRouter(mounts(surfaces, s.cors()), s.cors()))
 	s.front.Serve(newRouter(mounts(refusingHandlers(web.ErrStarting, surfaces.health), s.cors()), s.cors()))
-	s.ports.ServeOps(s.opsMux())
+	s.ports.http.ServeOps(s.opsMux())
 	return nil
 }
 
@@ -72,9 +92,9 @@ func (s *server) cors() web.CORS { return web.CORS{Origins: s.cfg.CORS.Origins} 
 // surfaceOptions returns the options that all surfaces share.
 func (s *server) surfaceOptions() pipeline.Options {
 	return pipeline.Options{
-		Authenticator: s.identity,
+		Authenticator: s.identity.authenticator,
 		Authorizer:    s.identity.policy,
-		Auditor:       s,
+		Auditor:       s.audit,
 		Limiter:       s.limiter,
 	}
 }
@@ -104,6 +124,15 @@ func (s *server) tokens(options pipeline.Options) (*tokenapi.API, error) {
 	})
 }
 
+// auditTrail returns the surface for reading the audit log.
+func (s *server) auditTrail(options pipeline.Options) http.Handler {
+	opts := auditapi.Options{Options: options, Audiences: s.identity.audiences}
+	if s.audit != nil {
+		opts.Trail = s.audit
+	}
+	return auditapi.New(opts)
+}
+
 // opsMux returns the handler of the ops address: metrics, health and profiles.
 func (s *server) opsMux() http.Handler {
 	mux := http.NewServeMux()
@@ -120,29 +149,6 @@ func (s *server) opsMux() http.Handler {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
-}
-
-func (s *server) planeOptions() dataplane.Options {
-	total, _, err := disk.Space(s.cfg.Path("clusters"))
-	if err != nil {
-		// Before the first cluster its folder does not exist. If both fail the engine
-		// chooses a reserve.
-		total, _, _ = disk.Space(s.cfg.DataDir)
-	}
-	opts := dataplane.Options{
-		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,
-		DiskReserve: config.DiskReserve(total, s.cfg.Limits.DiskReserve), OpenTables: s.fileBudget.Tables,
-		Quotas: s.quotas,
-		Limits: messaging.Limits{
-			MessageBytes: int(s.cfg.Limits.MessageBody),
-			MaxWait:      s.cfg.Timeouts.ConsumeMax.Std(),
-			MaxWaiting:   s.cfg.Limits.WaitingConsumers,
-		},
-	}
-	if s.cfg.DefaultCluster != config.Off {
-		opts.DefaultOrganization, opts.DefaultName, _ = strings.Cut(s.cfg.DefaultCluster, "/")
-	}
-	return opts
 }
 
 // brokers returns the Resolver of a request's broker, with its consumer groups if withGroups
