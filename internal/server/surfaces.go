@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net/http"
-	"net/http/pprof"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/web"
@@ -13,7 +12,6 @@ import (
 	"freshet/internal/controlplane/apiserver"
 	"freshet/internal/dataplane"
 	"freshet/internal/ops/certificates"
-	"freshet/internal/ops/telemetry"
 	"freshet/internal/surfaces/adminapi"
 	"freshet/internal/surfaces/auditapi"
 	"freshet/internal/surfaces/brokerhttp"
@@ -54,7 +52,7 @@ func (s *server) openSurfaces(context.Context) (err error) {
 	}
 	s.routes = s.whileAlive(newRouter(mounts(surfaces, s.cors()), s.cors()))
 	s.front.Serve(newRouter(mounts(refusingHandlers(web.ErrStarting, surfaces.health), s.cors()), s.cors()))
-	s.ports.http.ServeOps(s.opsMux())
+	s.ports.http.ServeOps(s.metrics.OpsHandler(s.log, s.api.Handler()))
 	return nil
 }
 
@@ -131,24 +129,6 @@ func (s *server) auditTrail(options pipeline.Options) http.Handler {
 		opts.Trail = s.audit
 	}
 	return auditapi.New(opts)
-}
-
-// opsMux returns the handler of the ops address: metrics, health and profiles.
-func (s *server) opsMux() http.Handler {
-	mux := http.NewServeMux()
-	log := telemetry.Library(s.log, "metrics")
-	mux.Handle("/metrics", s.metrics.Handler(log))
-	mux.Handle("/metrics/all", s.metrics.HandlerForAll(log))
-	for _, path := range []string{"/livez", "/readyz"} {
-		mux.Handle(path, s.api.Handler())
-		mux.Handle(path+"/", s.api.Handler())
-	}
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
 }
 
 // brokers returns the Resolver of a request's broker, with its consumer groups if withGroups

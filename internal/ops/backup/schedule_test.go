@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // TestScheduledBackups checks the schedule over several days.
@@ -58,5 +60,16 @@ func TestScheduledBackups(t *testing.T) {
 	expect("clock set back", every, 2)
 	if done, failed := b.done.Load(), b.failed.Load(); done != 4 || failed != 1 {
 		t.Errorf("got %d done and %d failed, want 4 and 1", done, failed)
+	}
+	for _, schedule := range []*Schedule{b, NewSchedule(ScheduleOptions{})} {
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(schedule)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := schedule == b; (len(families) == 2) != want || !want && len(families) > 0 {
+			t.Errorf("got metrics %v, want some only with a directory", families)
+		}
 	}
 }
