@@ -154,7 +154,8 @@ func (s *server) openSignIn() error {
 // signInPages returns the surface of the sign-in pages.
 func (s *server) signInPages(options pipeline.Options) (*signinapi.API, error) {
 	opts := signinapi.Options{
-		SignIn: s.signIn, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(), Origins: signinapi.Origins(s.identity.addresses, s.cfg.TLS.Names, s.cfg.HTTPS),
+		SignIn: s.signIn, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(),
+		Origins:      signinapi.Origins(s.identity.addresses, s.cfg.TLS.Names, s.cfg.HTTPS),
 		Organization: s.cfg.Admin.Organization,
 		ProviderName: s.cfg.SignIn.OpenID.Name, Auditor: options.Auditor, Observe: s.identity.signIns.Count,
 	}

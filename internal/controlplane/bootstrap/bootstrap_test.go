@@ -90,7 +90,8 @@ func TestFirstStart(t *testing.T) {
 	if first, err := Run(t.Context(), opts); first || err != nil {
 		t.Errorf("second start: got %v, %v; want false", first, err)
 	}
-	if _, err := api.MessagingClusters("acme").Get(t.Context(), "prod", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	_, err = api.MessagingClusters("acme").Get(t.Context(), "prod", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
 		t.Errorf("deleted cluster: got %v, want not found", err)
 	}
 	if len(files.written) != 2 {
@@ -119,11 +120,11 @@ func TestAwaitClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	api := opts.Client.CloudV1alpha1()
-	member := &v1alpha1.ObjectReference{Namespace: "ops", Name: "m"}
+	member, removed := &v1alpha1.ObjectReference{Name: "m"}, &v1alpha1.ObjectReference{Name: "gone"}
 	for name, spec := range map[string]v1alpha1.MessagingClusterSpec{
 		"open":             {InstanceName: "prod", PoolMemberRef: member},
 		"without-instance": {InstanceName: "none", PoolMemberRef: member},
-		"unplanned":        {InstanceName: "prod", PoolMemberRef: &v1alpha1.ObjectReference{Namespace: "ops", Name: "gone"}},
+		"unplanned":        {InstanceName: "prod", PoolMemberRef: removed},
 	} {
 		if _, err := api.MessagingClusters("acme").Create(t.Context(), &v1alpha1.MessagingCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: spec,

@@ -18,7 +18,7 @@ func TestAnonymousTokens(t *testing.T) {
 	const audience = "urn:vendor:messaging:acme:prod"
 	cluster := &kafkaapi.Cluster{Audiences: []string{audience}}
 	issue := kafkaapi.AnonymousTokens("acme/guest", w.Directory, w.Issuer)
-	if _, err := issue(cluster); err == nil || !strings.Contains(err.Error(), "acme/guest of stream.anonymous does not") {
+	if _, err := issue(cluster); err == nil || !strings.Contains(err.Error(), "acme/guest of stream.anonymous") {
 		t.Errorf("unknown account: got %v, want an error that names it", err)
 	}
 	w.Account("acme", "guest") // created while the server runs

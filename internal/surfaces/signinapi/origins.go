@@ -10,8 +10,8 @@ import (
 )
 
 // Origins returns the origins at which browsers may use this server: its addresses, the common
-// names of the loopback address, and the names of its certificate at the address of HTTPS. It does not trust the Host header of requests,
-// because any DNS name can resolve to this server.
+// names of the loopback address, and the names of its certificate at the address of HTTPS. It
+// does not trust the Host header of requests, because any DNS name can resolve to this server.
 func Origins(addresses, names []string, https string) []string {
 	var list []string
 	add := func(origin string) {
