@@ -9,7 +9,12 @@ import (
 	"syscall"
 
 	"freshet/internal/cli"
+	"freshet/internal/ops/datadir"
 	"freshet/internal/server"
+	"freshet/internal/server/check"
+	"freshet/internal/server/migrate"
+	"freshet/internal/server/restore"
+	"freshet/internal/server/sealed"
 )
 
 func main() {
@@ -19,8 +24,8 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	code := cli.Execute(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr},
 		cli.Server{
-			Run: server.Run, SealedSecrets: server.SealedSecrets, Restore: server.Restore, Check: server.Check,
-			Formats: server.Formats, Migrate: server.Migrate, InspectNATS: server.CheckMessageLog,
+			Run: server.Run, SealedSecrets: sealed.Secrets, Restore: restore.Directory, Check: check.Directory,
+			Formats: datadir.Formats, Migrate: migrate.Server, InspectNATS: server.CheckMessageLog,
 		})
 	stop()
 	os.Exit(code)

@@ -133,6 +133,7 @@ var floors = []floor{
 	surface("brokerhttp/...", "internal/broker/...", "internal/storage/engine"), // shared by messageapi and adminapi
 	surface("clusterpath"), // finds the cluster of a request
 	surface("throttle"),    // shared by tokenapi and signinapi
+	surface("refusal"),     // serves requests that reach no surface
 
 	// Composition.
 	{
@@ -149,7 +150,7 @@ var floors = []floor{
 		},
 		concat(apiserver, pebble, nats, []string{"freshet/internal/server/..."}),
 	},
-	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/server"}, nil},
+	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/ops/datadir", "internal/server/..."}, nil},
 
 	// Not part of the product: test suites, fixtures and benchmarks may start any part.
 	{
@@ -187,7 +188,8 @@ var exclusive = []struct {
 		"api/generated/...", "bench/...", "client/...", "console/...", "test/...",
 		"internal/base/web", "internal/cli/...", "internal/controlplane/...", "internal/dataplane/ensemble",
 		"internal/ensemble/...",
-		"internal/identity/openid", "internal/ops/telemetry", "internal/server/...", "internal/surfaces/...",
+		"internal/identity/openid", "internal/ops/listen", "internal/ops/telemetry", "internal/server/...",
+		"internal/surfaces/...",
 	}},
 	{"github.com/spf13/cobra", []string{"internal/cli/...", "cmd/..."}},
 	{"k8s.io/apiserver/...", []string{"internal/controlplane/...", "internal/server/...", "test/..."}},

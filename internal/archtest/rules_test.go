@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -135,6 +136,25 @@ func TestFileSizes(t *testing.T) {
 				t.Errorf("%s has %d lines, want at most %d; split it", s.path, n, maxLines)
 			}
 		}
+	}
+}
+
+// maxServerFiles is the maximum number of files of internal/server without its tests. The
+// package only composes: what a part does belongs to the package of the part.
+const maxServerFiles = 15
+
+// TestServerComposes checks that internal/server stays small. Files for other systems count,
+// too.
+func TestServerComposes(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../server/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	if n := len(files); n == 0 || n > maxServerFiles {
+		t.Errorf("internal/server has %d files, want at most %d; move what is not composition to the package that "+
+			"owns it", n, maxServerFiles)
 	}
 }
 

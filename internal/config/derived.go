@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -111,4 +112,16 @@ func (c *Config) BundleDir() string {
 		return c.Members.Bundle
 	}
 	return c.Path(c.Members.Bundle)
+}
+
+// CertificateNames returns the names of the server for its certificate, without those of
+// clusters, which are under the domain.
+func (c *Config) CertificateNames() []string {
+	names := []string{"localhost", "127.0.0.1", "::1", c.Domain}
+	if base, err := url.Parse(c.PublicURL()); err == nil && base.Hostname() != "" {
+		names = append(names, strings.ToLower(base.Hostname()))
+	}
+	names = append(names, c.TLS.Names...)
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/identity/access"
 )
 
@@ -31,4 +32,27 @@ func (p *Plane) GrantsOf(organization, principal string) ([]access.ClusterGrant,
 		}
 	}
 	return granted, nil
+}
+
+// clusterGrants implements access.ClusterGrants.
+type clusterGrants struct {
+	plane *Plane
+	ready func() error
+}
+
+// ClusterGrants returns the grants of all clusters. ready returns an error while stored clusters
+// may not be open yet, because their grants are unknown then.
+func (p *Plane) ClusterGrants(ready func() error) access.ClusterGrants {
+	return clusterGrants{p, ready}
+}
+
+var errStarting = errs.New(errs.Unavailable,
+	"server is starting, so the grants of clusters to the account are unknown; try again when it is ready")
+
+// GrantsOf implements access.ClusterGrants.
+func (g clusterGrants) GrantsOf(organization, account string) ([]access.ClusterGrant, error) {
+	if g.ready() != nil {
+		return nil, errStarting
+	}
+	return g.plane.GrantsOf(organization, messaging.FormatRole(account, organization))
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -13,7 +12,7 @@ import (
 // openControl opens the admin socket for commands on this machine, and starts scheduled
 // backups. If the file system does not support sockets, the server runs without the commands.
 func (s *server) openControl(ctx context.Context) error {
-	if err := os.RemoveAll(s.cfg.Path(stagingDir)); err != nil {
+	if err := s.stager.Clean(); err != nil {
 		s.log.Warn("staged copy of an earlier backup cannot be removed", slog.Any("error", err))
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -43,7 +42,7 @@ func (s *server) openControl(ctx context.Context) error {
 
 // serveBackup stages a copy, and removes it when the caller disconnects.
 func (s *server) serveBackup(ctx context.Context, caller *adminsocket.Conn) error {
-	dir, remove, err := s.stage(ctx, func(what string) {
+	dir, remove, err := s.stager.Stage(ctx, func(what string) {
 		_ = caller.Respond(adminsocket.Response{Progress: what}) // a caller that disconnects cancels ctx
 	})
 	if err != nil {

@@ -2,25 +2,22 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"freshet/internal/base/version"
 	"freshet/internal/controlplane/apiserver"
+	"freshet/internal/controlplane/bootstrap"
 	"freshet/internal/controlplane/budget"
 	"freshet/internal/controlplane/kinds"
+	"freshet/internal/ops/adminfiles"
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/surfaces/signinapi"
 )
 
 // openResources creates the kinds, the resource API and its controllers.
 func (s *server) openResources(context.Context) (err error) {
-	s.identity.policy.SetClusterGrants(clusterGrants{s})
+	s.identity.policy.SetClusterGrants(s.plane.ClusterGrants(s.readiness.check))
 	s.kinds = kinds.New(kinds.Options{
 		Plan: s.plan, Plane: s.clusters, Quotas: s.quotas,
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
@@ -36,10 +33,10 @@ func (s *server) openResources(context.Context) (err error) {
 		Etcd:          s.endpoints(),
 		Prefix:        s.cfg.Etcd.Prefix,
 		Kinds:         s.kinds.Definitions(),
-		Authenticator: s.identity,
+		Authenticator: s.identity.authenticator,
 		Audiences:     s.identity.audiences,
 		Authorizer:    s.identity.policy,
-		Auditor:       s,
+		Auditor:       s.audit,
 		Quotas:        s.quotas,
 		Transformers:  apiserver.AtRest(s.identity.sealer, s.kinds.Definitions()),
 		Store:         s.store,
@@ -73,7 +70,7 @@ const keyRotationCheck = time.Minute
 // then on, closing must wait for them.
 func (s *server) openControllers(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s.background = cancel
+	s.controllers = running{cancel, make(chan struct{})}
 	err := s.loops.Load(background)
 	if err == nil {
 		err = s.signIn.Load(background)
@@ -82,67 +79,37 @@ func (s *server) openControllers(ctx context.Context) error {
 		err = s.topology.finishLoading(background)
 	}
 	if err != nil {
-		close(s.controllersEnded)
+		close(s.controllers.ended)
 		return err
 	}
 	go s.identity.keys.Run(background, keyRotationCheck, s.log)
 	go s.withdrawer().Run(background)
 	go telemetry.ReturnMemory(background)
 	var others sync.WaitGroup
-	others.Go(func() { s.resealer().run(background) })
+	others.Go(func() { s.resealer().Run(background) })
 	others.Go(func() { s.signIn.Run(background) })
 	go func() {
-		defer close(s.controllersEnded)
+		defer close(s.controllers.ended)
 		defer others.Wait()
 		s.topology.runControllers(background)
 	}()
 	return nil
 }
 
-const clustersTimeout = 2 * time.Minute
-
-// awaitClusters waits until every cluster is open or has failed.
-func (s *server) awaitClusters(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, clustersTimeout, errors.New("opening a cluster timed out"))
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		settled, err := s.clustersSettled(ctx)
-		if err != nil {
-			return fmt.Errorf("waiting for the clusters: %w", err)
-		}
-		if settled {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the clusters: %w", context.Cause(ctx))
-		}
+// firstStartOptions returns the objects and files that the first start creates.
+func (s *server) firstStartOptions() bootstrap.Options {
+	files := adminfiles.Files{Dir: s.cfg.DataDir, Server: s.cfg.SecureURL(), Namespace: s.cfg.Admin.Organization}
+	if s.cfg.TLS.CertFile == "" {
+		files.CAFile = s.cfg.Path("tls", "ca.crt")
+	}
+	return bootstrap.Options{
+		Client: s.loops.Client(), Plan: s.plan, Issuer: s.identity.issuer,
+		Organization: s.cfg.Admin.Organization, Account: s.cfg.Admin.ServiceAccount,
+		DefaultCluster: s.cfg.DefaultCluster, Files: files,
 	}
 }
 
-// clustersSettled reports whether every stored cluster is open or has failed. It reads the
-// store and not the caches of the controllers, which may not contain the objects of the first
-// start yet.
-func (s *server) clustersSettled(ctx context.Context) (bool, error) {
-	api := s.loops.Client().CloudV1alpha1()
-	clusters, err := api.MessagingClusters("").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return false, err
-	}
-	for i := range clusters.Items {
-		cluster := &clusters.Items[i]
-		_, _, planned := s.plan.Member(cluster.Spec.PoolMemberRef)
-		if cluster.DeletionTimestamp != nil || s.plane.Has(string(cluster.UID)) || !planned {
-			continue
-		}
-		_, err := api.MessagingInstances(cluster.Namespace).Get(ctx, cluster.Spec.InstanceName, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			continue // it waits for its instance, which may never be created
-		}
-		return false, err
-	}
-	return true, nil
+// awaitClusters waits until every cluster is open or has failed.
+func (s *server) awaitClusters(ctx context.Context) error {
+	return bootstrap.AwaitClusters(ctx, s.loops.Client(), s.plan, s.plane.Has)
 }

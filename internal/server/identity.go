@@ -2,15 +2,27 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
+	"os"
+	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/base/privatefile"
 	"freshet/internal/config"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
+	"freshet/internal/identity/atrest"
+	"freshet/internal/identity/identitymetrics"
+	"freshet/internal/identity/openid"
+	"freshet/internal/identity/signin"
+	"freshet/internal/identity/signin/etcdstore"
+	"freshet/internal/ops/adminfiles"
+	"freshet/internal/ops/adminsocket"
+	"freshet/internal/ops/audit"
+	"freshet/internal/surfaces/pipeline"
+	"freshet/internal/surfaces/signinapi"
 )
 
 // identitySet contains the parts of identity and access that the surfaces share.
@@ -22,10 +34,11 @@ type identitySet struct {
 	verifier  *identity.Verifier
 	policy    *access.Policy
 
-	operator     *identity.Principal // the holder of DIR/admin.token
-	operatorHash [sha256.Size]byte
-	addresses    []string // of the resource API, its base URL first
-	audiences    []string // audiences that the resource API accepts
+	authenticator *identity.Authenticator
+	provider      *openid.Provider // nil without an OpenID provider
+	signIns       identitymetrics.SignIns
+	addresses     []string // of the resource API, its base URL first
+	audiences     []string // audiences that the resource API accepts
 }
 
 // openIdentities reads or creates the keys, and returns the parts over them.
@@ -34,7 +47,7 @@ func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Clie
 	if err != nil {
 		return nil, fmt.Errorf("opening the encryption key: %w", err)
 	}
-	store := identity.SealedStore(keyStore{etcd, cfg.Etcd.Prefix + "/signing-keys"}, sealer, "signing-keys")
+	store := identity.SealedStore(atrest.KeyStore{Etcd: etcd, Key: signingKeysKey(cfg)}, sealer, "signing-keys")
 	keys, err := identity.OpenKeyring(ctx, store, cfg.Tokens.KeyRotation.Std())
 	if err != nil {
 		return nil, fmt.Errorf("opening the signing keys: %w", err)
@@ -54,20 +67,18 @@ func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Clie
 	return p, p.openOperator(cfg)
 }
 
-// openOperator reads the operator's token. It works independently of the accounts: a user who
-// can read the data directory is the system administrator.
+// openOperator reads the operator's token.
 func (p *identitySet) openOperator(cfg *config.Config) error {
-	token, err := secretFile(cfg.Path("admin.token"))
+	token, err := privatefile.ReadOrCreate(cfg.Path(adminfiles.Token))
 	if err != nil {
 		return err
 	}
-	p.operatorHash = sha256.Sum256([]byte(token))
-	p.operator = &identity.Principal{
+	p.authenticator = identity.NewAuthenticator(p.verifier, &identity.Principal{
 		Name:           p.issuer.PrincipalName(cfg.Admin.Organization, cfg.Admin.ServiceAccount),
 		Organization:   cfg.Admin.Organization,
 		ServiceAccount: cfg.Admin.ServiceAccount,
 		System:         true,
-	}
+	}, token)
 	return nil
 }
 
@@ -87,46 +98,102 @@ func addresses(cfg *config.Config) []string {
 	return list
 }
 
-// Authenticate implements pipeline.Authenticator. It accepts the operator's token on every
-// surface, and other tokens for their audiences.
-func (p *identitySet) Authenticate(ctx context.Context, token string,
-	audiences ...string,
-) (*identity.Principal, error) {
-	if hash := sha256.Sum256([]byte(token)); subtle.ConstantTimeCompare(hash[:], p.operatorHash[:]) == 1 {
-		return p.operator, nil
+func (s *server) openIdentity(ctx context.Context) (err error) {
+	if s.identity, err = openIdentities(ctx, s.cfg, s.etcd); err != nil {
+		return err
 	}
-	return p.verifier.Authenticate(ctx, token, audiences...)
+	s.identity.directory.SetCurrentCheck(s.servers.Alive)
+	if err := s.withdrawer().Withdraw(ctx); err != nil {
+		return fmt.Errorf("withdrawing signing keys: %w", err)
+	}
+	return s.openSignIn()
 }
 
-// keyStore implements identity.KeyStore with one value in etcd.
-type keyStore struct {
-	etcd *clientv3.Client
-	key  string
+// signingKeysKey returns the key of the signing keys in etcd.
+func signingKeysKey(cfg *config.Config) string { return cfg.Etcd.Prefix + "/signing-keys" }
+
+// signInPrefix returns the key prefix of the sign-in records in etcd.
+func signInPrefix(cfg *config.Config) string { return cfg.Etcd.Prefix + "/signin/" }
+
+// refreshGrace is long enough for a program to repeat a refresh whose response was lost.
+const refreshGrace = time.Minute
+
+// openSignIn creates the sign-in service. openControllers loads its records, after the users.
+func (s *server) openSignIn() error {
+	opts := signin.Options{
+		Store:     etcdstore.New(s.etcd, signInPrefix(s.cfg), s.identity.sealer, s.log),
+		Directory: s.identity.directory, Issuer: s.identity.issuer, Audience: s.identity.addresses[0],
+		TokenLifetime: s.cfg.SignIn.TokenLifetime.Std(), SessionLifetime: s.cfg.SignIn.SessionLifetime.Std(),
+		DeviceLifetime:    s.cfg.SignIn.DeviceLifetime.Std(),
+		RefreshGrace:      refreshGrace,
+		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
+		Replicas: signInReplicas{s}, Log: s.log,
+	}
+	if provider := s.cfg.SignIn.OpenID; provider.Issuer != "" {
+		var secret []byte
+		if provider.ClientSecretFile != "" {
+			var err error
+			if secret, err = os.ReadFile(provider.ClientSecretFile); err != nil {
+				return fmt.Errorf("reading the secret for the OpenID provider: %w", err)
+			}
+		}
+		s.identity.provider = openid.New(openid.Options{
+			Issuer: provider.Issuer, ClientID: provider.ClientID,
+			ClientSecret: identity.NewSecret(strings.TrimSpace(string(secret))), Domains: provider.Domains,
+			RedirectURL: s.cfg.PublicURL() + signinapi.CallbackPath,
+		})
+		opts.Provider = s.identity.provider
+	}
+	s.signIn = signin.New(opts)
+	s.identity.directory.SetSessionLoader(s.signIn)
+	return nil
 }
 
-// Load implements identity.KeyStore.
-func (s keyStore) Load(ctx context.Context) ([]byte, int64, error) {
-	res, err := s.etcd.Get(ctx, s.key)
+// signInPages returns the surface of the sign-in pages.
+func (s *server) signInPages(options pipeline.Options) (*signinapi.API, error) {
+	opts := signinapi.Options{
+		SignIn: s.signIn, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(),
+		Origins:      signinapi.Origins(s.identity.addresses, s.cfg.TLS.Names, s.cfg.HTTPS),
+		Organization: s.cfg.Admin.Organization,
+		ProviderName: s.cfg.SignIn.OpenID.Name, Auditor: options.Auditor, Observe: s.identity.signIns.Count,
+	}
+	if s.identity.provider != nil {
+		opts.Provider = s.identity.provider
+	}
+	return signinapi.New(opts)
+}
+
+// firstLinkLifetime is the lifetime of the sign-in link of the first start. It is longer than
+// that of other links, because a new user may not open it immediately.
+const firstLinkLifetime = time.Hour
+
+// adminLink creates a one-time sign-in link for the operator, with an audit record.
+func (s *server) adminLink(ctx context.Context, lifetime time.Duration) (link string, ends time.Time, err error) {
+	token, ends, err := s.signIn.Links.AdminLink(ctx, lifetime)
 	if err != nil {
-		return nil, 0, err
+		return "", time.Time{}, err
 	}
-	if len(res.Kvs) == 0 {
-		return nil, 0, nil
-	}
-	return res.Kvs[0].Value, res.Kvs[0].ModRevision, nil
+	s.audit.Record(audit.Record{
+		Time: time.Now(), Surface: "control", Verb: "create", Resource: "links", Decision: audit.Allowed,
+		Principal: s.identity.authenticator.Operator().Name, Organization: s.cfg.Admin.Organization,
+	})
+	return signinapi.LinkURL(s.cfg.PublicURL(), token.Reveal()), ends, nil
 }
 
-// Save implements identity.KeyStore.
-func (s keyStore) Save(ctx context.Context, data []byte, revision int64) error {
-	res, err := s.etcd.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(s.key), "=", revision)).
-		Then(clientv3.OpPut(s.key, string(data))).
-		Commit()
+// serveLink handles freshet admin link.
+func (s *server) serveLink(ctx context.Context, caller *adminsocket.Conn) error {
+	link, ends, err := s.adminLink(ctx, signin.AdminLinkLifetime)
 	if err != nil {
 		return err
 	}
-	if !res.Succeeded {
-		return identity.ErrKeysChanged
+	return caller.Respond(adminsocket.Response{Link: link, Expires: ends})
+}
+
+// resealer returns the part that encrypts stored secrets with the active encryption key.
+func (s *server) resealer() *atrest.Resealer {
+	return &atrest.Resealer{
+		Etcd: s.etcd, Prefixes: []string{s.cfg.Etcd.Prefix + "/resources/", signInPrefix(s.cfg)},
+		SigningKeys: signingKeysKey(s.cfg), Sealer: s.identity.sealer, Keys: s.identity.keys,
+		KeyFile: s.cfg.EncryptionKeyFile(), Record: s.cfg.Path(atrest.RecordFile), Log: s.log,
 	}
-	return nil
 }

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/broker/groups"
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
-	"freshet/internal/identity"
+	"freshet/internal/ops/disk"
+	"freshet/internal/ops/listen"
 	"freshet/internal/surfaces/clusterpath"
 	"freshet/internal/surfaces/kafkaapi"
 )
@@ -58,7 +58,7 @@ func (s *server) openKafkaPorts(ctx context.Context) error {
 		if tcp, ok := listener.(*net.TCPListener); ok {
 			s.kafka.stopTurnAway = append(s.kafka.stopTurnAway, s.topology.refuseEarly(tcp))
 		}
-		*port.to, *port.real = s.sockets.apply(listener), withPort(port.address, listener.Addr())
+		*port.to, *port.real = s.ports.shared.Apply(listener), listen.WithPort(port.address, listener.Addr())
 	}
 	if s.kafka.plain != nil {
 		s.plan.KafkaPlain = s.cfg.Kafka.Plain
@@ -81,7 +81,7 @@ func (s *server) openKafka(context.Context) error {
 		Clusters: kafkaClusters{s}, ListAll: s.cfg.Kafka.ListAll,
 		Limits: kafkaapi.Limits{
 			MaxFrame: int(s.cfg.Kafka.Request), Memory: int64(s.cfg.Kafka.Memory),
-			Connections:  kafkaConnections(s.cfg, s.fileBudget),
+			Connections:  s.ports.budget.Kafka(s.cfg.Kafka.Connections),
 			StallTimeout: s.cfg.Timeouts.WriteBody.Std(),
 		},
 		Logger: s.log,
@@ -92,11 +92,11 @@ func (s *server) openKafka(context.Context) error {
 	if s.kafka.plain != nil {
 		s.serveKafka(kafkaapi.Listener{
 			Name: "plain", Listener: s.kafka.plain, Advertised: s.cfg.Kafka.Advertised,
-			Anonymous: s.anonymous(),
+			Anonymous: kafkaapi.AnonymousTokens(s.cfg.Kafka.Anonymous, s.identity.directory, s.identity.issuer),
 		})
 	}
 	if s.kafka.tls != nil {
-		secured := s.tlsConfig.Clone()
+		secured := s.ports.tls.Clone()
 		secured.NextProtos = nil
 		s.serveKafka(kafkaapi.Listener{
 			Name: "tls", Listener: s.kafka.tls, TLS: secured,
@@ -104,35 +104,6 @@ func (s *server) openKafka(context.Context) error {
 		})
 	}
 	return nil
-}
-
-// kafkaConnections returns the connection limit of a listener. One third of the connections
-// that the limit of open files allows is reserved for HTTP.
-func kafkaConnections(cfg *config.Config, f fileBudget) int {
-	return max(1, min(cfg.Kafka.Connections, f.connections*2/3))
-}
-
-// anonymous returns a function that issues tokens of the account kafkaServer.anonymous, or nil if
-// it is not set. A token is for one connection and never leaves the process.
-func (s *server) anonymous() func(*kafkaapi.Cluster) (string, error) {
-	organization, name, ok := strings.Cut(s.cfg.Kafka.Anonymous, "/")
-	if !ok {
-		return nil
-	}
-	return func(c *kafkaapi.Cluster) (string, error) {
-		account, ok := s.identity.directory.Account(organization, name)
-		switch {
-		case !ok:
-			return "", fmt.Errorf(
-				"service account %s of stream.anonymous does not exist; create it, or remove the setting",
-				s.cfg.Kafka.Anonymous)
-		case account.Admin || account.System:
-			return "", fmt.Errorf("service account %s of stream.anonymous is an administrator; use another account",
-				s.cfg.Kafka.Anonymous)
-		}
-		token, _, err := s.identity.issuer.AccessToken(account, identity.MaxTokenLifetime, c.Audiences[0])
-		return token.Reveal(), err
-	}
 }
 
 // stopKafka finishes the running requests of the Kafka protocol and closes its server. The
@@ -198,7 +169,7 @@ func (c kafkaClusters) serves(found *dataplane.Cluster, err error) (*kafkaapi.Cl
 		Groups: coordinator, Quota: found.Quota,
 		Members:     c.s.topology.nodes(found),
 		ServesKafka: func() bool { return c.s.plane.ServesKafka(found.UID) && c.s.servers.Alive() },
-		Disk:        func() (total, free int64, err error) { return diskBytes(c.s.cfg.DataDir) },
+		Disk:        func() (total, free int64, err error) { return disk.Space(c.s.cfg.DataDir) },
 	}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"freshet/internal/base/web"
 	"freshet/internal/config"
 	"freshet/internal/controlplane/apiserver"
+	"freshet/internal/controlplane/bootstrap"
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/controlplane/kinds"
 	"freshet/internal/controlplane/reconcile"
@@ -25,7 +26,9 @@ import (
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/natsserver"
 	"freshet/internal/ensemble/remote"
+	"freshet/internal/ops/listen"
 	"freshet/internal/ops/telemetry"
+	"freshet/internal/server/migrate"
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/kafkaapi"
 )
@@ -67,13 +70,13 @@ func (t *member) openCredentials(context.Context) (err error) {
 	}
 	s.servers = t.Member
 	s.closers = append(s.closers, t.Close)
-	return s.checkSeed(t.JoinConfig())
+	return migrate.CheckSeed(s.cfg, t.JoinConfig())
 }
 
 func (t *member) openPort(ctx context.Context) error {
 	return t.Listen(ctx, ensemble.ListenOptions{
 		Address: t.s.cfg.Members.Listen.Internal, IdleTimeout: t.s.cfg.Timeouts.Idle.Std(),
-		Limit:  make(connectionLimit, internalConnections).apply,
+		Limit:  listen.NewLimit(internalConnections).Apply,
 		Failed: func(err error) { t.s.failed <- err },
 	})
 }
@@ -258,7 +261,7 @@ func (t *member) control(ctx context.Context) error {
 	err = t.bootstrap(ctx)
 	if err == nil {
 		backups := make(chan struct{})
-		go func() { defer close(backups); s.backups.run(ctx) }()
+		go func() { defer close(backups); s.backups.Run(ctx) }()
 		select {
 		case err = <-ended:
 			ended <- nil
@@ -278,7 +281,7 @@ func (t *member) bootstrap(ctx context.Context) error {
 	if err := s.loops.Publish(ctx); err != nil {
 		return err
 	}
-	first, err := bootstrap(ctx, s.cfg, s.loops.Client(), s.plan, s.identity.issuer)
+	first, err := bootstrap.Run(ctx, s.firstStartOptions())
 	if err != nil {
 		return err
 	}
@@ -305,8 +308,8 @@ func (t *member) firstStart(ctx context.Context) error {
 	s := t.s
 	s.waitFor("the first start of the ensemble by its elected member")
 	for {
-		try, cancel := context.WithTimeout(ctx, bootstrapTimeout)
-		err := writeAdminFiles(try, s.cfg, s.loops.Client(), s.identity.issuer)
+		try, cancel := context.WithTimeout(ctx, bootstrap.Timeout)
+		err := bootstrap.WriteFiles(try, s.firstStartOptions())
 		cancel()
 		if err == nil {
 			break
@@ -397,7 +400,7 @@ func (t *member) routes(c *dataplane.Cluster) brokerhttp.Members { return t.rout
 func (t *member) nodes(c *dataplane.Cluster) kafkaapi.Members { return t.router.Nodes(c) }
 
 // refuseEarly resets connections, so that clients connect to another member.
-func (*member) refuseEarly(port *net.TCPListener) (end func()) { return resetConnections(port) }
+func (*member) refuseEarly(port *net.TCPListener) (end func()) { return listen.ResetConnections(port) }
 
 func (t *member) checks() []apiserver.Check {
 	return []apiserver.Check{

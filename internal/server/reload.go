@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"freshet/internal/base/web"
 	"freshet/internal/config"
 )
 
@@ -29,9 +28,9 @@ func (s *server) reload(ctx context.Context, read func() (*config.Config, error)
 			failed("reopening the audit log", err)
 		}
 	}
-	if s.certs == nil {
+	if s.ports.certs == nil {
 		// the server's own certificate authority has no files to reload
-	} else if err := s.certs.load(); err != nil {
+	} else if err := s.ports.certs.Load(); err != nil {
 		failed("loading the HTTPS certificate", err)
 	}
 	next, err := read()
@@ -56,15 +55,4 @@ func (s *server) reload(ctx context.Context, read func() (*config.Config, error)
 		s.log.Warn("SIGHUP: some changed settings need a restart; their old values stay in use",
 			slog.String("settings", strings.Join(restart, ", ")))
 	}
-}
-
-// accessMode returns which requests the access log contains.
-func accessMode(cfg *config.Config) web.AccessMode {
-	switch cfg.Log.Access {
-	case config.AccessErrors:
-		return web.AccessErrors
-	case config.AccessOff:
-		return web.AccessOff
-	}
-	return web.AccessAll
 }

@@ -2,13 +2,17 @@ package server
 
 import (
 	"net/http"
+	"strings"
 
 	"freshet/console"
 	"freshet/internal/base/web"
+	"freshet/internal/controlplane/apiserver"
 	"freshet/internal/controlplane/pools"
 	"freshet/internal/surfaces/auditapi"
+	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/clusterpath"
 	"freshet/internal/surfaces/messageapi"
+	"freshet/internal/surfaces/registryapi"
 	"freshet/internal/surfaces/signinapi"
 	"freshet/internal/surfaces/systemapi"
 	"freshet/internal/surfaces/tokenapi"
@@ -112,4 +116,52 @@ func (r router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	m := &r.mounts.Find(req.Method, &path).Value
 	web.RecordOf(req.Context()).SetRoute(m.surface, "other")
 	m.handler.ServeHTTP(w, req)
+}
+
+// refusingHandlers returns surfaces that reject all requests with the error why, for a server
+// that is starting or has lost its lease. Only health and the console work.
+func refusingHandlers(why error, health http.Handler) *handlers {
+	refuse := func(write web.ErrorWriter) http.Handler {
+		return web.Handle(func(http.ResponseWriter, *http.Request) error { return why }, write)
+	}
+	registry := refuse(registryapi.Refuse)
+	return &handlers{
+		messages: refuse(brokerhttp.Refuse), admin: refuse(brokerhttp.Refuse), registry: registry,
+		prefixedRegistry: registry, root: registry,
+		audit: refuse(auditapi.Refuse), system: refuse(systemapi.Refuse), tokens: refuse(tokenapi.Refuse),
+		pages: refuse(signinapi.Refuse), resources: refuse(apiserver.RespondUnavailable), health: health,
+		console: consolePages(),
+	}
+}
+
+// frontPage redirects browsers from the root to the console. Other clients get the response
+// of the registry.
+func frontPage(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		browser := strings.Contains(r.Header.Get("Accept"), "text/html")
+		if r.URL.Path != "/" || (r.Method != http.MethodGet && r.Method != http.MethodHead) || !browser {
+			next.ServeHTTP(w, r)
+			return
+		}
+		web.RecordOf(r.Context()).SetRoute("console", "/")
+		h := w.Header()
+		h.Add("Vary", "Accept")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("Location", console.Root+"/")
+		w.WriteHeader(http.StatusFound)
+	})
+}
+
+// consolePages returns the handler of the console's files, with one route for files that
+// never change and one for the views.
+func consolePages() http.Handler {
+	pages := console.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		route := console.Root + "/..."
+		if strings.HasPrefix(r.URL.Path, console.Root+"/-/") {
+			route = console.Root + "/-/..."
+		}
+		web.RecordOf(r.Context()).SetRoute("console", route)
+		pages.ServeHTTP(w, r)
+	})
 }

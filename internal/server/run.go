@@ -5,40 +5,28 @@
 // them in reverse: the server first stops accepting connections, then waiting callers get
 // their responses, then the controllers, the resource API, the clusters and etcd stop.
 //
-// # Locks
+// It has no policy of its own: what a part does is in the package of the part, and the files
+// here only pass configuration and parts to other parts. The commands that work on the data of
+// a whole system are beside it: check, migrate, restore, sealed, staging.
 //
-//	lock                     protects
-//	server.staging           the staged copy of a backup; held while the copy exists
-//	diskReserve.mu              the reserve file and its size
-//	reloadingCertificate.mu          the loaded HTTPS certificate and when its files were checked
-//	signInCounts.mu          the counts of sign-ins
-//	connectionLimit          semaphore: open connections of one listener, or of all
-//	lock (a file lock)       the data directory, against other processes
-//
-// Order: the connectionLimit of a listener before the one of all listeners. No other two
-// are held at the same time. No lock except for server.staging and the file lock is held
-// during network calls.
+// It has no locks. The data directory is locked by ops/datadir as long as the server runs.
 package server
 
 import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"freshet/internal/base/errs"
 	"freshet/internal/base/version"
 	"freshet/internal/base/web"
 	"freshet/internal/config"
@@ -48,13 +36,18 @@ import (
 	"freshet/internal/controlplane/pools"
 	"freshet/internal/dataplane"
 	"freshet/internal/ensemble"
-	"freshet/internal/ensemble/bundle"
-	"freshet/internal/identity/openid"
 	"freshet/internal/identity/signin"
 	"freshet/internal/ops/audit"
+	"freshet/internal/ops/backup"
+	"freshet/internal/ops/certificates"
+	"freshet/internal/ops/disk"
+	"freshet/internal/ops/listen"
 	"freshet/internal/ops/quota"
 	"freshet/internal/ops/telemetry"
-	"freshet/internal/server/migrate"
+	"freshet/internal/server/banner"
+	"freshet/internal/server/restore"
+	"freshet/internal/server/staging"
+	"freshet/internal/surfaces/refusal"
 )
 
 // server contains all running parts.
@@ -67,46 +60,61 @@ type server struct {
 	metrics *telemetry.Metrics
 	plan    *pools.Plan
 
-	lock       *lock
-	reserve    *diskReserve
-	restored   *restored
-	servers    servers                // this server's part in its ensemble
-	topology   topology               // what a single server and a member do differently
-	waitsFor   atomic.Pointer[string] // what a starting server waits for, for the health pages
-	fileBudget fileBudget
-	sockets    connectionLimit // for the connections of all listeners
-	ports      *listeners
-	member     *etcd.Member // nil if etcd is external
-	store      etcd.Store   // reports how full etcd is
-	limiter    *web.Limiter
-	etcd       *clientv3.Client
-	identity   *identitySet
-	signIn     *signin.Service
-	provider   *openid.Provider // nil without an OpenID provider
-	signIns    signInCounts
-	link       string       // sign-in link of the first start; "" at later starts
-	audit      *audit.Trail // nil if the audit log is off
-	quotas     *quota.Organizations
-	plane      *dataplane.Plane
-	clusters   clusterPlane // runs clusters on plane, for their controller
-	kafka      kafkaServer
-	tlsConfig  *tls.Config // of HTTPS, and of the Kafka protocol
-	api        *apiserver.Server
-	kinds      *kinds.Set
-	loops      *kinds.Controllers
-	readiness  readiness
-	certs      *reloadingCertificate
-	front      frontHandler // handler of the ports
-	ending     atomic.Bool  // responses close their connections
-	routes     http.Handler // handler that front serves after the last phase
-	staging    sync.Mutex   // held while the staged copy of a backup exists
-	backups    *backups
+	reserve   *disk.Reserve
+	restored  *restore.FirstStart
+	servers   servers                // this server's part in its ensemble
+	topology  topology               // what a single server and a member do differently
+	waitsFor  atomic.Pointer[string] // what a starting server waits for, for the health pages
+	ports     portSet
+	member    *etcd.Member // nil if etcd is external
+	store     etcd.Store   // reports how full etcd is
+	limiter   *web.Limiter
+	etcd      *clientv3.Client
+	identity  *identitySet
+	signIn    *signin.Service
+	link      string       // sign-in link of the first start; "" at later starts
+	audit     *audit.Trail // nil if the audit log is off
+	quotas    *quota.Organizations
+	plane     *dataplane.Plane
+	clusters  clusterPlane // runs clusters on plane, for their controller
+	kafka     kafkaServer
+	api       *apiserver.Server
+	kinds     *kinds.Set
+	loops     *kinds.Controllers
+	readiness readiness
+	front     refusal.Front // handler of the ports
+	ending    atomic.Bool   // responses close their connections
+	routes    http.Handler  // handler that front serves after the last phase
+	stager    *staging.Stager
+	backups   *backup.Schedule
 
-	background       context.CancelFunc
-	controllersEnded chan struct{} // closed when the controllers have stopped
-	failed           chan error
-	abort            context.CancelCauseFunc // cancels the phases that are being opened
-	closers          []func() error          // in the order of opening
+	controllers running // the controllers
+	failed      chan error
+	abort       context.CancelCauseFunc // cancels the phases that are being opened
+	closers     []func() error          // in the order of opening
+}
+
+// portSet contains the HTTP ports, and what they share with the ports of the Kafka protocol.
+type portSet struct {
+	http   *listen.Ports
+	budget listen.Budget
+	shared listen.Limit // for the connections of all listeners
+	tls    *tls.Config
+	certs  *certificates.Files // nil with the server's own certificate authority
+}
+
+// running is work in the background. The zero value is work that has not started.
+type running struct {
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when the work has ended
+}
+
+// stop cancels the work and waits for its end.
+func (r *running) stop() {
+	if r.cancel != nil {
+		r.cancel()
+		<-r.ended
+	}
 }
 
 // Run serves until the context is canceled, then shuts down. read reads the configuration
@@ -120,29 +128,27 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP) // before the server reports that it is ready
 	defer signal.Stop(hangUps)
-	room := openDiskReserve(cfg.DataDir)
+	room := disk.OpenReserve(cfg.DataDir, etcd.Segment)
 	logger, err := telemetry.OpenLog(telemetry.LogOptions{
 		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, Disk: room,
 	})
 	if err != nil {
 		return err
 	}
-	room.log.Store(logger.Logger)
+	room.SetLogger(logger.Logger)
 	telemetry.LimitMemory()
 	telemetry.BridgeKlog(logger.Logger)
 	s := &server{
 		cfg: cfg, logger: logger, log: logger.Logger, plan: planOf(cfg),
-		access:           web.NewAccessLog(logger.Logger, accessMode(cfg), cfg.Log.AccessRate),
-		metrics:          telemetry.NewMetrics(version.Get()),
-		limiter:          web.NewLimiter(cfg.Limits.RequestsInFlight, int64(cfg.Limits.BodyMemory)),
-		failed:           make(chan error, 4),
-		controllersEnded: make(chan struct{}),
-		closers:          []func() error{logger.Close},
-		reserve:          room,
-		servers:          ensemble.Single{}, // until a member has read its certificate
+		access:  web.NewAccessLog(logger.Logger, accessMode(cfg), cfg.Log.AccessRate),
+		metrics: telemetry.NewMetrics(version.Get()),
+		limiter: web.NewLimiter(cfg.Limits.RequestsInFlight, int64(cfg.Limits.BodyMemory)),
+		failed:  make(chan error, 4),
+		closers: []func() error{logger.Close},
+		reserve: room,
+		servers: ensemble.Single{}, // until a member has read its certificate
 	}
 	s.topology = newTopology(s)
-	s.backups = s.newBackups()
 	loaded := *cfg // a copy from before the addresses of open ports are written into cfg
 	s.current.Store(&loaded)
 	opening, abort := context.WithCancelCause(ctx)
@@ -154,7 +160,10 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		}
 		return errors.Join(err, s.close())
 	}
-	s.announce(out, exports, time.Since(started), s.plane.Health())
+	banner.Announce(s.log, out, banner.Options{
+		Config: cfg, PortsInUse: s.kafka.portsInUse, Link: s.link,
+		Program: banner.CommandName(os.Args[0]), Exports: exports,
+	}, time.Since(started), s.plane.Health())
 	err = s.wait(ctx, hangUps, read)
 	return errors.Join(err, s.close())
 }
@@ -177,168 +186,6 @@ func (s *server) wait(ctx context.Context, hangUps <-chan os.Signal, read func()
 			s.reload(ctx, read)
 		}
 	}
-}
-
-// open opens the phases in order. If one fails, Run closes those that are open.
-func (s *server) open(ctx context.Context) error {
-	for _, phase := range []struct {
-		name string
-		open func(context.Context) error
-	}{
-		{"data directory", s.openDirectory},
-		{"ensemble", s.topology.openCredentials},
-		{"ports", s.openPorts},
-		{"members' port", s.topology.openPort},
-		{"Kafka ports", s.openKafkaPorts},
-		{"responses during the start", s.serveStarting},
-		{"etcd", s.openEtcd},
-		{"log", s.topology.openLog},
-		{"members", s.topology.join},
-		{"identity", s.openIdentity},
-		{"audit log", s.openAudit},
-		{"data plane", s.openPlane},
-		{"resource API", s.openResources},
-		{"surfaces", s.openSurfaces},
-		{"controllers", s.openControllers},
-		{"first start", s.topology.firstStart},
-		{"Kafka protocol", s.openKafka},
-		{"control socket", s.openControl},
-	} {
-		began := time.Now()
-		if err := phase.open(ctx); err != nil {
-			return err
-		}
-		s.log.Debug("phase done", slog.String("phase", phase.name), slog.Duration("took", time.Since(began)))
-	}
-	s.metrics.Registry().MustRegister(newCollector(s))
-	s.front.serve(s.routes)
-	s.reserve.started.Store(true)
-	s.readiness.set()
-	s.servers.SetReady(ctx, true)
-	return nil
-}
-
-func (s *server) openDirectory(context.Context) (err error) {
-	if s.lock, err = lockDir(s.cfg.DataDir); err != nil {
-		return err
-	}
-	s.closers = append(s.closers, s.lock.release, s.reserve.close)
-	if err := s.reserve.maintain(); err != nil {
-		return err
-	}
-	if _, err := os.Stat(s.cfg.Path(restoringDir)); err == nil {
-		return fmt.Errorf("data directory %s is not complete, because a restore to it did not finish; run freshet "+
-			"restore again", s.cfg.DataDir)
-	}
-	if _, err := os.Stat(s.cfg.Path(migrate.Folder)); err == nil {
-		return fmt.Errorf("data directory %s is not complete, because a migration into it did not finish; run freshet "+
-			"migrate again", s.cfg.DataDir)
-	}
-	if err := s.checkNotMemberDirectory(); err != nil {
-		return err
-	}
-	return openFormats(s.cfg.DataDir, s.log)
-}
-
-// checkNotMemberDirectory returns an error if a single server is started on the data directory of a
-// member, because the ensemble would not have the data that it stores there.
-func (s *server) checkNotMemberDirectory() error {
-	if s.cfg.Members.Enabled() {
-		return nil
-	}
-	if name := bundle.InstalledMember(s.cfg.BundleDir()); name != "" {
-		return errs.Newf(errs.Precondition,
-			"%s is the data directory of member %s of an ensemble, but the configuration has no members; "+
-				"start it with the configuration that freshet ensemble join wrote (--config), or choose another "+
-				"directory with --data-dir", s.cfg.DataDir, name)
-	}
-	return nil
-}
-
-func (s *server) openPorts(ctx context.Context) (err error) {
-	s.fileBudget = divideOpenFiles(s.cfg, s.log)
-	s.sockets = make(connectionLimit, s.fileBudget.connections)
-	if s.ports, err = listen(ctx, s.cfg, s.sockets); err != nil {
-		return err
-	}
-	s.plan.BaseURL = s.cfg.PublicURL() // cfg now has the addresses of the open ports
-	s.closers = append(s.closers, func() error { s.ports.close(); return nil })
-	return nil
-}
-
-// openEtcd starts the embedded etcd, or connects to the external one. The later phases do
-// not depend on which one it is.
-func (s *server) openEtcd(ctx context.Context) error {
-	zap := telemetry.ZapLogger(telemetry.Library(s.log, "etcd"))
-	if !s.cfg.Etcd.External() {
-		if err := checkResourceStore(s.cfg); err != nil {
-			return err
-		}
-		member, err := s.topology.startEtcd(ctx, s.cfg.Path("etcd"),
-			etcd.Options{Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota)})
-		if err != nil {
-			return err
-		}
-		s.member, s.store = member, member
-		s.closers = append(s.closers, member.Close)
-		go func() {
-			if err, ok := <-member.Failed(); ok && err != nil {
-				err = fmt.Errorf("running the embedded etcd: %w", err)
-				s.abort(err) // phases that are being opened would wait forever
-				s.failed <- err
-			}
-		}()
-	}
-	client, err := s.endpoints().Client(zap)
-	if err != nil {
-		return fmt.Errorf("connecting to etcd: %w", err)
-	}
-	s.etcd = client
-	s.closers = append(s.closers, client.Close)
-	if s.store == nil {
-		observer := etcd.Observe(client, s.log)
-		s.store = observer
-		s.closers = append(s.closers, observer.Close)
-	}
-	return openEtcdFormat(ctx, client, s.cfg.Etcd.Prefix, s.log)
-}
-
-// checkResourceStore returns an error if the data directory has clusters but no resource store.
-// A new store would not contain these clusters, so clients would get 404 for them.
-func checkResourceStore(cfg *config.Config) error {
-	store := cfg.Path("etcd", "member", "snap", "db")
-	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if stores, err := filepath.Glob(cfg.Path("clusters", "*")); err == nil && len(stores) > 0 {
-		return fmt.Errorf("resource store %s is missing, but %s has %d clusters; restore the data directory from a "+
-			"backup, or start with a new one", store, cfg.Path("clusters"), len(stores))
-	}
-	return nil
-}
-
-func (s *server) openIdentity(ctx context.Context) (err error) {
-	if s.identity, err = openIdentities(ctx, s.cfg, s.etcd); err != nil {
-		return err
-	}
-	s.identity.directory.SetCurrentCheck(s.servers.Alive)
-	if err := s.withdrawer().Withdraw(ctx); err != nil {
-		return fmt.Errorf("withdrawing signing keys: %w", err)
-	}
-	return s.openSignIn()
-}
-
-func (s *server) openPlane(context.Context) (err error) {
-	if s.quotas, err = openQuotas(s.cfg); err != nil {
-		return err
-	}
-	opts := s.planeOptions()
-	if s.restored, err = openRestored(s.cfg); err != nil {
-		return err
-	}
-	opts.MayBeMissing = s.restored.mayHaveNoStore
-	s.plane, s.clusters, err = s.topology.openPlane(opts)
-	return err
 }
 
 // stopTimeout is the timeout for stopping after the requests have finished.
@@ -375,10 +222,10 @@ func (s *server) closeAll(ctx context.Context) error {
 	if s.api != nil {
 		s.api.Drain()
 	}
-	if s.ports != nil {
+	if s.ports.http != nil {
 		drain, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Drain.Std())
 		streamed := s.stopKafka(drain)
-		if err := s.ports.shutdown(drain); err != nil {
+		if err := s.ports.http.Shutdown(drain); err != nil {
 			s.log.Warn("requests were aborted at the end of the drain time", slog.Any("error", err))
 		}
 		<-streamed
@@ -388,10 +235,7 @@ func (s *server) closeAll(ctx context.Context) error {
 	s.servers.StopConfirming()
 	<-led
 	s.servers.Leave()
-	if s.background != nil {
-		s.background()
-		<-s.controllersEnded
-	}
+	s.controllers.stop()
 	if s.api != nil {
 		problems = append(problems, s.api.Stop(ctx))
 	}
@@ -413,30 +257,20 @@ func (s *server) checks() []apiserver.Check {
 	list := []apiserver.Check{
 		{Name: "startup", Healthy: s.readiness.check},
 		{Name: "clusters", Healthy: s.plane.Health},
-		{Name: "etcd-quota", Healthy: s.storeHealth},
+		{Name: "etcd-quota", Healthy: func() error { return s.store.Space().Health() }},
 	}
 	return append(list, s.topology.checks()...)
 }
 
-// errStoreExhausted means that even the server's own writes fail. Writes of callers are
-// rejected long before, while the server is ready.
-var errStoreExhausted = errors.New(
-	"etcd is full and rejects all writes; see docs/howto/operate.md#when-the-resource-store-is-full")
+// readiness is true from the end of the last phase until the shutdown starts.
+type readiness struct{ ready atomic.Bool }
 
-func (s *server) storeHealth() error {
-	if s.store.Space().Exhausted {
-		return errStoreExhausted
+func (r *readiness) set()   { r.ready.Store(true) }
+func (r *readiness) unset() { r.ready.Store(false) }
+
+func (r *readiness) check() error {
+	if !r.ready.Load() {
+		return errors.New("server is starting or stopping")
 	}
 	return nil
-}
-
-// endpoints returns the addresses and credentials of etcd, embedded or external.
-func (s *server) endpoints() etcd.Endpoints {
-	if s.member != nil {
-		return s.member.Endpoints()
-	}
-	return etcd.Endpoints{
-		URLs: s.cfg.Etcd.Endpoints, CAFile: s.cfg.Etcd.CAFile, CertFile: s.cfg.Etcd.CertFile,
-		KeyFile: s.cfg.Etcd.KeyFile,
-	}
 }

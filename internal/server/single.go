@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"freshet/internal/controlplane/apiserver"
+	"freshet/internal/controlplane/bootstrap"
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/controlplane/kinds"
 	"freshet/internal/controlplane/reconcile"
@@ -44,11 +45,10 @@ func (t single) runControllers(ctx context.Context) {
 
 func (t single) firstStart(ctx context.Context) error {
 	s := t.s
-	client := s.loops.Client()
 	if err := s.loops.Publish(ctx); err != nil {
 		return err
 	}
-	first, err := bootstrap(ctx, s.cfg, client, s.plan, s.identity.issuer)
+	first, err := bootstrap.Run(ctx, s.firstStartOptions())
 	if err != nil {
 		return err
 	}
@@ -63,10 +63,10 @@ func (t single) firstStart(ctx context.Context) error {
 	if s.plane.Health() != nil {
 		return nil //nolint:nilerr // /readyz and the banner report it
 	}
-	return s.restored.finish()
+	return s.restored.Finish()
 }
 
-func (t single) runBackups(ctx context.Context) { t.s.backups.run(ctx) }
+func (t single) runBackups(ctx context.Context) { t.s.backups.Run(ctx) }
 
 func (t single) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPlane, error) {
 	plane, err := dataplane.Open(opts)

@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"freshet/internal/base/web"
+	"freshet/internal/surfaces/refusal"
 )
 
 // TestStartingRejectsInTheSurfaceFormat checks that requests to a starting server get 503 with
@@ -16,7 +18,7 @@ func TestStartingRejectsInTheSurfaceFormat(t *testing.T) {
 	t.Parallel()
 	const text = "server is starting; retry in a moment"
 	r := web.Middleware(
-		newRouter(mounts(refusingHandlers(web.ErrStarting, http.HandlerFunc((&server{}).startingHealth)), web.CORS{}),
+		newRouter(mounts(refusingHandlers(web.ErrStarting, refusal.Starting(&atomic.Pointer[string]{})), web.CORS{}),
 			web.CORS{Origins: []string{"*"}}),
 		slog.New(slog.DiscardHandler), nil)
 	reason, registry := `{"reason":"`+text+`"}`, `{"error_code":503,"message":"`+text+`"}`
@@ -59,7 +61,7 @@ func TestStartingRejectsInTheSurfaceFormat(t *testing.T) {
 // succeeds even if the surface rejects all requests.
 func TestCORSIsHandledBeforeEverySurface(t *testing.T) {
 	t.Parallel()
-	refused := refusingHandlers(web.ErrStarting, http.HandlerFunc((&server{}).startingHealth))
+	refused := refusingHandlers(web.ErrStarting, refusal.Starting(&atomic.Pointer[string]{}))
 	cors := web.CORS{Origins: []string{"https://app.example"}}
 	r := newRouter(mounts(refused, cors), cors)
 	for _, m := range mounts(refused, cors) {

@@ -4,25 +4,45 @@ import (
 	"bytes"
 	"context"
 	"net/http"
-	"net/http/pprof"
-	"strings"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/web"
 	"freshet/internal/broker/groups"
-	"freshet/internal/broker/messaging"
 	"freshet/internal/config"
+	"freshet/internal/controlplane/apiserver"
 	"freshet/internal/dataplane"
-	"freshet/internal/ops/telemetry"
+	"freshet/internal/ops/certificates"
 	"freshet/internal/surfaces/adminapi"
+	"freshet/internal/surfaces/auditapi"
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/clusterpath"
 	"freshet/internal/surfaces/messageapi"
 	"freshet/internal/surfaces/pipeline"
+	"freshet/internal/surfaces/refusal"
 	"freshet/internal/surfaces/registryapi"
 	"freshet/internal/surfaces/systemapi"
 	"freshet/internal/surfaces/tokenapi"
 )
+
+// serveStarting starts to serve the ports. Until the last phase is done, every request is rejected
+// with web.ErrStarting in the error format of its surface.
+func (s *server) serveStarting(context.Context) error {
+	secure, files, err := certificates.Open(certificates.Options{
+		CertFile: s.cfg.TLS.CertFile, KeyFile: s.cfg.TLS.KeyFile,
+		Dir: s.cfg.Path("tls"), Domain: s.cfg.Domain, Names: s.cfg.CertificateNames(), Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.ports.certs, s.ports.tls = files, secure
+	s.front.Serve(newRouter(mounts(refusingHandlers(web.ErrStarting, refusal.Starting(&s.waitsFor)), s.cors()),
+		s.cors()))
+	bounded := web.LimitHeaders(web.LimitBodyTime(&s.front, s.cfg.Timeouts.ReadBody.Std()),
+		int(s.cfg.Limits.HeaderSize))
+	main := web.MiddlewareWithShutdown(bounded, s.access, s.metrics, &s.ending)
+	s.ports.http.ServeMain(main, &refusal.Malformed{Routes: &s.front, Log: s.access, Observer: s.metrics}, secure)
+	return nil
+}
 
 // openSurfaces creates the surfaces. Until the last phase is done, the server only serves the
 // health pages and rejects other requests.
@@ -32,8 +52,8 @@ func (s *server) openSurfaces(context.Context) (err error) {
 		return err
 	}
 	s.routes = s.whileAlive(newRouter(mounts(surfaces, s.cors()), s.cors()))
-	s.front.serve(newRouter(mounts(refusingHandlers(web.ErrStarting, surfaces.health), s.cors()), s.cors()))
-	s.ports.serveOps(s.cfg, s.opsMux(), s.log, s.failed)
+	s.front.Serve(newRouter(mounts(refusingHandlers(web.ErrStarting, surfaces.health), s.cors()), s.cors()))
+	s.ports.http.ServeOps(s.metrics.OpsHandler(s.log, s.api.Handler()))
 	return nil
 }
 
@@ -61,7 +81,7 @@ func (s *server) surfaces() (*handlers, error) {
 		root: frontPage(rootRegistry), registry: rootRegistry,
 		prefixedRegistry: clusterpath.StripSegments(1, registry(false)),
 		audit:            s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
-		resources: s.reserve.rejectWhenFull(s.api.Handler()), health: s.api.Handler(),
+		resources: apiserver.RejectWhenFull(s.api.Handler(), s.reserve.HasSpace), health: s.api.Handler(),
 		console: consolePages(),
 	}, nil
 }
@@ -72,9 +92,9 @@ func (s *server) cors() web.CORS { return web.CORS{Origins: s.cfg.CORS.Origins} 
 // surfaceOptions returns the options that all surfaces share.
 func (s *server) surfaceOptions() pipeline.Options {
 	return pipeline.Options{
-		Authenticator: s.identity,
+		Authenticator: s.identity.authenticator,
 		Authorizer:    s.identity.policy,
-		Auditor:       s,
+		Auditor:       s.audit,
 		Limiter:       s.limiter,
 	}
 }
@@ -105,45 +125,13 @@ func (s *server) tokens(options pipeline.Options) (*tokenapi.API, error) {
 	})
 }
 
-// opsMux returns the handler of the ops address: metrics, health and profiles.
-func (s *server) opsMux() http.Handler {
-	mux := http.NewServeMux()
-	log := telemetry.Library(s.log, "metrics")
-	mux.Handle("/metrics", s.metrics.Handler(log))
-	mux.Handle("/metrics/all", s.metrics.HandlerForAll(log))
-	for _, path := range []string{"/livez", "/readyz"} {
-		mux.Handle(path, s.api.Handler())
-		mux.Handle(path+"/", s.api.Handler())
+// auditTrail returns the surface for reading the audit log.
+func (s *server) auditTrail(options pipeline.Options) http.Handler {
+	opts := auditapi.Options{Options: options, Audiences: s.identity.audiences}
+	if s.audit != nil {
+		opts.Trail = s.audit
 	}
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
-}
-
-func (s *server) planeOptions() dataplane.Options {
-	disk, _, err := diskBytes(s.cfg.Path("clusters"))
-	if err != nil {
-		// Before the first cluster its folder does not exist. If both fail the engine
-		// chooses a reserve.
-		disk, _, _ = diskBytes(s.cfg.DataDir)
-	}
-	opts := dataplane.Options{
-		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,
-		DiskReserve: config.DiskReserve(disk, s.cfg.Limits.DiskReserve), OpenTables: s.fileBudget.tables,
-		Quotas: s.quotas,
-		Limits: messaging.Limits{
-			MessageBytes: int(s.cfg.Limits.MessageBody),
-			MaxWait:      s.cfg.Timeouts.ConsumeMax.Std(),
-			MaxWaiting:   s.cfg.Limits.WaitingConsumers,
-		},
-	}
-	if s.cfg.DefaultCluster != config.Off {
-		opts.DefaultOrganization, opts.DefaultName, _ = strings.Cut(s.cfg.DefaultCluster, "/")
-	}
-	return opts
+	return auditapi.New(opts)
 }
 
 // brokers returns the Resolver of a request's broker, with its consumer groups if withGroups

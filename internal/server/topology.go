@@ -19,6 +19,7 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/kafkaapi"
+	"freshet/internal/surfaces/refusal"
 )
 
 // One server or several is a constructor (newTopology). The rest of the package calls these
@@ -135,7 +136,7 @@ func (s *server) waitFor(what string) { s.waitsFor.Store(&what) }
 // rejects them with the error format of each surface.
 func (s *server) whileAlive(routes http.Handler) http.Handler {
 	health := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		writeHealth(w, r, web.ErrNoMajority.Error())
+		refusal.WriteHealth(w, r, web.ErrNoMajority.Error())
 	})
 	refused := newRouter(mounts(refusingHandlers(web.ErrNoMajority, health), s.cors()), s.cors())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -5,7 +5,14 @@ package version
 import (
 	"runtime"
 	"runtime/debug"
+
+	"freshet/internal/base/errs"
 )
+
+// ErrNewer is the error for stored data that this version cannot read, because a later version
+// wrote it. Wrap it with the name of the data.
+var ErrNewer = errs.New(errs.Precondition,
+	"was written by a newer version of the server; start that version, or restore a backup of this version")
 
 // version and commit are set by the linker (see the Makefile).
 var (

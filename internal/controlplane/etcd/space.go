@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -41,6 +42,19 @@ func (r Space) AllowsGrowth(n int64) bool {
 // stay until history is compacted.
 func (r Space) AllowsChanges(n int64) bool {
 	return !r.Exhausted && (r.Quota == 0 || r.Used+n <= r.Quota)
+}
+
+// ErrExhausted means that even the server's own writes fail. Writes of callers are rejected long
+// before, while the server is ready.
+var ErrExhausted = errors.New(
+	"etcd is full and rejects all writes; see docs/howto/operate.md#when-the-resource-store-is-full")
+
+// Health returns ErrExhausted if etcd rejects every write.
+func (r Space) Health() error {
+	if r.Exhausted {
+		return ErrExhausted
+	}
+	return nil
 }
 
 // NearlyFull reports whether large objects are rejected, and small ones soon will be.

@@ -109,3 +109,17 @@ func ReadJoinConfig(dir string) (JoinConfig, error) {
 	}
 	return j, nil
 }
+
+// CheckNotMember returns an error if the bundle of a member was installed in the certificate
+// folder dir of a data directory. A single server must not use that directory, because the
+// ensemble would not have the data that the server stores there.
+func CheckNotMember(dir, dataDir string) error {
+	name := InstalledMember(dir)
+	if name == "" {
+		return nil
+	}
+	return errs.Newf(errs.Precondition,
+		"%s is the data directory of member %s of an ensemble, but the configuration has no members; "+
+			"start it with the configuration that freshet ensemble join wrote (--config), or choose another "+
+			"directory with --data-dir", dataDir, name)
+}

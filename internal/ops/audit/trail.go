@@ -79,8 +79,11 @@ func (c *counter) take(perSecond float64, now time.Time) bool {
 	return true
 }
 
-// Record writes a record, or only counts it.
+// Record writes a record, or only counts it. A nil Trail drops it: the audit log is off.
 func (t *Trail) Record(r Record) {
+	if t == nil {
+		return
+	}
 	unauthenticated := r.Principal == "" || r.Status == statusUnauthenticated
 	if r.Decision == Denied && !t.admit(&r, unauthenticated) {
 		return

@@ -1,9 +1,9 @@
 // Package backup defines the format of a backup: a directory or a tar stream with a copy
 // of all persistent data of a server, and a manifest with a checksum of every file. It
-// writes, verifies, lists, removes and extracts backups.
+// writes, verifies, lists, removes and extracts backups, and takes them on a schedule.
 //
-// It does not interpret the files: server creates the consistent copy that a backup is
-// written from (a staged copy) and rebuilds etcd at a restore; cli requests both. A
+// It does not interpret the files: server/staging creates the consistent copy that a backup
+// is written from (a staged copy), server/restore rebuilds etcd; cli requests both. A
 // directory under its final name is a complete backup, because it is renamed last. A tar
 // stream with a manifest is complete, because the manifest is its last file.
 //

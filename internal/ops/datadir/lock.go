@@ -1,0 +1,83 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ErrInUse means that another process has locked the data directory.
+var ErrInUse = errors.New("in use by another freshet process")
+
+// Lock is a file lock on the data directory, against other processes.
+type Lock struct{ file *os.File }
+
+// Acquire locks a data directory, and creates it if it does not exist.
+func Acquire(dir string) (*Lock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating the data directory: %w", err)
+	}
+	path := filepath.Join(dir, "LOCK")
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the data directory's lock: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, _ := os.ReadFile(path) // the pid is only for the message
+		_ = file.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("data directory %s is %w%s; stop it, or choose another directory with --data-dir",
+				dir, ErrInUse, describeHolder(string(holder)))
+		}
+		return nil, fmt.Errorf("locking the data directory: %w", err)
+	}
+	err = errors.Join(file.Truncate(0), writeAt(file, fmt.Sprintf("%d\n", os.Getpid())))
+	// The pid is only for messages, so the server starts without it if the disk is full.
+	if err != nil && !errors.Is(err, syscall.ENOSPC) {
+		_ = file.Close()
+		return nil, fmt.Errorf("writing the data directory's lock: %w", err)
+	}
+	return &Lock{file}, nil
+}
+
+// Hold locks an existing directory without changing it.
+func Hold(dir string) (*Lock, error) {
+	path := filepath.Join(dir, "LOCK")
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return &Lock{}, nil // no server has used the directory, or it is a copy
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the data directory's lock: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, _ := os.ReadFile(path) // the pid is only for the message
+		_ = file.Close()
+		return nil, fmt.Errorf("data directory %s is %w%s; stop it first", dir, ErrInUse,
+			describeHolder(string(holder)))
+	}
+	return &Lock{file}, nil
+}
+
+func writeAt(file *os.File, text string) error {
+	_, err := file.WriteAt([]byte(text), 0)
+	return err
+}
+
+func describeHolder(pid string) string {
+	if pid = strings.TrimSpace(pid); pid != "" {
+		return " (pid " + pid + ")"
+	}
+	return ""
+}
+
+// Release releases the lock.
+func (l *Lock) Release() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}

@@ -1,4 +1,0 @@
-package server
-
-// HasSpace implements audit.Disk and telemetry.Disk.
-func (r *diskReserve) HasSpace() bool { return r.hasSpace() }

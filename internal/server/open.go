@@ -1,0 +1,185 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"freshet/internal/config"
+	"freshet/internal/controlplane/etcd"
+	"freshet/internal/ensemble/bundle"
+	"freshet/internal/ops/audit"
+	"freshet/internal/ops/backup"
+	"freshet/internal/ops/datadir"
+	"freshet/internal/ops/listen"
+	"freshet/internal/ops/quota"
+	"freshet/internal/ops/telemetry"
+	"freshet/internal/server/migrate"
+	"freshet/internal/server/restore"
+	"freshet/internal/server/staging"
+)
+
+// open opens the phases in order. If one fails, Run closes those that are open.
+func (s *server) open(ctx context.Context) error {
+	for _, phase := range []struct {
+		name string
+		open func(context.Context) error
+	}{
+		{"data directory", s.openDirectory},
+		{"ensemble", s.topology.openCredentials},
+		{"ports", s.openPorts},
+		{"members' port", s.topology.openPort},
+		{"Kafka ports", s.openKafkaPorts},
+		{"responses during the start", s.serveStarting},
+		{"etcd", s.openEtcd},
+		{"log", s.topology.openLog},
+		{"members", s.topology.join},
+		{"identity", s.openIdentity},
+		{"audit log", s.openAudit},
+		{"data plane", s.openPlane},
+		{"resource API", s.openResources},
+		{"surfaces", s.openSurfaces},
+		{"controllers", s.openControllers},
+		{"first start", s.topology.firstStart},
+		{"Kafka protocol", s.openKafka},
+		{"control socket", s.openControl},
+	} {
+		began := time.Now()
+		if err := phase.open(ctx); err != nil {
+			return err
+		}
+		s.log.Debug("phase done", slog.String("phase", phase.name), slog.Duration("took", time.Since(began)))
+	}
+	s.metrics.Registry().MustRegister(s.collectors()...)
+	s.front.Serve(s.routes)
+	s.reserve.StoresOpen()
+	s.readiness.set()
+	s.servers.SetReady(ctx, true)
+	return nil
+}
+
+func (s *server) openDirectory(context.Context) error {
+	lock, err := datadir.Acquire(s.cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, lock.Release, s.reserve.Close)
+	if err := s.reserve.Maintain(); err != nil {
+		return err
+	}
+	if err := restore.CheckFinished(s.cfg.DataDir); err != nil {
+		return err
+	}
+	if err := migrate.CheckFinished(s.cfg.DataDir); err != nil {
+		return err
+	}
+	if !s.cfg.Members.Enabled() {
+		if err := bundle.CheckNotMember(s.cfg.BundleDir(), s.cfg.DataDir); err != nil {
+			return err
+		}
+	}
+	return datadir.OpenFormats(s.cfg.DataDir, s.log)
+}
+
+func (s *server) openPorts(ctx context.Context) (err error) {
+	s.ports.budget = listen.DivideOpenFiles(s.cfg.Limits.Connections, s.log)
+	s.ports.shared = listen.NewLimit(s.ports.budget.Connections)
+	s.ports.http, err = listen.Open(ctx, listen.Options{
+		HTTP: unlessOff(&s.cfg.HTTP), HTTPS: unlessOff(&s.cfg.HTTPS), Ops: unlessOff(&s.cfg.Ops),
+		Connections: s.cfg.Limits.Connections, Shared: s.ports.shared,
+		ReadHeader: s.cfg.Timeouts.ReadHeader.Std(), Idle: s.cfg.Timeouts.Idle.Std(),
+		HeaderSize: int(s.cfg.Limits.HeaderSize), Log: s.log, Failed: s.failed,
+	})
+	if err != nil {
+		return err
+	}
+	s.plan.BaseURL = s.cfg.PublicURL() // cfg now has the addresses of the open ports
+	s.closers = append(s.closers, func() error { s.ports.http.Close(); return nil })
+	return nil
+}
+
+// unlessOff returns an address, or nil if it is off.
+func unlessOff(address *string) *string {
+	if *address == config.Off {
+		return nil
+	}
+	return address
+}
+
+// openEtcd starts the embedded etcd, or connects to the external one. The later phases do
+// not depend on which one it is.
+func (s *server) openEtcd(ctx context.Context) error {
+	zap := telemetry.ZapLogger(telemetry.Library(s.log, "etcd"))
+	if !s.cfg.Etcd.External() {
+		if err := datadir.CheckResourceStore(s.cfg.DataDir); err != nil {
+			return err
+		}
+		member, err := s.topology.startEtcd(ctx, s.cfg.Path("etcd"),
+			etcd.Options{Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota)})
+		if err != nil {
+			return err
+		}
+		s.member, s.store = member, member
+		s.closers = append(s.closers, member.Close)
+		go func() {
+			if err, ok := <-member.Failed(); ok && err != nil {
+				err = fmt.Errorf("running the embedded etcd: %w", err)
+				s.abort(err) // phases that are being opened would wait forever
+				s.failed <- err
+			}
+		}()
+	}
+	client, err := s.endpoints().Client(zap)
+	if err != nil {
+		return fmt.Errorf("connecting to etcd: %w", err)
+	}
+	s.etcd = client
+	s.closers = append(s.closers, client.Close)
+	if s.store == nil {
+		observer := etcd.Observe(client, s.log)
+		s.store = observer
+		s.closers = append(s.closers, observer.Close)
+	}
+	return etcd.OpenFormat(ctx, client, s.cfg.Etcd.Prefix, s.log)
+}
+
+// openAudit opens the audit log. It is an early phase, so that the log is closed late and
+// contains the last records.
+func (s *server) openAudit(context.Context) (err error) {
+	path := s.cfg.AuditPath()
+	if path == "" {
+		return nil
+	}
+	s.audit, err = audit.OpenTrail(audit.Options{
+		Path: path, MaxBytes: int64(s.cfg.Audit.MaxSize), MaxRotated: s.cfg.Audit.Keep, Log: s.log,
+		Disk: s.reserve,
+	})
+	if err != nil {
+		return fmt.Errorf("opening the audit log: %w", err)
+	}
+	s.closers = append(s.closers, s.audit.Close)
+	return nil
+}
+
+func (s *server) openPlane(context.Context) error {
+	defaults, own, err := quotasOf(s.cfg)
+	if err != nil {
+		return err
+	}
+	s.quotas = quota.New(defaults, own)
+	opts := s.planeOptions()
+	if s.restored, err = restore.OpenFirstStart(s.cfg.DataDir); err != nil {
+		return err
+	}
+	opts.MayBeMissing = s.restored.MayHaveNoStore
+	if s.plane, s.clusters, err = s.topology.openPlane(opts); err != nil {
+		return err
+	}
+	s.stager = staging.New(staging.Options{Config: s.cfg, Settings: s.settings, Plane: s.plane, Etcd: s.etcd})
+	s.backups = backup.NewSchedule(backup.ScheduleOptions{
+		Directory: s.cfg.Backup.Directory, Every: s.cfg.Backup.Every.Std(), Keep: s.cfg.Backup.Keep,
+		WithoutKeys: s.cfg.Backup.WithoutKeys, Stage: s.stager.Stage, Log: s.log,
+	})
+	return nil
+}

@@ -1,0 +1,38 @@
+package kafkaapi_test
+
+import (
+	"strings"
+	"testing"
+
+	"freshet/internal/identity"
+	"freshet/internal/identity/identitytest"
+	"freshet/internal/surfaces/kafkaapi"
+)
+
+func TestAnonymousTokens(t *testing.T) {
+	t.Parallel()
+	w := identitytest.New(t)
+	if kafkaapi.AnonymousTokens("", w.Directory, w.Issuer) != nil {
+		t.Error("without an account: got a function, want nil")
+	}
+	const audience = "urn:vendor:messaging:acme:prod"
+	cluster := &kafkaapi.Cluster{Audiences: []string{audience}}
+	issue := kafkaapi.AnonymousTokens("acme/guest", w.Directory, w.Issuer)
+	if _, err := issue(cluster); err == nil || !strings.Contains(err.Error(), "acme/guest of stream.anonymous") {
+		t.Errorf("unknown account: got %v, want an error that names it", err)
+	}
+	w.Account("acme", "guest") // created while the server runs
+	token, err := issue(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.Verifier.Authenticate(t.Context(), token, audience)
+	if err != nil || p.Organization != "acme" || p.ServiceAccount != "guest" {
+		t.Errorf("token: got %+v, %v; want service account guest of acme", p, err)
+	}
+	w.Account("acme", "root", func(a *identity.Account) { a.Admin = true })
+	if _, err := kafkaapi.AnonymousTokens("acme/root", w.Directory, w.Issuer)(cluster); err == nil ||
+		!strings.Contains(err.Error(), "is an administrator") {
+		t.Errorf("account of an administrator: got %v, want an error", err)
+	}
+}
