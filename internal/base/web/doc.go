@@ -7,5 +7,5 @@
 // to responses to Handle as an ErrorWriter; server wraps all surfaces with Middleware.
 // Authentication, authorization and audit records are in surfaces/pipeline.
 //
-// lineLimiter.mu is the only lock. It protects the counters of one AccessLog, and is a leaf.
+// It has no locks: fairshare and lograte count for Limiter and AccessLog.
 package web

@@ -13,18 +13,20 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"freshet/internal/base/lograte"
 )
 
 // holdLease acquires a lease, and a new one whenever it is lost, until the context ends or
 // the member has retired.
 func (g *Ensemble) holdLease(ctx context.Context) {
 	first := true
-	var noLeaseWarnings warnLimiter
+	warnings := lograte.New(retryWarnings)
 	for ctx.Err() == nil {
 		lease, requestedAt, err := g.grant(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				g.opts.Log.LogAttrs(ctx, noLeaseWarnings.level(),
+				g.opts.Log.LogAttrs(ctx, warnings.Level("lease"),
 					"member has no lease and serves no clients because it does "+
 						"not reach a majority of the ensemble; retrying",
 					slog.String("member", g.opts.Self.Name), slog.Any("error", err))
@@ -32,7 +34,7 @@ func (g *Ensemble) holdLease(ctx context.Context) {
 			g.sleep(ctx)
 			continue
 		}
-		noLeaseWarnings = warnLimiter{}
+		warnings.Forget("lease")
 		lost := make(chan struct{})
 		caught := make(chan error, 1)
 		go func(first bool) {
@@ -168,10 +170,10 @@ func (g *Ensemble) dropSession() {
 // watchMembers watches the live members until the context ends.
 func (g *Ensemble) watchMembers(ctx context.Context) {
 	changes := &changeLogger{log: g.opts.Log, self: g.opts.Self.Name}
-	var watchWarnings warnLimiter
+	warnings := lograte.New(retryWarnings)
 	for ctx.Err() == nil {
 		if err := g.watch(ctx, changes); err != nil && ctx.Err() == nil {
-			g.opts.Log.LogAttrs(ctx, watchWarnings.level(), "watching the other members failed; retrying",
+			g.opts.Log.LogAttrs(ctx, warnings.Level("watch"), "watching the other members failed; retrying",
 				slog.Any("error", err))
 		}
 		g.sleep(ctx)
