@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"freshet/internal/base/lograte"
+	"freshet/internal/base/retry"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/provision"
 )
@@ -150,10 +151,7 @@ func (p *Plane) Follow(ctx context.Context, ready chan<- struct{}) {
 			p.ensemble.opts.Logger.Warn("watching the specs of clusters in etcd failed; retrying",
 				slog.Any("error", err))
 		}
-		select {
-		case <-time.After(retryInterval):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, retryInterval)
 	}
 }
 

@@ -20,7 +20,7 @@ func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, erro
 	}
 	defer leave()
 	var p snapshotPointer
-	err = retry(call, func(ctx context.Context) (err error) {
+	err = withRetry(call, func(ctx context.Context) (err error) {
 		p, err = j.latestSnapshot(ctx)
 		return err
 	})
@@ -83,7 +83,7 @@ func (r *snapshotReader) load() error {
 			return err
 		}
 		defer leave()
-		err = retry(ctx, func(ctx context.Context) (err error) {
+		err = withRetry(ctx, func(ctx context.Context) (err error) {
 			r.ready, err = r.j.s.getNearest(ctx, r.j.s.baseStream(), r.j.chunkSubject(r.p.ID), r.next)
 			if errors.Is(err, errNoMessage) {
 				return r.missingChunkError(ctx)

@@ -84,7 +84,7 @@ func (j *journal) seedSnapshot(ctx context.Context, position uint64, state io.Re
 	if err != nil {
 		return err
 	}
-	return retry(ctx, func(ctx context.Context) error {
+	return withRetry(ctx, func(ctx context.Context) error {
 		_, err := j.latestSnapshot(ctx)
 		return err
 	})

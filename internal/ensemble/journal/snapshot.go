@@ -120,7 +120,7 @@ func (j *journal) saveError(ctx context.Context, err error) error {
 func (j *journal) prepareSnapshot(ctx context.Context,
 	position uint64,
 ) (seq uint64, current snapshotPointer, err error) {
-	err = retry(ctx, func(ctx context.Context) error {
+	err = withRetry(ctx, func(ctx context.Context) error {
 		if tail, _ := j.knownTail(); position > tail.last {
 			if err := j.barrier(ctx); err != nil {
 				return err
@@ -159,7 +159,7 @@ func (j *journal) installSnapshot(ctx context.Context, p snapshotPointer) (maybe
 	errLater := errors.New("later snapshot exists")
 	seq, err := j.commitLocked(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail indexEntry) ([]byte, error) {
 		var current snapshotPointer
-		err := retry(ctx, func(ctx context.Context) (err error) {
+		err := withRetry(ctx, func(ctx context.Context) (err error) {
 			current, err = j.latestSnapshot(ctx)
 			return err
 		})
@@ -260,7 +260,7 @@ func (w *snapshotWriter) flush() error {
 	msg := nats.NewMsg(w.j.chunkSubject(w.p.ID))
 	msg.Data = w.buf
 	msg.Header.Set(nats.MsgIdHdr, w.p.ID+"/"+strconv.Itoa(w.p.Chunks))
-	err = retry(ctx, func(ctx context.Context) error {
+	err = withRetry(ctx, func(ctx context.Context) error {
 		_, err := w.j.s.publish(ctx, msg)
 		if isStorageFull(err) {
 			return fmt.Errorf("%w: %w", engine.ErrDiskFull, err)

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"freshet/internal/base/lograte"
+	"freshet/internal/base/retry"
 )
 
 // holdLease acquires a lease, and a new one whenever it is lost, until the context ends or
@@ -61,10 +62,7 @@ func (g *Ensemble) holdLease(ctx context.Context) {
 }
 
 func (g *Ensemble) sleep(ctx context.Context) {
-	select {
-	case <-time.After(retryInterval):
-	case <-ctx.Done():
-	}
+	_ = retry.Sleep(ctx, retryInterval) // callers check the context
 }
 
 // grant acquires a lease and binds this member's record to it. requestedAt is when the request

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
 )
@@ -249,7 +250,7 @@ func (f *fetcher) fetchFile(ctx context.Context, id string, file fileInfo) error
 		if ctx.Err() != nil || errors.As(err, &refused) {
 			return err
 		}
-		f.wait(ctx, time.Duration(try+1)*100*time.Millisecond)
+		_ = retry.Sleep(ctx, time.Duration(try+1)*100*time.Millisecond)
 	}
 	return err
 }
@@ -296,16 +297,7 @@ func (f *fetcher) fetchMissing(ctx context.Context, url, part string, size int64
 func (f *fetcher) throttle(ctx context.Context) {
 	due := time.Duration(float64(f.fetched) / float64(f.perSecond) * float64(time.Second))
 	if ahead := due - time.Since(f.begin); ahead > 10*time.Millisecond {
-		f.wait(ctx, ahead)
-	}
-}
-
-func (f *fetcher) wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		_ = retry.Sleep(ctx, ahead) // the next request fails if the context has ended
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"freshet/internal/base/lograte"
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 )
 
@@ -247,13 +248,7 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 
 // await waits for a change, at most d.
 func (s *Shard) await(ctx context.Context, changed <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-changed:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	_ = retry.Wait(ctx, changed, d) // callers check the context
 }
 
 // sleep waits before a retry.

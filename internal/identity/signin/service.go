@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/base/revision"
 	"freshet/internal/identity"
 )
@@ -131,9 +132,7 @@ func (s *Service) follow(ctx context.Context) {
 		if err != nil {
 			s.opts.Log.Warn("watch of sign-in records failed; retrying", slog.Any("error", err))
 		}
-		select {
-		case <-time.After(watchBackoff):
-		case <-ctx.Done():
+		if retry.Sleep(ctx, watchBackoff) != nil {
 			return
 		}
 		if err := s.Reload(ctx); err != nil && ctx.Err() == nil {
