@@ -9,6 +9,7 @@ import (
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -23,10 +24,10 @@ type snapshot struct {
 }
 
 func packSnapshot(s snapshot) []byte {
-	var p packer
-	p.uint(s.id)
-	p.uint(s.position)
-	p.uint(uint64(s.chunks))
+	var p wire.Writer
+	p.Uvarint(s.id)
+	p.Uvarint(s.position)
+	p.Uvarint(uint64(s.chunks))
 	return p
 }
 
@@ -34,9 +35,9 @@ func packSnapshot(s snapshot) []byte {
 func (j *journal) restoreSnapshot() error {
 	body, err := j.e.get(snapshotKey(j.id))
 	if err == nil {
-		u := unpacker{rest: body}
-		j.snap = snapshot{id: u.uint(), position: u.uint(), chunks: uint32(u.uint())}
-		err = u.err
+		u := unpack(body)
+		j.snap = snapshot{id: u.Uvarint(), position: u.Uvarint(), chunks: uint32(u.Uvarint())}
+		err = u.Err()
 	}
 	if err != nil && !errors.Is(err, cdb.ErrNotFound) {
 		return err
