@@ -12,7 +12,8 @@ import (
 func TestPackedValues(t *testing.T) {
 	t.Parallel()
 	message := engine.Message{
-		Key: "key", Properties: []engine.Property{{Key: "a", Value: "1"}, {Key: "b", Null: true}}, EventTime: 1700000000000,
+		Key: "key", Properties: []engine.Property{{Key: "a", Value: "1"}, {Key: "b", Null: true}},
+		EventTime: 1700000000000,
 		SchemaVersion: 3, Producer: "p", Sequence: 300, HasSequence: true, DeliverAt: -1,
 		Dedup: engine.DedupKey{Producer: "other", Sequence: 7},
 	}
@@ -24,9 +25,11 @@ func TestPackedValues(t *testing.T) {
 			Partitions: 3, RetainAge: time.Hour, RetainBytes: -1, TTL: time.Minute, BacklogBytes: 1 << 40,
 			BacklogEvict: true, MaxUnacked: -5, Terminated: true,
 		}}), "ac02038080c58bc6d1010180e0ba84bf0380808080804001000901"},
-		"head": {packHead(headValue{first: 1 << 63, cum: -7, lastPublish: 1700000000000}), "808080808080808080010d80a0abfef962"},
+		"head": {packHead(headValue{first: 1 << 63, cum: -7, lastPublish: 1700000000000}),
+			"808080808080808080010d80a0abfef962"},
 		"subscription": {packSub(9, engine.SubscriptionConfig{
-			Lease: time.Second, MaxDeliveries: 4, DeadLetterTopic: 77, Properties: map[string]string{"b": "", "a": "ä"},
+			Lease: time.Second, MaxDeliveries: 4, DeadLetterTopic: 77,
+			Properties: map[string]string{"b": "", "a": "ä"},
 		}), "0980a8d6b907044d02016102c3a4016200"},
 		"snapshot": {packSnapshot(snapshot{id: 1, position: 200, chunks: 3}), "01c80103"},
 		"message":  {prepare(&message, nil).fields, "036b6579020161023101620080a0abfef962060170ac0201056f7468657207"},
