@@ -13,7 +13,7 @@ func TestPackedValues(t *testing.T) {
 	t.Parallel()
 	message := engine.Message{
 		Key: "key", Properties: []engine.Property{{Key: "a", Value: "1"}, {Key: "b", Null: true}},
-		EventTime: 1700000000000,
+		EventTime:     1700000000000,
 		SchemaVersion: 3, Producer: "p", Sequence: 300, HasSequence: true, DeliverAt: -1,
 		Dedup: engine.DedupKey{Producer: "other", Sequence: 7},
 	}
@@ -25,8 +25,10 @@ func TestPackedValues(t *testing.T) {
 			Partitions: 3, RetainAge: time.Hour, RetainBytes: -1, TTL: time.Minute, BacklogBytes: 1 << 40,
 			BacklogEvict: true, MaxUnacked: -5, Terminated: true,
 		}}), "ac02038080c58bc6d1010180e0ba84bf0380808080804001000901"},
-		"head": {packHead(headValue{first: 1 << 63, cum: -7, lastPublish: 1700000000000}),
-			"808080808080808080010d80a0abfef962"},
+		"head": {
+			packHead(headValue{first: 1 << 63, cum: -7, lastPublish: 1700000000000}),
+			"808080808080808080010d80a0abfef962",
+		},
 		"subscription": {packSub(9, engine.SubscriptionConfig{
 			Lease: time.Second, MaxDeliveries: 4, DeadLetterTopic: 77,
 			Properties: map[string]string{"b": "", "a": "ä"},
