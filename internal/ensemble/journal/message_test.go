@@ -9,9 +9,9 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// TestMessageBytes compares encoded messages with those of earlier versions, which streams contain.
+// TestMessageBytes compares encoded messages with those of earlier versions, which streams contain. It
+// is not parallel, because TestCloseEndsCalls looks for goroutines of this package.
 func TestMessageBytes(t *testing.T) {
-	t.Parallel()
 	id := [idBytes]byte{1, 2, 3}
 	records := encodeRecords(id, 300, [][]byte{[]byte("one"), {}, []byte("three")})
 	snapshot := encodeSnapshot(id, 301, []byte(`{"id":"x"}`))
