@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
 )
@@ -170,20 +171,6 @@ func copyClosed(ctx context.Context, from, to string) error {
 		case strings.HasSuffix(name, ".sst") && os.Link(at, target) == nil:
 			return nil
 		}
-		return copyFile(at, target)
+		return atomicfile.Copy(at, target)
 	})
-}
-
-func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }() // opened for reading only
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = out.ReadFrom(in)
-	return errors.Join(err, out.Sync(), out.Close())
 }

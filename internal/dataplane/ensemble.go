@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane/provision"
@@ -174,17 +175,16 @@ func (s *lazyShard) onLost() {
 // it succeeds. Calls do not wait for it: a missing topic is created on first use.
 func (s *lazyShard) adopt(ctx context.Context, owned engine.Engine) {
 	c := s.cluster
-	for delay := minAdoptBackoff; ; delay = min(2*delay, maxAdoptBackoff) {
+	for backoff := (retry.Backoff{Min: minAdoptBackoff, Max: maxAdoptBackoff}); ; {
 		err := errors.Join(c.groups.acquireShard(ctx, owned, s.number, len(c.shards)),
 			c.Broker.AcquireShard(ctx, s.number, owned))
 		if err == nil || ctx.Err() != nil {
 			return
 		}
+		delay := backoff.Next()
 		s.log.Warn("reconciling an owned shard with the catalogue failed; retrying",
 			slog.Int("shard", s.number), slog.Any("error", err), slog.Duration("delay", delay))
-		select {
-		case <-time.After(delay):
-		case <-ctx.Done():
+		if retry.Sleep(ctx, delay) != nil {
 			return
 		}
 	}
@@ -314,9 +314,7 @@ func (c *Cluster) awaitOwners(ctx context.Context) error {
 		if len(without) == 0 {
 			return nil
 		}
-		select {
-		case <-time.After(ownerPollInterval):
-		case <-ctx.Done():
+		if retry.Sleep(ctx, ownerPollInterval) != nil {
 			return errs.Newf(errs.Unavailable, "%w: shards %s", engine.ErrNoOwner, strings.Join(without, ", "))
 		}
 	}

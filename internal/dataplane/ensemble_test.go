@@ -19,6 +19,7 @@ import (
 	"freshet/internal/ensemble/remote"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
+	"freshet/test/poll"
 )
 
 // loopback is an ensemble in one process: shards are stores that one member at a time has
@@ -324,14 +325,7 @@ func subscribed(t *testing.T, b *messaging.Broker, name names.Topic) names.Topic
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
-	for !is() {
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-deadline:
-			t.Fatalf("timeout, want %s", what)
-		}
-	}
+	poll.Until(t, 10*time.Second, what, is)
 }
 
 func TestConsumerGroupsFollowTheirShard(t *testing.T) {

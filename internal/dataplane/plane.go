@@ -39,6 +39,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
 	"freshet/internal/base/workpool"
 	"freshet/internal/broker/messaging"
@@ -277,11 +278,7 @@ func (p *Plane) Release(ctx context.Context, uid string) error {
 // crash cannot leave an incomplete store under its name.
 func (p *Plane) removeDirLocked(uid string) error {
 	folder := p.dir(uid)
-	deleted := folder + deletedSuffix
-	if err := os.Rename(folder, deleted); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing a cluster's data: %w", err)
-	}
-	if err := os.RemoveAll(deleted); err != nil {
+	if err := atomicfile.RemoveDir(folder, folder+deletedSuffix); err != nil {
 		return fmt.Errorf("removing a cluster's data: %w", err)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"freshet/internal/dataplane/provision"
 	"freshet/internal/ops/quota"
 	"freshet/internal/registry/schemas"
+	"freshet/test/poll"
 	"freshet/test/tally"
 )
 
@@ -244,11 +245,5 @@ func usage(book *quota.Organizations) (used quota.Limits) {
 // await waits until a condition holds.
 func await(t *testing.T, done func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); !done(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatal("timeout")
-		}
-	}
+	poll.Until(t, 10*time.Second, "the condition", done)
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
 )
 
@@ -276,7 +277,7 @@ func loadOrCreateRing(path string) (*sealRing, error) {
 	}
 	key := newSealKey()
 	ring = &sealRing{active: key, keys: []*sealKey{key}}
-	err = createFile(path, ring.encode())
+	err = atomicfile.Create(path, ring.encode())
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return loadRing(path)

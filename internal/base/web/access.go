@@ -4,9 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"freshet/internal/base/lograte"
 )
 
 // RequestLog logs requests, one line each. *slog.Logger logs all of them, AccessLog
@@ -32,16 +33,15 @@ const (
 // other. Errors of the server itself are always logged.
 type AccessLog struct {
 	*slog.Logger
-	mode      atomic.Int32
-	rate      atomic.Int64
-	successes lineLimiter
-	failures  lineLimiter
+	mode  atomic.Int32
+	rate  atomic.Int64
+	lines *lograte.Limiter // of successes and of failures
 }
 
 // NewAccessLog returns an AccessLog that logs to log, at most rate lines per second; 0
 // means no limit.
 func NewAccessLog(log *slog.Logger, mode AccessMode, rate int) *AccessLog {
-	a := &AccessLog{Logger: log}
+	a := &AccessLog{Logger: log, lines: lograte.New(lograte.Policy{Interval: time.Second})}
 	a.Configure(mode, rate)
 	return a
 }
@@ -50,6 +50,7 @@ func NewAccessLog(log *slog.Logger, mode AccessMode, rate int) *AccessLog {
 func (a *AccessLog) Configure(mode AccessMode, rate int) {
 	a.mode.Store(int32(mode))
 	a.rate.Store(int64(rate))
+	a.lines.SetLines(rate)
 }
 
 // Enabled implements RequestLog.
@@ -60,47 +61,23 @@ func (a *AccessLog) Enabled(ctx context.Context, level slog.Level) bool {
 	if level != slog.LevelInfo {
 		return true
 	}
-	lines, mode := &a.successes, AccessMode(a.mode.Load())
+	kind, mode := "success", AccessMode(a.mode.Load())
 	if RecordOf(ctx).Status >= http.StatusBadRequest {
-		lines = &a.failures
+		kind = "failure"
 	} else if mode == AccessErrors {
 		return false
 	}
 	if mode == AccessOff {
 		return false
 	}
-	ok, dropped := lines.take(time.Now().Unix(), a.rate.Load())
+	if a.rate.Load() == 0 {
+		return true
+	}
+	ok, dropped := a.lines.Allow(kind)
 	if dropped > 0 {
 		a.LogAttrs(ctx, slog.LevelInfo,
 			"requests were not logged because they exceeded log.accessRate; raise it to log more",
-			slog.Int64("requests", dropped), slog.Bool("failures", lines == &a.failures))
+			slog.Int("requests", dropped), slog.Bool("failures", kind == "failure"))
 	}
 	return ok
-}
-
-// lineLimiter counts the lines of one second.
-type lineLimiter struct {
-	mu      sync.Mutex // protects the fields below
-	second  int64
-	lines   int64
-	dropped int64
-}
-
-// take reports whether a line may be logged. On the first call of a new second it also
-// returns how many lines were dropped before.
-func (l *lineLimiter) take(second, limit int64) (ok bool, dropped int64) {
-	if limit == 0 {
-		return true, 0
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if second != l.second {
-		dropped, l.second, l.lines, l.dropped = l.dropped, second, 0, 0
-	}
-	if l.lines >= limit {
-		l.dropped++
-		return false, dropped
-	}
-	l.lines++
-	return true, dropped
 }

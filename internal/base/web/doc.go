@@ -7,12 +7,5 @@
 // to responses to Handle as an ErrorWriter; server wraps all surfaces with Middleware.
 // Authentication, authorization and audit records are in surfaces/pipeline.
 //
-// Locks:
-//
-//	FairSemaphore.mu  all mutable fields of a FairSemaphore, its organizations, principals and waiters
-//	lineLimiter.mu    the counters of one AccessLog
-//
-// No function takes both. The channel of a queued waiter is closed exactly once, with
-// FairSemaphore.mu held: when the waiter gets its units. The sum of all held units is
-// FairSemaphore.used, and it never exceeds FairSemaphore.capacity.
+// It has no locks: fairshare and lograte count for Limiter and AccessLog.
 package web

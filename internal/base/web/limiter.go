@@ -9,14 +9,18 @@ import (
 	"time"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/fairshare"
 )
+
+// Caller is a principal of an organization, among which a Limiter divides its units.
+type Caller = fairshare.Caller
 
 // Limiter limits the number of concurrent requests and the memory of their bodies, both
 // in fair shares. A nil Limiter has no limits. A request enters after its caller was
 // authenticated, so that unauthenticated callers hold nothing.
 type Limiter struct {
-	requests *FairSemaphore
-	memory   *FairSemaphore
+	requests *fairshare.Semaphore
+	memory   *fairshare.Semaphore
 }
 
 // ErrBusy rejects a request that exceeds the limits; the client may retry.
@@ -42,7 +46,10 @@ const (
 
 // NewLimiter returns a limiter for this many concurrent requests and bytes of bodies.
 func NewLimiter(requests int, memory int64) *Limiter {
-	return &Limiter{requests: NewFairSemaphore(int64(requests)), memory: NewFairSemaphore(memory)}
+	return &Limiter{
+		requests: fairshare.New(int64(requests), fairshare.Options{}),
+		memory:   fairshare.New(memory, fairshare.Options{}),
+	}
 }
 
 // Enter admits a request, which must call Leave at its end, or returns ErrBusy.
@@ -50,7 +57,7 @@ func (l *Limiter) Enter(caller Caller) error {
 	if l == nil {
 		return nil
 	}
-	if _, ok := l.requests.Acquire(context.Background(), caller, 1, 0); !ok {
+	if _, err := l.requests.Acquire(context.Background(), caller, 1, 0); err != nil {
 		return ErrBusy
 	}
 	return nil
@@ -148,8 +155,8 @@ func (l *Limiter) reserveMemory(ctx context.Context, caller Caller, n int64) (in
 	if l == nil {
 		return 0, nil
 	}
-	reserved, ok := l.memory.Acquire(ctx, caller, n, memoryTimeout)
-	if !ok {
+	reserved, err := l.memory.Acquire(ctx, caller, n, memoryTimeout)
+	if err != nil {
 		return 0, ErrBusy
 	}
 	return reserved, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,14 +13,14 @@ import (
 
 func as(t *testing.T, organization, principal string) context.Context {
 	t.Helper()
-	return WithCaller(t.Context(), Caller{organization, principal})
+	return WithCaller(t.Context(), Caller{Organization: organization, Principal: principal})
 }
 
 // occupied takes all permits of a lane until release is called.
 func occupied(t *testing.T, p *Pool, at Lane) (release func()) {
 	t.Helper()
 	until := make(chan struct{})
-	for range p.lanes[at].free {
+	for range p.lanes[at].Capacity() {
 		go func() {
 			if err := p.Job(as(t, "acme", "greedy")).Do(at, func() error { <-until; return nil }); err != nil {
 				t.Error(err)
@@ -41,7 +40,7 @@ func TestSmallWorkNeverWaitsBehindLarge(t *testing.T) {
 		p := New()
 		release := occupied(t, p, Large)
 		defer release()
-		for range p.lanes[Large].maxWaiting {
+		for range p.lanes[Large].MaxWaiting() {
 			go func() { _ = p.Job(as(t, "acme", "greedy")).Do(Large, func() error { return nil }) }()
 		}
 		synctest.Wait()
@@ -82,10 +81,8 @@ func TestPermitsAreSharedFairly(t *testing.T) {
 		if !slices.Equal(served, want) {
 			t.Errorf("got %q, want %q", served, want)
 		}
-		if len(p.lanes[Huge].root.children) != 0 || p.lanes[Huge].free != 1 {
-			t.Errorf("got %d organizations and %d available permits, want none and one",
-				len(p.lanes[Huge].root.children),
-				p.lanes[Huge].free)
+		if used := p.lanes[Huge].Used(); used != 0 {
+			t.Errorf("got %d permits that were not released, want none", used)
 		}
 	})
 }
@@ -96,17 +93,17 @@ func TestWaitingIsBoundedAndEndsWithTheCall(t *testing.T) {
 		p := New()
 		release := occupied(t, p, Large)
 		ctx, cancel := context.WithCancel(as(t, "acme", "greedy"))
-		failed := make(chan error, p.lanes[Large].maxWaiting)
-		for range p.lanes[Large].maxWaiting {
+		failed := make(chan error, p.lanes[Large].MaxWaiting())
+		for range p.lanes[Large].MaxWaiting() {
 			go func() { failed <- p.Job(ctx).Do(Large, func() error { return nil }) }()
 		}
 		synctest.Wait()
 		err := p.Job(ctx).Do(Large, func() error { return nil })
-		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprint(p.lanes[Large].maxWaiting)) {
+		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprint(p.lanes[Large].MaxWaiting())) {
 			t.Errorf("one call over the limit: got error %v, want %v with the limit", err, ErrBusy)
 		}
 		cancel()
-		for range p.lanes[Large].maxWaiting {
+		for range p.lanes[Large].MaxWaiting() {
 			if err := <-failed; !errors.Is(err, context.Canceled) {
 				t.Errorf("waiting call that was cancelled: got error %v, want %v", err, context.Canceled)
 			}
@@ -138,7 +135,7 @@ func TestCallsReturnBeforeDetachedWork(t *testing.T) {
 				if err := <-done; !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTooCostly) {
 					t.Errorf("got error %v, want %v or %v", err, context.Canceled, ErrTooCostly)
 				}
-				if p.lanes[Huge].free != 0 {
+				if p.lanes[Huge].Used() != 1 {
 					t.Error("permit while the work runs: got it available, want it taken")
 				}
 				if job.Spend(1) == nil || job.Do(Small, func() error { return nil }) == nil {
@@ -146,7 +143,7 @@ func TestCallsReturnBeforeDetachedWork(t *testing.T) {
 				}
 				close(until)
 				synctest.Wait()
-				if p.lanes[Huge].free != 1 {
+				if p.lanes[Huge].Used() != 0 {
 					t.Error("permit after the work has ended: got it taken, want it available")
 				}
 				cancel()
@@ -163,7 +160,7 @@ func TestSpend(t *testing.T) {
 		if err := job.Spend(smallSteps + 1); err != nil {
 			return err
 		}
-		if job.lane != Large || p.lanes[Small].free != 2*runtime.GOMAXPROCS(0) {
+		if job.lane != Large || p.lanes[Small].Used() != 0 {
 			t.Errorf("after %d steps: got lane %d, want %d and the permit of the old lane available", job.steps,
 				job.lane, Large)
 		}
@@ -187,7 +184,7 @@ func TestSpend(t *testing.T) {
 		t.Errorf("nil job: got error %v, want none", err)
 	}
 	for at := range p.lanes {
-		if len(p.lanes[at].root.children) > 0 {
+		if p.lanes[at].Used() > 0 {
 			t.Errorf("lane %d: got permits that were not released, want none", at)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"freshet/client"
 	"freshet/client/resources"
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 	"freshet/internal/cli/command"
 )
 
@@ -142,10 +143,8 @@ func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) e
 	progress := k.env.Progress()
 	defer progress.Clear()
 	progress.Printf("key %s works; %s is revoked in %s", name, old, r.revokeAfter)
-	select {
-	case <-time.After(r.revokeAfter):
-	case <-ctx.Done():
-		return fmt.Errorf("key %s works, but %s is not revoked: %w", name, old, context.Cause(ctx))
+	if err := retry.Sleep(ctx, r.revokeAfter); err != nil {
+		return fmt.Errorf("key %s works, but %s is not revoked: %w", name, old, err)
 	}
 	return k.revoke(ctx, old)
 }

@@ -21,6 +21,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
 )
 
@@ -198,21 +199,8 @@ func Update(path string, change func(*File) error) (err error) {
 
 // WritePrivate replaces a file atomically. Only its owner can read it.
 func WritePrivate(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temp.Name()) }() // after the rename the file no longer exists
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+	if err := atomicfile.Replace(path, data); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return err
-	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close()) // so that the rename survives a crash
+	return nil
 }

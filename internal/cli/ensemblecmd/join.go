@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/config"
@@ -148,17 +148,7 @@ func replaceFile(path string, data []byte) error {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	defer os.Remove(temp.Name()) //nolint:errcheck // after the rename the file no longer exists
-	_, err = temp.Write(data)
-	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
+	if err := atomicfile.Replace(path, data, func(f *os.File) error { return f.Chmod(mode) }); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"freshet/client"
 	"freshet/client/resources"
+	"freshet/internal/base/retry"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
 )
@@ -111,7 +112,7 @@ func (s *status) run(ctx context.Context, watch bool) error {
 	shown := false
 	for pause := time.Second; ; pause = s.every {
 		if s.before != nil || shown {
-			if err := wait(ctx, pause); err != nil {
+			if err := retry.Sleep(ctx, pause); err != nil {
 				return err
 			}
 		}
@@ -123,17 +124,6 @@ func (s *status) run(ctx context.Context, watch bool) error {
 			return err
 		}
 		shown = true
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"freshet/client"
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 	"freshet/internal/cli/hint"
 )
 
@@ -95,7 +96,7 @@ func Begin(ctx context.Context, server, ca string) (*Device, error) {
 // denied the sign-in, or the code expires.
 func (d *Device) Wait(ctx context.Context) (*Session, error) {
 	for time.Now().Add(d.interval).Before(d.ends) {
-		if err := sleep(ctx, d.interval); err != nil {
+		if err := retry.Sleep(ctx, d.interval); err != nil {
 			return nil, err
 		}
 		err := d.session.requestTokens(ctx,

@@ -29,6 +29,7 @@ import (
 
 	"freshet/client"
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 	"freshet/internal/base/version"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
@@ -126,20 +127,9 @@ func lock(ctx context.Context, path string) (unlock func() error, err error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return nil, errors.Join(fmt.Errorf("locking the session: %w", err), file.Close())
 		}
-		if err := sleep(ctx, lockRetryInterval); err != nil {
+		if err := retry.Sleep(ctx, lockRetryInterval); err != nil {
 			return nil, errors.Join(err, file.Close())
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

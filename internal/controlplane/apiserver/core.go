@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/controlplane/events"
 	"freshet/internal/controlplane/organizations"
 	"freshet/internal/controlplane/quotas"
@@ -177,10 +178,8 @@ func completeOrganizations(storages map[string]rest.Storage, list *organizations
 				return nil
 			}
 			log.Warn("completing the list of organizations failed; retrying", slog.Any("error", err))
-			select {
-			case <-time.After(organizationsRetry):
-			case <-hook.Done():
-				return nil
+			if retry.Sleep(hook, organizationsRetry) != nil {
+				return nil //nolint:nilerr // the server is stopping; that is not an error of the hook
 			}
 		}
 	}

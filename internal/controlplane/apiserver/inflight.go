@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 
+	"freshet/internal/base/fairshare"
 	"freshet/internal/base/web"
 	"freshet/internal/controlplane/caller"
 )
@@ -28,7 +29,7 @@ type inFlight struct {
 	codecs        serializer.CodecFactory
 	bodies        *web.Limiter // limits the memory of bodies
 	maxBody       int64
-	reads, writes *web.FairSemaphore
+	reads, writes *fairshare.Semaphore
 	maxWait       time.Duration
 }
 
@@ -37,7 +38,8 @@ const maxInFlightWait = 20 * time.Second
 func newInFlight(codecs serializer.CodecFactory, bodies *web.Limiter, maxBody int64, reads, writes int) *inFlight {
 	return &inFlight{
 		codecs: codecs, bodies: bodies, maxBody: maxBody, maxWait: maxInFlightWait,
-		reads: web.NewFairSemaphore(int64(reads)), writes: web.NewFairSemaphore(int64(writes)),
+		reads:  fairshare.New(int64(reads), fairshare.Options{}),
+		writes: fairshare.New(int64(writes), fairshare.Options{}),
 	}
 }
 
@@ -59,7 +61,7 @@ func (l *inFlight) handle(next http.Handler) http.Handler {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			limiter = l.reads
 		}
-		if _, ok := limiter.Acquire(r.Context(), principal, 1, l.maxWait); !ok {
+		if _, err := limiter.Acquire(r.Context(), principal, 1, l.maxWait); err != nil {
 			writeStatus(l.codecs, w, r, apierrors.NewTooManyRequests(
 				fmt.Sprintf("too many concurrent requests: your share or the server's limit of %d is in use; retry",
 					limiter.Capacity()), 1))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/base/retry"
 )
 
 const (
@@ -26,10 +28,7 @@ func (g *Guard) Follow(ctx context.Context, client *clientv3.Client, log *slog.L
 			return
 		}
 		log.Warn("following the usage of organizations failed; counting again", slog.Any("error", err))
-		select {
-		case <-time.After(followRetry):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, followRetry)
 	}
 }
 

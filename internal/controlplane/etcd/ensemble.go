@@ -16,6 +16,7 @@ import (
 	serrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 )
 
 // Peer is the name of an ensemble member and the address at which the other members reach it.
@@ -276,9 +277,6 @@ func ReplaceMember(ctx context.Context, client *clientv3.Client, lost Peer) erro
 		if !again || ctx.Err() != nil {
 			return fmt.Errorf("adding the new member %s to etcd: %w", lost.Name, err)
 		}
-		select {
-		case <-time.After(joinRetryInterval):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, joinRetryInterval) // the next call fails if the context has ended
 	}
 }

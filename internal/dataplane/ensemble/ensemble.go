@@ -15,9 +15,8 @@
 // # Locks
 //
 //	Ensemble.mu  the shards that are open on this member. Never held over a call.
-//	Plane.mu     the errors of clusters that could not be opened. Held while one is logged.
 //
-// Both are leaf locks and never held together.
+// It is a leaf lock.
 package ensemble
 
 import (

@@ -21,6 +21,7 @@ import (
 	"freshet/internal/dataplane/provision"
 	"freshet/internal/ensemble/natsserver/natstest"
 	"freshet/internal/ensemble/remote"
+	"freshet/test/poll"
 )
 
 // testEnsemble is an ensemble in one process, with a real etcd and a real log.
@@ -168,14 +169,7 @@ func (w *testEnsemble) stop(name string) {
 
 func (w *testEnsemble) eventually(what string, is func() bool) {
 	w.t.Helper()
-	deadline := time.After(30 * time.Second)
-	for !is() {
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-deadline:
-			w.t.Fatalf("timeout, want %s", what)
-		}
-	}
+	poll.Until(w.t, 30*time.Second, what, is)
 }
 
 func exists(path string) bool {

@@ -14,6 +14,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/base/lograte"
+	"freshet/internal/base/retry"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/provision"
 )
@@ -23,14 +25,12 @@ import (
 type Plane struct {
 	*dataplane.Plane
 	ensemble *Ensemble
-
-	mu     sync.Mutex
-	failed map[string]error // by UID: why this member could not open a cluster; protected by mu
+	failures *lograte.Limiter // logs once why this member could not open a cluster
 }
 
 // NewPlane wraps the plane of a member for its ensemble.
 func NewPlane(local *dataplane.Plane, g *Ensemble) *Plane {
-	return &Plane{Plane: local, ensemble: g, failed: map[string]error{}}
+	return &Plane{Plane: local, ensemble: g, failures: lograte.New(lograte.Policy{Keys: 10_000})}
 }
 
 const (
@@ -151,10 +151,7 @@ func (p *Plane) Follow(ctx context.Context, ready chan<- struct{}) {
 			p.ensemble.opts.Logger.Warn("watching the specs of clusters in etcd failed; retrying",
 				slog.Any("error", err))
 		}
-		select {
-		case <-time.After(retryInterval):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, retryInterval)
 	}
 }
 
@@ -235,15 +232,11 @@ func (p *Plane) apply(ctx context.Context, wanted map[string]string) <-chan time
 
 // logFailure logs a failure once, not with every retry.
 func (p *Plane) logFailure(uid string, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before := p.failed[uid]
 	if err == nil {
-		delete(p.failed, uid)
+		p.failures.Forget(uid)
 		return
 	}
-	p.failed[uid] = err
-	if before == nil || before.Error() != err.Error() {
+	if p.failures.Changed(uid, err.Error()) {
 		p.ensemble.opts.Logger.Warn("opening a cluster on this member failed; retrying",
 			slog.String("cluster", uid), slog.Any("error", err))
 	}

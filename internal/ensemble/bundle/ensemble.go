@@ -22,6 +22,7 @@ import (
 	"os"
 	"slices"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
 )
 
@@ -205,18 +206,7 @@ func Write(path string, of any) error {
 
 // create writes a new file with mode 0600. It fails if the file exists.
 func create(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err := atomicfile.WriteNewBytes(path, data); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 )
 
@@ -156,7 +157,7 @@ func (j *journal) claimLocked(ctx context.Context, subject string, id [idBytes]b
 		case lookErr != nil && isFinal(lookErr):
 			return false, lookErr
 		}
-		if !errors.Is(err, nats.ErrConnectionClosed) && sleep(ctx, wait) {
+		if !errors.Is(err, nats.ErrConnectionClosed) && retry.Sleep(ctx, wait) == nil {
 			continue
 		}
 		if ambiguous {

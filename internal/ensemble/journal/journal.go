@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 )
 
@@ -78,7 +79,7 @@ func (j *journal) start(ctx context.Context) error {
 	if j.tailNotices, err = j.s.conn.Subscribe(tailSubjects+j.subject+".*", j.handleTailNotice); err != nil {
 		return err
 	}
-	err = retry(ctx, func(ctx context.Context) error {
+	err = withRetry(ctx, func(ctx context.Context) error {
 		if _, err := j.refreshTail(ctx); err != nil {
 			return err
 		}
@@ -91,22 +92,16 @@ func (j *journal) start(ctx context.Context) error {
 	return err
 }
 
-// retry repeats calls that fail while the servers elect a leader. Each attempt gets a
+// withRetry repeats calls that fail while the servers elect a leader. Each attempt gets a
 // longer timeout than the one before.
-func retry(ctx context.Context, try func(ctx context.Context) error) error {
-	wait, timeout := minBackoff, minTimeout
-	for {
-		attempt, cancel := context.WithTimeout(ctx, timeout)
-		err := try(attempt)
-		cancel()
-		if err == nil || isFinal(err) || errors.Is(err, nats.ErrConnectionClosed) {
-			return err
-		}
-		if !sleep(ctx, wait) {
-			return err
-		}
-		wait, timeout = min(2*wait, maxBackoff), min(2*timeout, maxTimeout)
-	}
+func withRetry(ctx context.Context, try func(ctx context.Context) error) error {
+	timeouts := retry.Backoff{Min: minTimeout, Max: maxTimeout}
+	return retry.Do(ctx, retry.Backoff{Min: minBackoff, Max: maxBackoff}, func() (again bool, err error) {
+		attempt, cancel := context.WithTimeout(ctx, timeouts.Next())
+		defer cancel()
+		err = try(attempt)
+		return err != nil && !isFinal(err) && !errors.Is(err, nats.ErrConnectionClosed), err
+	})
 }
 
 // handleTailNotice handles a republished message: it notes the new tail.
@@ -177,7 +172,7 @@ func (j *journal) refreshTail(ctx context.Context) (*natsjs.StreamInfo, error) {
 		}
 		// The message pointed to a snapshot. A later snapshot has replaced and purged it
 		// since, so the stream has a later last message.
-		if !errors.Is(err, errNoMessage) || !sleep(ctx, minBackoff) {
+		if !errors.Is(err, errNoMessage) || retry.Sleep(ctx, minBackoff) != nil {
 			return nil, err
 		}
 	}
@@ -216,7 +211,7 @@ func (j *journal) Last(ctx context.Context) (uint64, error) {
 // barrier returns when the known tail includes every append that any member had
 // acknowledged before the call.
 func (j *journal) barrier(ctx context.Context) error {
-	return retry(ctx, func(ctx context.Context) error {
+	return withRetry(ctx, func(ctx context.Context) error {
 		began := time.Now()
 		if j.s.opts.Replicas > 1 {
 			if err := j.confirm(ctx); err != nil {

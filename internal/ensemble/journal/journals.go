@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 )
 
@@ -189,7 +190,7 @@ func (s *Journals) baseStream() string { return "J_" + encodeToken(s.opts.Prefix
 func (s *Journals) ensureStream(ctx context.Context, c natsjs.StreamConfig) error {
 	c.Storage, c.Replicas, c.AllowDirect, c.Discard, c.DenyDelete = natsjs.FileStorage, s.opts.Replicas, true,
 		natsjs.DiscardNew, true
-	return retry(ctx, func(ctx context.Context) error {
+	return withRetry(ctx, func(ctx context.Context) error {
 		_, err := s.js.Stream(ctx, c.Name)
 		if errors.Is(err, natsjs.ErrStreamNotFound) {
 			_, err = s.js.CreateStream(ctx, c)
@@ -204,7 +205,7 @@ func (s *Journals) ensureStream(ctx context.Context, c natsjs.StreamConfig) erro
 // poll regularly refreshes the tail of every open journal, because the republished
 // messages that announce other members' writes can get lost.
 func (s *Journals) poll() {
-	for sleep(s.ctx, pollInterval/2+rand.N(pollInterval)) {
+	for retry.Sleep(s.ctx, pollInterval/2+rand.N(pollInterval)) == nil {
 		s.mu.Lock()
 		open := make([]*journal, 0, len(s.open))
 		for _, j := range s.open {
@@ -216,18 +217,6 @@ func (s *Journals) poll() {
 			_, _ = j.refreshTail(ctx) // the next poll may succeed
 			cancel()
 		}
-	}
-}
-
-// sleep waits for d and returns false if the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 
+	"freshet/internal/base/framing"
 	"freshet/internal/storage/engine"
 )
 
@@ -20,7 +21,7 @@ func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, erro
 	}
 	defer leave()
 	var p snapshotPointer
-	err = retry(call, func(ctx context.Context) (err error) {
+	err = withRetry(call, func(ctx context.Context) (err error) {
 		p, err = j.latestSnapshot(ctx)
 		return err
 	})
@@ -31,7 +32,9 @@ func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, erro
 		return 0, nil, nil
 	}
 	reading, cancel := context.WithCancel(ctx)
-	return p.Position, &snapshotReader{ctx: reading, cancel: cancel, j: j, p: p, next: 1, sum: sha256.New()}, nil
+	r := &snapshotReader{ctx: reading, cancel: cancel, j: j, p: p, next: 1, sum: sha256.New()}
+	r.joined = framing.NewChunkReader(r.nextChunk)
+	return p.Position, r, nil
 }
 
 // snapshotReader reads a snapshot in batches of chunks and verifies the checksum at the end.
@@ -45,7 +48,7 @@ type snapshotReader struct {
 	bytes  int64
 	sum    hash.Hash
 	ready  []storedMessage
-	rest   []byte
+	joined *framing.ChunkReader
 }
 
 // Read implements io.Reader.
@@ -53,17 +56,19 @@ func (r *snapshotReader) Read(p []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, io.ErrClosedPipe
 	}
-	for len(r.rest) == 0 {
-		if r.chunks == r.p.Chunks {
-			return 0, r.verify()
-		}
-		if err := r.load(); err != nil {
-			return 0, r.j.wrapError(r.ctx, "reading the snapshot of", err)
-		}
+	return r.joined.Read(p)
+}
+
+// nextChunk returns the next chunk, and verifies the snapshot after the last one.
+func (r *snapshotReader) nextChunk() ([]byte, error) {
+	if r.chunks == r.p.Chunks {
+		return nil, r.verify()
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
+	chunk, err := r.load()
+	if err != nil {
+		return nil, r.j.wrapError(r.ctx, "reading the snapshot of", err)
+	}
+	return chunk, nil
 }
 
 // verify returns io.EOF when the size and the checksum of the snapshot match.
@@ -76,14 +81,14 @@ func (r *snapshotReader) verify() error {
 	return io.EOF
 }
 
-func (r *snapshotReader) load() error {
+func (r *snapshotReader) load() ([]byte, error) {
 	if len(r.ready) == 0 {
 		ctx, leave, err := r.j.s.enter(r.ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer leave()
-		err = retry(ctx, func(ctx context.Context) (err error) {
+		err = withRetry(ctx, func(ctx context.Context) (err error) {
 			r.ready, err = r.j.s.getNearest(ctx, r.j.s.baseStream(), r.j.chunkSubject(r.p.ID), r.next)
 			if errors.Is(err, errNoMessage) {
 				return r.missingChunkError(ctx)
@@ -91,7 +96,7 @@ func (r *snapshotReader) load() error {
 			return err
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
 	chunk := r.ready[0]
@@ -100,8 +105,7 @@ func (r *snapshotReader) load() error {
 	r.chunks++
 	r.bytes += int64(len(chunk.data))
 	r.sum.Write(chunk.data)
-	r.rest = chunk.data
-	return nil
+	return chunk.data, nil
 }
 
 // missingChunkError returns why a chunk does not exist: ErrCompacted when a later snapshot replaced

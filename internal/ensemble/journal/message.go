@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -78,12 +79,10 @@ func decode(seq uint64, data []byte) (*message, error) {
 		return nil, fmt.Errorf("%w: journal message %d has format %d", engine.ErrNewerFormat, seq, data[0])
 	}
 	m := &message{seq: seq, kind: data[1]}
-	data = data[2+copy(m.id[:], data[2:]):]
-	var ok bool
-	if m.first, data, ok = uvarint(data); ok {
-		m.count, m.body, ok = uvarint(data)
-	}
-	if !ok || m.first == 0 || (m.kind == kindRecords) == (m.count == 0) {
+	r := wire.NewReader(data[2+copy(m.id[:], data[2:]):])
+	m.first, m.count = r.Uvarint(), r.Uvarint()
+	m.body = r.Rest()
+	if r.Err() != nil || m.first == 0 || (m.kind == kindRecords) == (m.count == 0) {
 		return nil, bad("positions are inconsistent")
 	}
 	return m, nil
@@ -91,27 +90,18 @@ func decode(seq uint64, data []byte) (*message, error) {
 
 // records calls visit for each record after a position.
 func (m *message) records(after uint64, visit func(position uint64, record []byte) error) error {
-	rest := m.body
+	r := wire.NewReader(m.body)
 	for position := m.first; position <= m.last(); position++ {
-		n, afterLength, ok := uvarint(rest)
-		if !ok || n > uint64(len(afterLength)) {
+		record := r.LengthPrefixed()
+		if r.Err() != nil {
 			return fmt.Errorf("%w: journal message %d ends within record %d", engine.ErrCorrupt, m.seq, position)
 		}
-		rest = afterLength[n:]
 		if position <= after {
 			continue
 		}
-		if err := visit(position, afterLength[:n:n]); err != nil {
+		if err := visit(position, record); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func uvarint(b []byte) (uint64, []byte, bool) {
-	v, n := binary.Uvarint(b)
-	if n <= 0 {
-		return 0, nil, false
-	}
-	return v, b[n:], true
 }

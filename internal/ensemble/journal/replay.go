@@ -18,7 +18,7 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 	if err != nil {
 		return after, err
 	}
-	err = retry(ctx, func(ctx context.Context) error {
+	err = withRetry(ctx, func(ctx context.Context) error {
 		_, err := j.refreshTail(ctx)
 		return err
 	})
@@ -60,7 +60,7 @@ func (j *journal) replayBatch(ctx context.Context, last *uint64, end uint64, vis
 		return err
 	}
 	var found []storedMessage
-	err = retry(ctx, func(ctx context.Context) error {
+	err = withRetry(ctx, func(ctx context.Context) error {
 		found, err = j.s.getNearest(ctx, j.stream, j.recordSubject(), seq)
 		if errors.Is(err, errNoMessage) {
 			return j.missingRecordError(ctx, *last)
@@ -153,7 +153,7 @@ func (j *journal) searchSequence(ctx context.Context, position uint64) (uint64, 
 	for high := tail.seq; low <= high; {
 		middle := low + (high-low)/2
 		var found storedMessage
-		err := retry(ctx, func(ctx context.Context) error {
+		err := withRetry(ctx, func(ctx context.Context) error {
 			var err error
 			found, err = j.s.get(ctx, j.stream, getRequest{Seq: middle, NextFor: j.recordSubject()})
 			if errors.Is(err, errNoMessage) {

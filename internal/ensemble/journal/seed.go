@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"freshet/internal/base/framing"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/journalcopy"
 )
@@ -60,10 +61,11 @@ func (j *journal) seedSnapshot(ctx context.Context, position uint64, state io.Re
 		ctx: ctx, j: j, sum: sha256.New(),
 		p: snapshotPointer{ID: snapshotID(position), Position: position},
 	}
-	if _, err := io.Copy(w, state); err != nil {
+	chunks := framing.NewChunkWriter(snapshotChunk, w.store)
+	if _, err := io.Copy(chunks, state); err != nil {
 		return err
 	}
-	if err := w.flush(); err != nil {
+	if err := chunks.Flush(); err != nil {
 		return err
 	}
 	body, err := json.Marshal(w.finish())
@@ -84,7 +86,7 @@ func (j *journal) seedSnapshot(ctx context.Context, position uint64, state io.Re
 	if err != nil {
 		return err
 	}
-	return retry(ctx, func(ctx context.Context) error {
+	return withRetry(ctx, func(ctx context.Context) error {
 		_, err := j.latestSnapshot(ctx)
 		return err
 	})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"freshet/internal/base/framing"
 	"freshet/internal/storage/engine"
 )
 
@@ -92,9 +93,10 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 	}
 	w := &snapshotWriter{ctx: parent, j: j, sum: sha256.New()}
 	w.p = snapshotPointer{ID: snapshotID(position), Position: position, Sequence: seq}
-	err = write(w)
+	chunks := framing.NewChunkWriter(snapshotChunk, w.store)
+	err = write(chunks)
 	if err == nil {
-		err = w.flush()
+		err = chunks.Flush()
 	}
 	maybe := false
 	if err == nil {
@@ -120,7 +122,7 @@ func (j *journal) saveError(ctx context.Context, err error) error {
 func (j *journal) prepareSnapshot(ctx context.Context,
 	position uint64,
 ) (seq uint64, current snapshotPointer, err error) {
-	err = retry(ctx, func(ctx context.Context) error {
+	err = withRetry(ctx, func(ctx context.Context) error {
 		if tail, _ := j.knownTail(); position > tail.last {
 			if err := j.barrier(ctx); err != nil {
 				return err
@@ -159,7 +161,7 @@ func (j *journal) installSnapshot(ctx context.Context, p snapshotPointer) (maybe
 	errLater := errors.New("later snapshot exists")
 	seq, err := j.commitLocked(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail indexEntry) ([]byte, error) {
 		var current snapshotPointer
-		err := retry(ctx, func(ctx context.Context) (err error) {
+		err := withRetry(ctx, func(ctx context.Context) (err error) {
 			current, err = j.latestSnapshot(ctx)
 			return err
 		})
@@ -223,44 +225,25 @@ func (j *journal) discardChunks(id string) {
 	_ = j.s.purge(ctx, j.s.baseStream(), purgeRequest{Filter: j.chunkSubject(id)}) // a later snapshot removes the rest
 }
 
-// snapshotWriter splits a snapshot into chunks and publishes them.
+// snapshotWriter publishes the chunks of a snapshot.
 type snapshotWriter struct {
 	ctx context.Context
 	j   *journal
 	p   snapshotPointer
 	sum hash.Hash
-	buf []byte
 }
 
-func (w *snapshotWriter) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		m := min(len(p), snapshotChunk-len(w.buf))
-		w.buf = append(w.buf, p[:m]...)
-		p = p[m:]
-		if len(w.buf) == snapshotChunk {
-			if err := w.flush(); err != nil {
-				return n - len(p), err
-			}
-		}
-	}
-	return n, nil
-}
-
-// flush publishes a chunk. The server deduplicates retries by the message id.
-func (w *snapshotWriter) flush() error {
-	if len(w.buf) == 0 {
-		return nil
-	}
+// store publishes a chunk. The server deduplicates retries by the message id.
+func (w *snapshotWriter) store(chunk []byte) error {
 	ctx, leave, err := w.j.s.enter(w.ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	msg := nats.NewMsg(w.j.chunkSubject(w.p.ID))
-	msg.Data = w.buf
+	msg.Data = chunk
 	msg.Header.Set(nats.MsgIdHdr, w.p.ID+"/"+strconv.Itoa(w.p.Chunks))
-	err = retry(ctx, func(ctx context.Context) error {
+	err = withRetry(ctx, func(ctx context.Context) error {
 		_, err := w.j.s.publish(ctx, msg)
 		if isStorageFull(err) {
 			return fmt.Errorf("%w: %w", engine.ErrDiskFull, err)
@@ -270,10 +253,9 @@ func (w *snapshotWriter) flush() error {
 	if err != nil {
 		return err
 	}
-	w.sum.Write(w.buf)
+	w.sum.Write(chunk)
 	w.p.Chunks++
-	w.p.Bytes += int64(len(w.buf))
-	w.buf = w.buf[:0]
+	w.p.Bytes += int64(len(chunk))
 	return nil
 }
 

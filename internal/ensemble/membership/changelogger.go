@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"freshet/internal/base/lograte"
 )
 
 // changeLogger logs when members join and leave, once each. It is used by one goroutine.
@@ -43,19 +45,6 @@ func (n *changeLogger) logChanges(live map[string]Record) {
 	}
 }
 
-// warnInterval is the minimum interval between two warnings; repetitions in between are
+// retryWarnings limits a warning that is repeated with every retry; repetitions in between are
 // logged at debug.
-const warnInterval = time.Minute
-
-// warnLimiter limits the rate of a warning that is repeated with every retry. It is used by one
-// goroutine.
-type warnLimiter struct{ lastWarned time.Time }
-
-// level returns the log level for the next warning.
-func (s *warnLimiter) level() slog.Level {
-	if time.Since(s.lastWarned) < warnInterval {
-		return slog.LevelDebug
-	}
-	s.lastWarned = time.Now()
-	return slog.LevelWarn
-}
+var retryWarnings = lograte.Policy{Interval: time.Minute}

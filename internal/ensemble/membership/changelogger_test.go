@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 // TestChangeLogger: a member that becomes ready, leaves or is lost is logged once; an unchanged
@@ -37,21 +35,4 @@ func TestChangeLogger(t *testing.T) {
 			t.Errorf("%v: got %q, want one line with %q", step.live, got, step.want)
 		}
 	}
-}
-
-func TestWarnLimiter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var s warnLimiter
-		loud := 0
-		for range 150 {
-			if s.level() == slog.LevelWarn {
-				loud++
-			}
-			time.Sleep(time.Second) // of the bubble's clock
-		}
-		if loud != 3 {
-			t.Errorf("got %d warnings in 150 seconds, want 3", loud)
-		}
-	})
 }

@@ -13,18 +13,21 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"freshet/internal/base/lograte"
+	"freshet/internal/base/retry"
 )
 
 // holdLease acquires a lease, and a new one whenever it is lost, until the context ends or
 // the member has retired.
 func (g *Ensemble) holdLease(ctx context.Context) {
 	first := true
-	var noLeaseWarnings warnLimiter
+	warnings := lograte.New(retryWarnings)
 	for ctx.Err() == nil {
 		lease, requestedAt, err := g.grant(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				g.opts.Log.LogAttrs(ctx, noLeaseWarnings.level(),
+				g.opts.Log.LogAttrs(ctx, warnings.Level("lease"),
 					"member has no lease and serves no clients because it does "+
 						"not reach a majority of the ensemble; retrying",
 					slog.String("member", g.opts.Self.Name), slog.Any("error", err))
@@ -32,7 +35,7 @@ func (g *Ensemble) holdLease(ctx context.Context) {
 			g.sleep(ctx)
 			continue
 		}
-		noLeaseWarnings = warnLimiter{}
+		warnings.Forget("lease")
 		lost := make(chan struct{})
 		caught := make(chan error, 1)
 		go func(first bool) {
@@ -59,10 +62,7 @@ func (g *Ensemble) holdLease(ctx context.Context) {
 }
 
 func (g *Ensemble) sleep(ctx context.Context) {
-	select {
-	case <-time.After(retryInterval):
-	case <-ctx.Done():
-	}
+	_ = retry.Sleep(ctx, retryInterval) // callers check the context
 }
 
 // grant acquires a lease and binds this member's record to it. requestedAt is when the request
@@ -168,10 +168,10 @@ func (g *Ensemble) dropSession() {
 // watchMembers watches the live members until the context ends.
 func (g *Ensemble) watchMembers(ctx context.Context) {
 	changes := &changeLogger{log: g.opts.Log, self: g.opts.Self.Name}
-	var watchWarnings warnLimiter
+	warnings := lograte.New(retryWarnings)
 	for ctx.Err() == nil {
 		if err := g.watch(ctx, changes); err != nil && ctx.Err() == nil {
-			g.opts.Log.LogAttrs(ctx, watchWarnings.level(), "watching the other members failed; retrying",
+			g.opts.Log.LogAttrs(ctx, warnings.Level("watch"), "watching the other members failed; retrying",
 				slog.Any("error", err))
 		}
 		g.sleep(ctx)

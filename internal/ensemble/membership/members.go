@@ -55,6 +55,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 )
 
 // Record is what a member publishes about itself.
@@ -191,16 +192,7 @@ func (g *Ensemble) Changed(ctx context.Context) error {
 	g.mu.Lock()
 	changed := g.changed
 	g.mu.Unlock()
-	timer := time.NewTimer(retryInterval)
-	defer timer.Stop()
-	select {
-	case <-changed:
-		return nil
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return retry.Wait(ctx, changed, retryInterval)
 }
 
 func (g *Ensemble) isLive(name string) bool {

@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/base/retry"
 )
 
 // InProcessConn implements nats.InProcessConnProvider.
@@ -79,9 +81,7 @@ func (s *Server) Ready(ctx context.Context) error {
 				return nil
 			}
 		}
-		select {
-		case <-time.After(readyInterval):
-		case <-ctx.Done():
+		if retry.Sleep(ctx, readyInterval) != nil {
 			if errors.Is(err, ErrNotReady) {
 				return err
 			}

@@ -23,6 +23,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/base/retry"
 )
 
 // ExternalOptions configures the connection to external NATS servers.
@@ -194,9 +196,7 @@ func (r *Remote) Ready(ctx context.Context) error {
 			return nil
 		}
 		log.LogAttrs(ctx, slog.LevelError, "NATS is not usable; retrying", slog.Any("error", fatal))
-		select {
-		case <-time.After(checkInterval):
-		case <-ctx.Done():
+		if retry.Sleep(ctx, checkInterval) != nil {
 			return fmt.Errorf("%w: %w", ErrNotReady, fatal)
 		}
 	}

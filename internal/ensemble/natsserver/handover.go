@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 )
 
 const (
@@ -46,11 +47,9 @@ func (s *Server) StepDown(ctx context.Context) (streams int, err error) {
 		if s.peers() == 0 {
 			return 0, errNoPeer
 		}
-		select {
-		case <-ctx.Done():
+		if retry.Sleep(ctx, handOverInterval) != nil {
 			return 0, errs.Newf(errs.Unavailable,
 				"some streams of the log have no new leader yet; try again: %w", ctx.Err())
-		case <-time.After(handOverInterval):
 		}
 	}
 }

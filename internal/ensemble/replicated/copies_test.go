@@ -18,20 +18,14 @@ import (
 	"freshet/internal/ensemble/natsserver/natstest"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
+	"freshet/test/poll"
 	"freshet/test/tally"
 )
 
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.After(time.Minute)
-	for !holds() {
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-deadline:
-			t.Fatalf("timeout, want %s", what)
-		}
-	}
+	poll.Until(t, time.Minute, what, holds)
 }
 
 func quickFlush(o *Options) { o.FlushInterval = 50 * time.Millisecond }

@@ -33,7 +33,6 @@
 //   - loss.go, accept.go: how an operator continues a shard whose copies and log do not
 //     match.
 //   - seed.go: a shard that starts with the content of another server.
-//   - warnlimiter.go: the log level of failures that are retried.
 //
 // # Invariants
 //
@@ -76,8 +75,8 @@
 // engine; the writer never calls the engine.
 // OnOwner and OnLost are called without a lock.
 //
-// Not protected by a lock, because one goroutine uses them: loggedProblem, mismatched and the
-// follower (run), the upkeeper (upkeep). writer.known is written with writer.mu by the
-// writer's own goroutine only, which therefore reads it without. applied, end, bytes and
-// copies of Shard are atomic.
+// Not protected by a lock, because one goroutine uses them: mismatched and the follower
+// (run), the upkeeper (upkeep). writer.known is written with writer.mu by the writer's own
+// goroutine only, which therefore reads it without. applied, end, bytes and copies of Shard
+// are atomic.
 package replicated

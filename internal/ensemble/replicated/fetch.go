@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"freshet/internal/base/atomicfile"
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
 )
@@ -98,9 +100,7 @@ func (s *Shard) adopt(f *follower) error {
 	defer s.storeMu.Unlock()
 	err := s.store.Close()
 	s.store = nil
-	old := s.o.Dir + ".old"
-	err = errors.Join(err, os.RemoveAll(old), os.Rename(s.o.Dir, old), os.Rename(s.fetchDir(), s.o.Dir),
-		os.RemoveAll(old))
+	err = errors.Join(err, atomicfile.ReplaceDir(s.fetchDir(), s.o.Dir, s.o.Dir+".old"))
 	if err != nil {
 		return fmt.Errorf("%w: installing a fetched checkpoint: %w", engine.ErrFailed, err)
 	}
@@ -136,7 +136,7 @@ func fetch(ctx context.Context, via http.RoundTripper, base string, fresh bool, 
 			return f.fetched, fmt.Errorf("file %s of the checkpoint: %w", file.Name, err)
 		}
 	}
-	return f.fetched, syncDir(dir)
+	return f.fetched, atomicfile.SyncDir(dir)
 }
 
 type fetcher struct {
@@ -249,7 +249,7 @@ func (f *fetcher) fetchFile(ctx context.Context, id string, file fileInfo) error
 		if ctx.Err() != nil || errors.As(err, &refused) {
 			return err
 		}
-		f.wait(ctx, time.Duration(try+1)*100*time.Millisecond)
+		_ = retry.Sleep(ctx, time.Duration(try+1)*100*time.Millisecond)
 	}
 	return err
 }
@@ -296,23 +296,6 @@ func (f *fetcher) fetchMissing(ctx context.Context, url, part string, size int64
 func (f *fetcher) throttle(ctx context.Context) {
 	due := time.Duration(float64(f.fetched) / float64(f.perSecond) * float64(time.Second))
 	if ahead := due - time.Since(f.begin); ahead > 10*time.Millisecond {
-		f.wait(ctx, ahead)
+		_ = retry.Sleep(ctx, ahead) // the next request fails if the context has ended
 	}
-}
-
-func (f *fetcher) wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

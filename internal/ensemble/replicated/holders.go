@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/storage/pebble"
 )
 
@@ -215,13 +216,7 @@ func (s *Shard) dropCopy(ctx context.Context) error {
 
 // removeCopy removes a store. It renames the directory first, so that a crash cannot leave
 // an incomplete store under its name.
-func removeCopy(dir string) error {
-	old := dir + ".old"
-	if err := os.Rename(dir, old); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return os.RemoveAll(old)
-}
+func removeCopy(dir string) error { return atomicfile.RemoveDir(dir, dir+".old") }
 
 // holderChoice is the input for the decision which members have a copy.
 type holderChoice struct {

@@ -15,6 +15,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
+	"freshet/internal/base/lograte"
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 )
 
@@ -77,11 +79,12 @@ func (v *shardView) serving() engine.Owner {
 
 // watch keeps the view up to date until the shard is closed.
 func (s *Shard) watch() {
-	var warnings warnLimiter
+	warnings := lograte.New(retryWarnings)
 	for s.ctx.Err() == nil {
 		err := s.watchOnce()
 		if s.ctx.Err() == nil {
-			s.log.LogAttrs(s.ctx, warnings.level(), "etcd watch of the shard failed; retrying", slog.Any("error", err))
+			s.log.LogAttrs(s.ctx, warnings.Level("watch"), "etcd watch of the shard failed; retrying",
+				slog.Any("error", err))
 			s.sleep(s.ctx)
 		}
 	}
@@ -203,7 +206,7 @@ type claim struct {
 // campaign waits until the shard has no owner and the delay of this member's rank has
 // passed, and acquires the owner key.
 func (s *Shard) campaign(ctx context.Context) (*claim, error) {
-	var warnings warnLimiter
+	warnings := lograte.New(retryWarnings)
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		v, changed := s.view, s.changed
@@ -216,7 +219,8 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 				// The key is left from an earlier process of this member, or from an acquisition
 				// whose response was lost.
 				if err := s.deleteOwner(ctx, v.ownerRev); err != nil {
-					s.log.LogAttrs(ctx, warnings.level(), "removing this member's old owner key failed; retrying",
+					s.log.LogAttrs(ctx, warnings.Level("campaign"),
+						"removing this member's old owner key failed; retrying",
 						slog.Any("error", err))
 				}
 			}
@@ -230,7 +234,8 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 				return c, ctx.Err()
 			}
 			if err != nil {
-				s.log.LogAttrs(ctx, warnings.level(), "campaign for the shard failed; retrying", slog.Any("error", err))
+				s.log.LogAttrs(ctx, warnings.Level("campaign"), "campaign for the shard failed; retrying",
+					slog.Any("error", err))
 			}
 			s.await(ctx, changed, campaignStagger)
 			continue
@@ -242,13 +247,7 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 
 // await waits for a change, at most d.
 func (s *Shard) await(ctx context.Context, changed <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-changed:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	_ = retry.Wait(ctx, changed, d) // callers check the context
 }
 
 // sleep waits before a retry.
@@ -313,13 +312,13 @@ func (s *Shard) release(c *claim) {
 		return
 	}
 	s.wg.Go(func() {
-		var warnings warnLimiter
+		warnings := lograte.New(retryWarnings)
 		for s.ctx.Err() == nil {
 			err := s.vacate(s.ctx, c.rev, and...)
 			if err == nil {
 				return
 			}
-			s.log.LogAttrs(s.ctx, warnings.level(),
+			s.log.LogAttrs(s.ctx, warnings.Level("release"),
 				"removing the owner key of a shard that this member gave up failed, "+
 					"so no member can own the shard; retrying", slog.Any("error", err))
 			select {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"freshet/internal/base/retry"
 )
 
 // resolve learns the outcome of the entries that were sent, after one of them got no
@@ -44,7 +46,7 @@ func (w *writer) resolve() error {
 			return fmt.Errorf("outcome of the message after %d is unknown after %s: %w", w.known, resolveTimeout,
 				errors.Join(last, ctx.Err()))
 		}
-		w.pause(ctx, pause)
+		_ = retry.Wait(ctx, w.lost, pause)
 		pause = min(2*pause, 200*time.Millisecond)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"freshet/internal/base/lograte"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
 )
@@ -68,13 +69,17 @@ func (s *Shard) run() {
 	s.setRole(Starting, engine.ErrClosed)
 }
 
+// retryWarnings limits the warnings about a failure that is retried. A failure that resolves
+// automatically within seconds, such as an election in etcd, needs no action of the operator, and
+// repeated by every shard it would hide those that do.
+var retryWarnings = lograte.Policy{After: 10 * time.Second, Forget: 5 * time.Second, Interval: 10 * time.Minute}
+
 // logProblem logs why the copy does not follow the log: once, and at debug while the error
 // stays the same.
 func (s *Shard) logProblem(level slog.Level, what string, err error) {
-	if s.loggedProblem == err.Error() {
+	if !s.problems.Changed("follow", err.Error()) {
 		level = slog.LevelDebug
 	}
-	s.loggedProblem = err.Error()
 	s.log.LogAttrs(s.ctx, level, what, slog.Any("error", err))
 }
 
@@ -182,7 +187,7 @@ func (s *Shard) term(ctx context.Context) error {
 		s.stream = nil
 		s.mu.Unlock()
 	}()
-	s.loggedProblem = ""
+	s.problems.Forget("follow")
 	for {
 		s.setRole(Standby, nil)
 		c, err := s.follow(ctx, f)
@@ -257,7 +262,7 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 		cancel()
 	}()
 	var err error
-	var warnings warnLimiter
+	warnings := lograte.New(retryWarnings)
 	for ctx.Err() == nil {
 		err = f.follow(ctx, 0)
 		if ctx.Err() != nil {
@@ -268,7 +273,7 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 			errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) {
 			break
 		}
-		s.log.LogAttrs(ctx, warnings.level(), "following the log of the shard failed; retrying",
+		s.log.LogAttrs(ctx, warnings.Level("follow"), "following the log of the shard failed; retrying",
 			slog.Any("error", err))
 		err = nil
 		if again := f.resume(); again != nil {

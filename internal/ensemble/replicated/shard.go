@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/base/lograte"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
 )
@@ -44,8 +45,8 @@ type Shard struct {
 
 	checkpoints checkpoints
 
-	loggedProblem string // the problem last logged; used by the run goroutine only
-	mismatched    bool   // copy and log did not match at the last attempt; used by the run goroutine only
+	problems   lograte.Limiter // logs a problem of the copy once
+	mismatched bool            // copy and log did not match at the last attempt; used by the run goroutine only
 
 	mu               sync.Mutex // protects the following fields; a leaf lock
 	role             Role

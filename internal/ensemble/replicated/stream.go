@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 )
 
@@ -101,14 +102,11 @@ func (st *stream) createFrom(ctx context.Context, o *Options, id logID, first ui
 		FirstSeq:   first,
 		Metadata:   map[string]string{metaLog: id.String()},
 	}
-	handle, err := o.JetStream.CreateStream(ctx, config)
-	for isNoPeers(err) && ctx.Err() == nil {
-		select {
-		case <-time.After(minQueryInterval):
-			handle, err = o.JetStream.CreateStream(ctx, config)
-		case <-ctx.Done():
-		}
-	}
+	var handle jetstream.Stream
+	err := retry.Do(ctx, retry.Backoff{Min: minQueryInterval}, func() (again bool, err error) {
+		handle, err = o.JetStream.CreateStream(ctx, config)
+		return isNoPeers(err), err
+	})
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another member created it
 		return o.JetStream.Stream(ctx, st.name)
 	}

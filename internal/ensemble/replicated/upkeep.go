@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"freshet/internal/base/lograte"
 	"freshet/internal/storage/engine"
 )
 
@@ -53,7 +54,7 @@ type logEnd struct {
 // the log and hands the shard to its preferred member.
 func (s *Shard) upkeep() {
 	u := &upkeeper{s: s, flushedAt: time.Now()}
-	var warnings warnLimiter
+	warnings := lograte.New(retryWarnings)
 	ticker := time.NewTicker(upkeepInterval)
 	defer ticker.Stop()
 	for {
@@ -69,7 +70,8 @@ func (s *Shard) upkeep() {
 			continue
 		}
 		if err := u.tick(s.ctx, st, w); err != nil && s.ctx.Err() == nil && !errors.Is(err, engine.ErrClosed) {
-			s.log.LogAttrs(s.ctx, warnings.level(), "upkeep of the shard failed; retrying", slog.Any("error", err))
+			s.log.LogAttrs(s.ctx, warnings.Level("upkeep"), "upkeep of the shard failed; retrying",
+				slog.Any("error", err))
 		}
 	}
 }

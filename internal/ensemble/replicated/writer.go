@@ -1,7 +1,6 @@
 package replicated
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -340,14 +339,3 @@ func (w *writer) Full() (messages, records bool) {
 
 // errRival means that another member has appended to the log.
 var errRival = errors.New("another member has appended to the log")
-
-// pause waits for d, or until the writer or the context ends.
-func (w *writer) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-w.lost:
-	case <-ctx.Done():
-	}
-}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"freshet/internal/base/atomicfile"
 )
 
 // rotatedFile is a file of lines that is renamed to path.1, path.2, ... when it has reached
@@ -108,7 +110,7 @@ func (r *rotatedFile) rotate() error {
 	}
 	old := r.file
 	r.file = nil
-	return errors.Join(r.open(), old.Close(), syncDir(filepath.Dir(r.path)))
+	return errors.Join(r.open(), old.Close(), atomicfile.SyncDir(filepath.Dir(r.path)))
 }
 
 // reopen opens the file again after it was renamed. If that fails, the old file stays in
@@ -173,12 +175,4 @@ func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close() // read only
 	}
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

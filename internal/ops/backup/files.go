@@ -97,30 +97,3 @@ func createFile(ctx context.Context, to string, from io.Reader) (sum string, siz
 	sum, size, err = copySummed(ctx, out, from)
 	return sum, size, errors.Join(err, out.Sync(), out.Close())
 }
-
-func writeFile(path string, data []byte) error {
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(data)
-	return errors.Join(err, out.Sync(), out.Close())
-}
-
-// syncDirs syncs a directory and all directories below it.
-func syncDirs(dir string) error {
-	return filepath.WalkDir(dir, func(at string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		return syncDir(at)
-	})
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}

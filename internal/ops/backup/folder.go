@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
 )
 
@@ -84,10 +85,7 @@ func (f *Folder) Prune(n int) (removed []string, err error) {
 	for _, name := range names[:len(names)-n] {
 		// A partly removed backup must not have the name of a complete one.
 		removing := filepath.Join(f.dir, incompletePrefix+name)
-		if err := errors.Join(os.Rename(filepath.Join(f.dir, name), removing), syncDir(f.dir)); err != nil {
-			return removed, fmt.Errorf("removing an old backup: %w", err)
-		}
-		if err := os.RemoveAll(removing); err != nil {
+		if err := atomicfile.RemoveDir(filepath.Join(f.dir, name), removing); err != nil {
 			return removed, fmt.Errorf("removing an old backup: %w", err)
 		}
 		removed = append(removed, name)

@@ -26,6 +26,7 @@ import (
 	"strings"
 	"time"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
 )
 
@@ -115,7 +116,7 @@ func (m *Manifest) WriteTo(dir string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, ManifestFile), text)
+	return atomicfile.WriteNewBytes(filepath.Join(dir, ManifestFile), text)
 }
 
 func (m *Manifest) encode() ([]byte, error) {

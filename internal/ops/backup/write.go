@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
 )
 
@@ -95,9 +96,9 @@ func (f *Folder) Write(ctx context.Context, staged string, opts Options) (string
 			return "", errors.Join(fmt.Errorf("writing %s of the backup: %w", m.Files[i].Path, err), os.RemoveAll(w.to))
 		}
 	}
-	err = errors.Join(m.WriteTo(w.to), syncDirs(w.to))
+	err = errors.Join(m.WriteTo(w.to), atomicfile.SyncDirs(w.to))
 	if err == nil {
-		err = errors.Join(os.Rename(w.to, target), syncDir(f.dir))
+		err = atomicfile.Rename(w.to, target)
 	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("writing the backup: %w", err), os.RemoveAll(w.to))

@@ -8,9 +8,8 @@
 //
 // Locks:
 //
-//	Metrics.seriesMu      serializes writers of Metrics.series; readers take no lock
-//	recurringWarnings.mu  all fields of a recurringWarnings
-//	logFile.mu            logFile.file; held while a line is written and while the file is replaced
+//	Metrics.seriesMu  serializes writers of Metrics.series; readers take no lock
+//	logFile.mu        logFile.file; held while a line is written and while the file is replaced
 //
-// No function takes two of them.
+// No function takes both.
 package telemetry

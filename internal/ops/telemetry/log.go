@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"freshet/internal/base/lograte"
+
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
@@ -25,7 +27,7 @@ func BridgeKlog(log *slog.Logger) {
 // debug, because they are details to Freshet's operator. Warnings and errors keep their
 // level.
 func Library(log *slog.Logger, name string) *slog.Logger {
-	return slog.New(demotingHandler{log.Handler(), &recurringWarnings{}}).With(slog.String("library", name))
+	return slog.New(demotingHandler{log.Handler(), lograte.New(recurring)}).With(slog.String("library", name))
 }
 
 // harmless are warnings and errors of libraries that are irrelevant here and would
@@ -55,7 +57,7 @@ const campaignDelayedSuffix = "since there are still pending configuration chang
 
 type demotingHandler struct {
 	slog.Handler
-	recurring *recurringWarnings
+	recurring *lograte.Limiter
 }
 
 func demote(level slog.Level) slog.Level {
@@ -79,7 +81,7 @@ func (d demotingHandler) Handle(ctx context.Context, record slog.Record) error {
 		isIrrelevant(record.Message) {
 		record.Level = slog.LevelDebug
 	} else if key := recurringKey(&record); key != "" {
-		record.Level = d.recurring.level(key, record.Time)
+		record.Level = d.recurring.Level(key)
 	}
 	if record.Level == slog.LevelDebug {
 		if !d.Handler.Enabled(ctx, record.Level) {

@@ -3,8 +3,9 @@ package telemetry
 import (
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
+
+	"freshet/internal/base/lograte"
 )
 
 // While the members of an ensemble start, and while one of them is down, etcd and NATS
@@ -12,12 +13,7 @@ import (
 // a lost majority. So a recurring warning of a library is logged only if it persists:
 // then it may be the only hint at the cause.
 
-const (
-	logAfter      = 30 * time.Second // how long a warning must recur before it is logged
-	forgetAfter   = time.Minute      // time without the warning after which it counts as new
-	logAgainAfter = 10 * time.Minute // interval at which a persisting warning is logged again
-	maxTracked    = 256              // maximum number of tracked warnings
-)
+var recurring = lograte.Policy{After: 30 * time.Second, Forget: time.Minute, Interval: 10 * time.Minute}
 
 // recurringPrefixes are the beginnings of warnings and errors that are logged only if they
 // persist.
@@ -82,32 +78,4 @@ func recurringKey(record *slog.Record) string {
 		return key
 	}
 	return ""
-}
-
-// recurringWarnings tracks recurring warnings of one library.
-type recurringWarnings struct {
-	mu      sync.Mutex // protects all
-	tracked map[string]*recurringWarning
-}
-
-type recurringWarning struct{ first, last, logged time.Time }
-
-// level returns the level to log a recurring warning at.
-func (p *recurringWarnings) level(key string, now time.Time) slog.Level {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.tracked[key]
-	if c == nil || now.Sub(c.last) > forgetAfter {
-		if p.tracked == nil || len(p.tracked) >= maxTracked {
-			p.tracked = make(map[string]*recurringWarning)
-		}
-		c = &recurringWarning{first: now}
-		p.tracked[key] = c
-	}
-	c.last = now
-	if now.Sub(c.first) < logAfter || now.Sub(c.logged) < logAgainAfter {
-		return slog.LevelDebug
-	}
-	c.logged = now
-	return slog.LevelWarn
 }

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -198,5 +199,37 @@ func TestParseVersion(t *testing.T) {
 		if got, err := ParseVersion(text); !errors.Is(err, ErrInvalidVersion) {
 			t.Errorf("%q: got %d, %v, want %v", text, got, err, ErrInvalidVersion)
 		}
+	}
+}
+
+// TestStoredBytes compares encoded records and a snapshot with those of earlier versions, which
+// journals contain.
+func TestStoredBytes(t *testing.T) {
+	t.Parallel()
+	var stored bytes.Buffer
+	s := newState()
+	for i, r := range records()[:3] {
+		data := r.encode()
+		stored.Write(data)
+		if err := s.Apply(uint64(i+1), data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range records()[3:] {
+		stored.Write(r.encode())
+	}
+	const wantRecords = "010102017302020101010822737472696e67220001010401740e12030102027b7d04016e01730601" +
+		"6d0174020101060175021200010208017504020a01030a0175020201040c01760701050e000401010610009a01"
+	if got := hex.EncodeToString(stored.Bytes()); got != wantRecords {
+		t.Errorf("records: got %s, want %s", got, wantRecords)
+	}
+	var snapshot bytes.Buffer
+	if err := s.Snapshot(&snapshot); err != nil {
+		t.Fatal(err)
+	}
+	const wantSnapshot = "060112010004060d010100020022737472696e6722110102011204016e017306016d0174027b7d08" +
+		"017300020202020008017400020e12040008017500020212060000"
+	if got := hex.EncodeToString(snapshot.Bytes()); got != wantSnapshot {
+		t.Errorf("snapshot: got %s, want %s", got, wantSnapshot)
 	}
 }

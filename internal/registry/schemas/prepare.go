@@ -2,10 +2,10 @@ package schemas
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"slices"
 	"strings"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/base/workpool"
 )
 
@@ -261,15 +261,15 @@ type parseID [sha256.Size]byte
 // The id of a schema identifies its content, unless an import binds the id again
 // after a hard deletion; the epoch distinguishes these cases.
 func parseKey(t Type, text string, refs []Reference, targets []target, epoch uint64, imported bool) parseID {
-	b := make([]byte, 0, 16+len(text)+128*len(refs))
+	b := make(wire.Writer, 0, 16+len(text)+128*len(refs))
 	b = append(b, byte(t), flags(imported))
-	b = appendString(b, text)
+	b.Text(text)
 	for i, ref := range refs {
-		b = appendString(b, ref.Name)
-		b = appendString(b, ref.Subject)
-		b = appendInt(b, int64(ref.Version))
-		b = appendInt(b, int64(targets[i].schema.ID))
-		b = binary.AppendUvarint(b, epoch)
+		b.Text(ref.Name)
+		b.Text(ref.Subject)
+		b.Varint(int64(ref.Version))
+		b.Varint(int64(targets[i].schema.ID))
+		b.Uvarint(epoch)
 	}
 	return sha256.Sum256(b)
 }

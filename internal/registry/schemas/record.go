@@ -3,6 +3,7 @@ package schemas
 import (
 	"fmt"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -49,73 +50,73 @@ type record struct {
 }
 
 func (r *record) encode() []byte {
-	b := make([]byte, 0, 64+len(r.subject)+len(r.text))
+	b := make(wire.Writer, 0, 64+len(r.subject)+len(r.text))
 	b = append(b, recordVersion, byte(r.op))
-	b = appendInt(b, r.at)
-	b = appendString(b, r.subject)
+	b.Varint(r.at)
+	b.Text(r.subject)
 	switch r.op {
 	case opRegister:
-		b = appendInt(b, int64(r.version))
-		b = appendInt(b, int64(r.id))
+		b.Varint(int64(r.version))
+		b.Varint(int64(r.id))
 		b = append(b, flags(r.fresh, r.unchecked))
 		if r.fresh {
 			b = append(b, r.algorithm, byte(r.typ))
-			b = appendString(b, r.text)
-			b = appendReferences(b, r.refs)
+			b.Text(r.text)
+			appendReferences(&b, r.refs)
 		}
 	case opSoftDelete, opHardDelete:
-		b = appendInt(b, int64(len(r.versions)))
+		b.Varint(int64(len(r.versions)))
 		for _, v := range r.versions {
-			b = appendInt(b, int64(v))
+			b.Varint(int64(v))
 		}
 	case opSetLevel:
 		b = append(b, byte(r.level))
 	case opSetMode:
 		b = append(b, byte(r.mode), flags(r.purge))
 	case opReserve:
-		b = appendInt(b, int64(r.id))
+		b.Varint(int64(r.id))
 	}
 	return b
 }
 
 func decodeRecord(data []byte) (*record, error) {
-	d := &decoder{b: data}
-	if v := d.byte(); d.err == nil && v != recordVersion {
+	d := newDecoder(data)
+	if v := d.Byte(); d.Err() == nil && v != recordVersion {
 		return nil, newerFormat("record", v)
 	}
-	r := &record{op: operation(d.byte())}
-	r.at = d.int64()
-	r.subject = d.string()
+	r := &record{op: operation(d.Byte())}
+	r.at = d.Varint()
+	r.subject = d.Text()
 	switch r.op {
 	case opRegister:
-		r.version = d.int32()
-		r.id = d.int32()
-		f := d.byte()
+		r.version = d.Varint32()
+		r.id = d.Varint32()
+		f := d.Byte()
 		r.fresh, r.unchecked = f&1 != 0, f&2 != 0
 		if r.fresh {
-			r.algorithm = d.byte()
-			r.typ = Type(d.byte())
-			r.text = d.string()
+			r.algorithm = d.Byte()
+			r.typ = Type(d.Byte())
+			r.text = d.Text()
 			r.refs = d.references()
 		}
 	case opSoftDelete, opHardDelete:
 		r.versions = make([]int32, d.count())
 		for i := range r.versions {
-			r.versions[i] = d.int32()
+			r.versions[i] = d.Varint32()
 		}
 	case opSetLevel:
-		r.level = Level(d.byte())
+		r.level = Level(d.Byte())
 	case opSetMode:
-		r.mode = Mode(d.byte())
-		r.purge = d.byte()&1 != 0
+		r.mode = Mode(d.Byte())
+		r.purge = d.Byte()&1 != 0
 	case opReserve:
-		r.id = d.int32()
+		r.id = d.Varint32()
 	default:
-		if d.err == nil {
+		if d.Err() == nil {
 			return nil, fmt.Errorf("unknown operation %d", r.op)
 		}
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return nil, err
 	}
 	return r, nil

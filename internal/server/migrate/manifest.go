@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
 	"freshet/internal/controlplane/etcd"
 )
@@ -148,25 +149,8 @@ func (m *migration) saveAs(path string) error {
 	if err != nil {
 		return err
 	}
-	temp := path + ".new"
-	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("writing the manifest: %w", err)
-	}
-	_, err = file.Write(append(text, '\n'))
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = errors.Join(os.Rename(temp, path), syncDir(filepath.Dir(path)))
-	}
-	if err != nil {
+	if err := atomicfile.Replace(path, append(text, '\n')); err != nil {
 		return fmt.Errorf("writing the manifest: %w", err)
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

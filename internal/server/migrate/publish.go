@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"freshet/internal/base/atomicfile"
 )
 
 // copyFiles copies the other files that the ensemble does not have: the audit log, and the
@@ -50,7 +52,8 @@ func (m *migration) publish() error {
 		case err != nil:
 			return err
 		case d.IsDir():
-			return errors.Join(os.Chmod(path, 0o700), syncDir(path)) //nolint:gosec // a folder has to be entered
+			//nolint:gosec // a folder has to be entered
+			return errors.Join(os.Chmod(path, 0o700), atomicfile.SyncDir(path))
 		}
 		return os.Chmod(path, 0o600)
 	})
@@ -73,8 +76,8 @@ func (m *migration) publish() error {
 	// The manifest is removed last, because it records that everything was compared.
 	if err := errors.Join(os.RemoveAll(m.newPath()), os.RemoveAll(m.path("etcd")),
 		os.RemoveAll(m.path("etcd.snapshot")),
-		syncDir(m.to), os.RemoveAll(m.path())); err != nil {
+		atomicfile.SyncDir(m.to), os.RemoveAll(m.path())); err != nil {
 		return fmt.Errorf("removing %s: %w; run the command again", m.path(), err)
 	}
-	return syncDir(m.to)
+	return atomicfile.SyncDir(m.to)
 }

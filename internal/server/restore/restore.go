@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
 	"freshet/internal/base/privatefile"
 	"freshet/internal/controlplane/etcd"
@@ -54,7 +55,7 @@ func Directory(ctx context.Context, opts backup.RestoreOptions) (_ *backup.Manif
 		return nil, err
 	}
 	into := filepath.Join(r.DataDir, Folder)
-	if err := errors.Join(r.clear(), os.Mkdir(into, 0o700), syncDir(r.DataDir)); err != nil {
+	if err := errors.Join(r.clear(), os.Mkdir(into, 0o700), atomicfile.SyncDir(r.DataDir)); err != nil {
 		return nil, fmt.Errorf("preparing the data directory: %w", err)
 	}
 	m, err := r.extract(ctx, into)
@@ -196,7 +197,7 @@ func (r *restoration) publish(from string) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		return syncDir(path)
+		return atomicfile.SyncDir(path)
 	})
 	if err != nil {
 		return err
@@ -210,13 +211,5 @@ func (r *restoration) publish(from string) error {
 			return fmt.Errorf("restoring %s: %w; run the command again", e.Name(), err)
 		}
 	}
-	return errors.Join(syncDir(r.DataDir), os.Remove(from), syncDir(r.DataDir))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(atomicfile.SyncDir(r.DataDir), os.Remove(from), atomicfile.SyncDir(r.DataDir))
 }

@@ -176,8 +176,8 @@ func (c *checker) value(key, value []byte) {
 	case keyRecord:
 		c.done.Records++
 	case keyFormat:
-		u := unpacker{rest: body}
-		if c.done.Format = u.uint(); c.done.Format > formatVersion {
+		u := unpack(body)
+		if c.done.Format = u.Uvarint(); c.done.Format > formatVersion {
 			c.problem("", newerFormat(c.done.Format).Error())
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	cdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -64,9 +65,9 @@ func (r *closedStore) load(s *store) error {
 		if err != nil {
 			return err
 		}
-		u := unpacker{rest: body}
-		if *number.into = u.uint(); u.err != nil {
-			return u.err
+		u := unpack(body)
+		if *number.into = u.Uvarint(); u.Err() != nil {
+			return u.Err()
 		}
 	}
 	if r.format > formatVersion {
@@ -77,9 +78,9 @@ func (r *closedStore) load(s *store) error {
 		return err
 	}
 	return s.scan([]byte{keyJournal}, func(key, body []byte) error {
-		u := unpacker{rest: body}
-		r.journals[uint32(u.uint())] = string(key[1:]) //nolint:gosec // journals have 32 bits
-		return u.err
+		u := unpack(body)
+		r.journals[uint32(u.Uvarint())] = string(key[1:]) //nolint:gosec // journals have 32 bits
+		return u.Err()
 	})
 }
 
@@ -107,10 +108,10 @@ func (r *closedStore) renumbered(key, value []byte) (newKey, newValue []byte, er
 	}
 	key = bytes.Clone(key)
 	if key[0] == keyJournal {
-		u := unpacker{rest: body}
-		var p packer
-		p.uint(uint64(r.numbers[uint32(u.uint())])) //nolint:gosec // journals have 32 bits
-		return key, addChecksum(key, p), u.err
+		u := unpack(body)
+		var p wire.Writer
+		p.Uvarint(uint64(r.numbers[uint32(u.Uvarint())])) //nolint:gosec // journals have 32 bits
+		return key, addChecksum(key, p), u.Err()
 	}
 	binary.BigEndian.PutUint32(key[1:], r.numbers[binary.BigEndian.Uint32(key[1:])])
 	return key, addChecksum(key, body), nil

@@ -9,6 +9,7 @@ import (
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -105,8 +106,8 @@ func (c *copier) open() error {
 			if number.value == 0 {
 				continue // an empty store has none
 			}
-			var p packer
-			p.uint(number.value)
+			var p wire.Writer
+			p.Uvarint(number.value)
 			if err := t.set([]byte{number.key}, addChecksum([]byte{number.key}, p)); err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	cdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
 
+	"freshet/internal/base/lograte"
 	"freshet/internal/storage/engine"
 )
 
@@ -26,10 +27,10 @@ type damage struct {
 	store   atomic.Pointer[error] // first damage that makes the store unhealthy
 	found   atomic.Int64
 	skipped atomic.Int64
+	tables  lograte.Limiter // reports a damaged table once
 
 	mu       sync.Mutex // protects the fields below
 	messages map[engine.MessageID]damagedMessage
-	tables   map[string]struct{} // tables that were reported already
 }
 
 // damagedMessage is the error of a damaged message, and when it was found.
@@ -135,15 +136,7 @@ func (s *store) recordStoreDamage(err error) error {
 // corruptTable is called by Pebble when it reads a damaged table. When the table can be
 // opened, the damage is in one of its blocks, and only readers of that block get errors.
 func (s *store) corruptTable(info cdb.DataCorruptionInfo) {
-	d := &s.damage
-	d.mu.Lock()
-	_, known := d.tables[info.Path]
-	if d.tables == nil {
-		d.tables = make(map[string]struct{})
-	}
-	d.tables[info.Path] = struct{}{}
-	d.mu.Unlock()
-	if known {
+	if first, _ := s.damage.tables.Allow(info.Path); !first {
 		return
 	}
 	s.log.Error("store: file is damaged", slog.String("detail", info.String()))

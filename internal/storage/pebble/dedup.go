@@ -8,6 +8,7 @@ import (
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -103,9 +104,9 @@ func (t *topic) original(key engine.DedupKey) (engine.MessageID, bool, error) {
 	if err != nil {
 		return engine.MessageID{}, false, err
 	}
-	u := unpacker{rest: body}
-	id := engine.MessageID{Topic: t.id, Partition: int32(u.uint()), Entry: u.uint()}
-	return id, true, u.err
+	u := unpack(body)
+	id := engine.MessageID{Topic: t.id, Partition: int32(u.Uvarint()), Entry: u.Uvarint()}
+	return id, true, u.Err()
 }
 
 // writeFreshLocked appends the messages that out does not mark as duplicates. The caller
@@ -136,9 +137,9 @@ func (p *partition) writeFreshLocked(ctx context.Context, drafts []draft, out []
 		if !key.IsZero() {
 			keys = append(keys, key)
 			t.dedup.add(key, pendingMessage{id: id, batch: g})
-			var body packer
-			body.uint(uint64(id.Partition))
-			body.uint(id.Entry)
+			var body wire.Writer
+			body.Uvarint(uint64(id.Partition))
+			body.Uvarint(id.Entry)
 			g.setLocked(dedupKey(t.id, key), body)
 		}
 	}

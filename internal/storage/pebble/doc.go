@@ -139,7 +139,7 @@
 //	reclaimer.mu        the deleted bytes and the eras that contain them.
 //	broadcast.mu        the channel that waiting readers share.
 //	watchers.mu         the callers of WaitEntries that wait for a partition.
-//	damage.mu           the messages and tables that were found damaged.
+//	damage.mu           the messages that were found damaged.
 //	tableRetry.mu       the failures of flushes and compactions.
 //	lru.Cache.mu        the cache of decoded batches (package lru).
 //

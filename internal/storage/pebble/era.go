@@ -6,6 +6,8 @@ import (
 	"sort"
 
 	cdb "github.com/cockroachdb/pebble/v2"
+
+	"freshet/internal/base/wire"
 )
 
 // Eras keep write amplification low. If messages were sorted by topic alone, every flush
@@ -41,9 +43,9 @@ func (c *eraCounter) start(e *Engine) error {
 	if err != nil {
 		return err
 	}
-	u := unpacker{rest: body}
-	c.current = uint32(u.uint())
-	return u.err
+	u := unpack(body)
+	c.current = uint32(u.Uvarint())
+	return u.Err()
 }
 
 // countLocked counts size more bytes and returns their era. The caller holds
@@ -52,8 +54,8 @@ func (c *eraCounter) countLocked(g *commitBatch, size int) uint32 {
 	if c.written >= c.limit {
 		c.current++
 		c.written = 0
-		var p packer
-		p.uint(uint64(c.current))
+		var p wire.Writer
+		p.Uvarint(uint64(c.current))
 		g.setLocked([]byte{keyEraNow}, p)
 	}
 	c.written += int64(size)
@@ -70,8 +72,8 @@ func (p *partition) enterEraLocked(g *commitBatch, entry uint64, size int) uint3
 	}
 	grown := append(eras, eraStart{era, entry}) // readers of the shorter slice do not see it
 	p.eras.Store(&grown)
-	var body packer
-	body.uint(entry)
+	var body wire.Writer
+	body.Uvarint(entry)
 	g.setLocked(eraKey(p.topic.id, p.index, era), body)
 	return era
 }
@@ -153,8 +155,8 @@ func (t *topic) eras() []uint32 {
 
 // restoreEra restores one stored era.
 func (p *partition) restoreEra(era uint32, body []byte) error {
-	u := unpacker{rest: body}
-	eras := append(*p.eras.Load(), eraStart{era, u.uint()})
+	u := unpack(body)
+	eras := append(*p.eras.Load(), eraStart{era, u.Uvarint()})
 	p.eras.Store(&eras)
-	return u.err
+	return u.Err()
 }

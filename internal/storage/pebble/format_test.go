@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"freshet/internal/base/cleanclose"
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -96,7 +97,7 @@ func TestFormat1IsReadAndDeduplicated(t *testing.T) {
 				t.Errorf("append again: got %+v, %v; want a duplicate of %v", again, err, want)
 			}
 			body, err := e.get([]byte{keyFormat})
-			if u := (unpacker{rest: body}); err != nil || u.uint() != formatVersion {
+			if u := unpack(body); err != nil || u.Uvarint() != formatVersion {
 				t.Errorf("format: got %x, %v; want %d", body, err, formatVersion)
 			}
 		})
@@ -110,10 +111,10 @@ func plantFormat1(t *testing.T, fs vfs.FS, value, index []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var format, at packer
-	format.uint(1)
-	at.uint(0) // partition
-	at.uint(0) // entry
+	var format, at wire.Writer
+	format.Uvarint(1)
+	at.Uvarint(0) // partition
+	at.Uvarint(0) // entry
 	err = errors.Join(
 		db.Set([]byte{keyFormat}, addChecksum([]byte{keyFormat}, format), cdb.Sync),
 		db.Set(messageKey(1, 7, 0, 0), value, cdb.Sync),

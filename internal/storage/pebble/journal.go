@@ -9,6 +9,7 @@ import (
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -105,8 +106,8 @@ func (jt *journalTable) createLocked(name string, key []byte) (*journal, error) 
 	defer jt.e.commit.unlockAndCommit()
 	j := &journal{e: jt.e, id: jt.next, name: name, createdBy: g}
 	jt.next++
-	var p packer
-	p.uint(uint64(j.id))
+	var p wire.Writer
+	p.Uvarint(uint64(j.id))
 	g.setLocked(key, p)
 	return j, nil
 }
@@ -115,19 +116,19 @@ func (jt *journalTable) createLocked(name string, key []byte) (*journal, error) 
 func (jt *journalTable) countLocked() error {
 	highest := uint32(0)
 	err := jt.e.scan([]byte{keyJournal}, func(_, body []byte) error {
-		u := unpacker{rest: body}
-		highest = max(highest, uint32(u.uint()))
-		return u.err
+		u := unpack(body)
+		highest = max(highest, uint32(u.Uvarint()))
+		return u.Err()
 	})
 	jt.next = highest + 1
 	return err
 }
 
 func (jt *journalTable) restoreLocked(name string, body []byte) (*journal, error) {
-	u := unpacker{rest: body}
-	j := &journal{e: jt.e, id: uint32(u.uint()), name: name}
-	if u.err != nil {
-		return nil, u.err
+	u := unpack(body)
+	j := &journal{e: jt.e, id: uint32(u.Uvarint()), name: name}
+	if u.Err() != nil {
+		return nil, u.Err()
 	}
 	if err := j.restoreSnapshot(); err != nil {
 		return nil, err

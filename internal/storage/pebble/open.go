@@ -15,6 +15,7 @@ import (
 
 	"freshet/internal/base/cleanclose"
 	"freshet/internal/base/lru"
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -233,11 +234,11 @@ func (e *Engine) checkFormat() error {
 		return err
 	}
 	if err == nil {
-		u := unpacker{rest: body}
-		v := u.uint()
+		u := unpack(body)
+		v := u.Uvarint()
 		switch {
-		case u.err != nil:
-			return u.err
+		case u.Err() != nil:
+			return u.Err()
 		case v > formatVersion:
 			return fmt.Errorf("opening %s: %w", e.dir, newerFormat(v))
 		case v == formatVersion:
@@ -248,8 +249,8 @@ func (e *Engine) checkFormat() error {
 	if err != nil {
 		return err
 	}
-	var p packer
-	p.uint(formatVersion)
+	var p wire.Writer
+	p.Uvarint(formatVersion)
 	g.setLocked(key, p)
 	e.commit.unlockAndCommit()
 	return g.wait(context.Background())

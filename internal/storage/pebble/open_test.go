@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"freshet/internal/base/cleanclose"
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -31,8 +32,8 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p packer
-	p.uint(formatVersion + 1)
+	var p wire.Writer
+	p.Uvarint(formatVersion + 1)
 	key := []byte{keyFormat}
 	if err := errors.Join(db.Set(key, addChecksum(key, p), cdb.Sync), db.Close(),
 		fs.Remove("store/"+cleanclose.Name)); err != nil {

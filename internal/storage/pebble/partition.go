@@ -8,6 +8,7 @@ import (
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -62,12 +63,12 @@ func (p *partition) restoreHead(body []byte) error {
 
 // restoreDelay restores one delay.
 func (p *partition) restoreDelay(entry uint64, body []byte, now int64) error {
-	u := unpacker{rest: body}
+	u := unpack(body)
 	p.hasDelays.Store(true)
-	if due := u.int(); due > now && entry >= p.first.Load() {
+	if due := u.Varint(); due > now && entry >= p.first.Load() {
 		p.delay(entry, due)
 	}
-	return u.err
+	return u.Err()
 }
 
 // restoreEnd restores the end of the partition from its newest message, after everything
@@ -189,8 +190,8 @@ func (p *partition) appendLocked(g *commitBatch, d *draft, now int64) engine.Mes
 	_ = op.Finish()
 	g.bytes += messageKeyLen + size
 	if due := d.msg.DeliverAt; due > now {
-		var body packer
-		body.int(due)
+		var body wire.Writer
+		body.Varint(due)
 		g.setLocked(delayKey(p.topic.id, p.index, entry), body)
 		p.hasDelays.Store(true)
 		p.delay(entry, due)

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"slices"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -89,46 +90,46 @@ func prepare(m *engine.Message, scratch []byte) draft {
 	if m.EmptyKey {
 		d.extra |= extraEmptyKey
 	}
-	p := packer(scratch)
+	p := wire.Writer(scratch)
 	if m.Key != "" {
 		d.flags |= hasKey
-		p.str(m.Key)
+		p.Text(m.Key)
 	}
 	if len(m.Properties) > 0 {
 		d.flags |= hasProperties
-		p.uint(uint64(len(m.Properties)))
+		p.Uvarint(uint64(len(m.Properties)))
 		if slices.ContainsFunc(m.Properties, func(p engine.Property) bool { return p.Null }) {
 			d.extra |= extraNullable
 		}
 		for i := range m.Properties {
-			p.str(m.Properties[i].Key)
-			p.value(&m.Properties[i], d.extra)
+			p.Text(m.Properties[i].Key)
+			packValue(&p, &m.Properties[i], d.extra)
 		}
 	}
 	if m.EventTime != 0 {
 		d.flags |= hasEventTime
-		p.int(m.EventTime)
+		p.Varint(m.EventTime)
 	}
 	if m.SchemaVersion != engine.NoSchema {
 		d.flags |= hasSchema
-		p.int(m.SchemaVersion)
+		p.Varint(m.SchemaVersion)
 	}
 	if m.Producer != "" {
 		d.flags |= hasProducer
-		p.str(m.Producer)
+		p.Text(m.Producer)
 	}
 	if m.HasSequence {
 		d.flags |= hasSequence
-		p.uint(m.Sequence)
+		p.Uvarint(m.Sequence)
 	}
 	if m.DeliverAt != 0 {
 		d.flags |= hasDeliverAt
-		p.int(m.DeliverAt)
+		p.Varint(m.DeliverAt)
 	}
 	if m.Dedup != impliedDedup(m) {
 		d.flags |= hasDedup
-		p.str(m.Dedup.Producer)
-		p.uint(m.Dedup.Sequence)
+		p.Text(m.Dedup.Producer)
+		p.Uvarint(m.Dedup.Sequence)
 	}
 	d.fields = p
 	d.sum = crc32.Update(crc32.Update(0, castagnoli, d.fields), castagnoli, m.Payload)
@@ -163,36 +164,36 @@ func seal(key, value []byte, body int, sum uint32) {
 	binary.LittleEndian.PutUint32(value, sum)
 }
 
-// value encodes the value of a property.
-func (p *packer) value(property *engine.Property, extra byte) {
+// packValue encodes the value of a property.
+func packValue(w *wire.Writer, property *engine.Property, extra byte) {
 	if extra&extraNullable == 0 {
-		p.str(property.Value)
+		w.Text(property.Value)
 		return
 	}
 	if property.Null {
-		p.uint(0)
+		w.Uvarint(0)
 		return
 	}
-	p.uint(uint64(len(property.Value)) + 1)
-	*p = append(*p, property.Value...)
+	w.Uvarint(uint64(len(property.Value)) + 1)
+	*w = append(*w, property.Value...)
 }
 
 // value decodes the value of a property.
 func (u *unpacker) value(property *engine.Property, extra byte) {
 	if extra&extraNullable == 0 {
-		property.Value = u.str()
+		property.Value = u.Text()
 		return
 	}
-	n := u.uint()
-	switch {
-	case n == 0:
-		property.Null = u.err == nil
-	case n-1 > uint64(len(u.rest)):
-		u.fail()
-	default:
-		property.Value = string(u.rest[:n-1])
-		u.rest = u.rest[n-1:]
+	n := u.Uvarint()
+	if n == 0 {
+		property.Null = u.Err() == nil
+		return
 	}
+	if n-1 > uint64(u.Len()) {
+		u.Fail(wire.ErrTruncated)
+		return
+	}
+	property.Value = string(u.Bytes(int(n - 1)))
 }
 
 // recordHead is the decoded header of a record.
@@ -279,42 +280,37 @@ func decode(key, value []byte, id engine.MessageID) (engine.Record, error) {
 func decodeMessage(r *engine.Message, flags, extra byte, body []byte) bool {
 	r.NullPayload, r.EmptyKey = extra&extraNullPayload != 0, extra&extraEmptyKey != 0
 	r.SchemaVersion = engine.NoSchema
-	u := unpacker{rest: body}
+	u := unpack(body)
 	if flags&hasKey != 0 {
-		r.Key = u.str()
+		r.Key = u.Text()
 	}
 	if flags&hasProperties != 0 {
-		n := u.uint()
-		if n > uint64(len(u.rest)) {
-			u.fail()
-			n = 0
-		}
-		r.Properties = make([]engine.Property, n)
+		r.Properties = make([]engine.Property, u.Count())
 		for i := range r.Properties {
-			r.Properties[i].Key = u.str()
+			r.Properties[i].Key = u.Text()
 			u.value(&r.Properties[i], extra)
 		}
 	}
 	if flags&hasEventTime != 0 {
-		r.EventTime = u.int()
+		r.EventTime = u.Varint()
 	}
 	if flags&hasSchema != 0 {
-		r.SchemaVersion = u.int()
+		r.SchemaVersion = u.Varint()
 	}
 	if flags&hasProducer != 0 {
-		r.Producer = u.str()
+		r.Producer = u.Text()
 	}
 	if flags&hasSequence != 0 {
-		r.Sequence, r.HasSequence = u.uint(), true
+		r.Sequence, r.HasSequence = u.Uvarint(), true
 	}
 	if flags&hasDeliverAt != 0 {
-		r.DeliverAt = u.int()
+		r.DeliverAt = u.Varint()
 	}
 	if flags&hasDedup != 0 {
-		r.Dedup = engine.DedupKey{Producer: u.str(), Sequence: u.uint()}
+		r.Dedup = engine.DedupKey{Producer: u.Text(), Sequence: u.Uvarint()}
 	} else {
 		r.Dedup = impliedDedup(r)
 	}
-	r.Payload = u.rest
-	return u.err == nil
+	r.Payload = u.Rest()
+	return u.Err() == nil
 }

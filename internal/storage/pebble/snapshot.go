@@ -9,6 +9,8 @@ import (
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
+	"freshet/internal/base/framing"
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -23,10 +25,10 @@ type snapshot struct {
 }
 
 func packSnapshot(s snapshot) []byte {
-	var p packer
-	p.uint(s.id)
-	p.uint(s.position)
-	p.uint(uint64(s.chunks))
+	var p wire.Writer
+	p.Uvarint(s.id)
+	p.Uvarint(s.position)
+	p.Uvarint(uint64(s.chunks))
 	return p
 }
 
@@ -34,9 +36,9 @@ func packSnapshot(s snapshot) []byte {
 func (j *journal) restoreSnapshot() error {
 	body, err := j.e.get(snapshotKey(j.id))
 	if err == nil {
-		u := unpacker{rest: body}
-		j.snap = snapshot{id: u.uint(), position: u.uint(), chunks: uint32(u.uint())}
-		err = u.err
+		u := unpack(body)
+		j.snap = snapshot{id: u.Uvarint(), position: u.Uvarint(), chunks: uint32(u.Uvarint())}
+		err = u.Err()
 	}
 	if err != nil && !errors.Is(err, cdb.ErrNotFound) {
 		return err
@@ -89,9 +91,10 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 	}
 	j.lastID++
 	w := &snapshotWriter{ctx: ctx, j: j, id: j.lastID}
-	err = write(w)
+	chunks := framing.NewChunkWriter(snapshotChunk, w.store)
+	err = write(chunks)
 	if err == nil {
-		err = w.flush()
+		err = chunks.Flush()
 	}
 	if err != nil {
 		j.discardLocked(w.id)
@@ -139,43 +142,23 @@ func (j *journal) discardLocked(id uint64) {
 	g.deleteRangeLocked(chunkKey(j.id, id, 0), chunkKey(j.id, id+1, 0))
 }
 
-// snapshotWriter splits a snapshot into chunks. They need not be durable before the key that
+// snapshotWriter stores the chunks of a snapshot. They need not be durable before the key that
 // refers to them, because that key comes later in the log.
 type snapshotWriter struct {
 	ctx    context.Context
 	j      *journal
 	id     uint64
 	chunks uint32
-	buf    []byte
 }
 
-func (w *snapshotWriter) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		m := min(len(p), snapshotChunk-len(w.buf))
-		w.buf = append(w.buf, p[:m]...)
-		p = p[m:]
-		if len(w.buf) == snapshotChunk {
-			if err := w.flush(); err != nil {
-				return n - len(p), err
-			}
-		}
-	}
-	return n, nil
-}
-
-func (w *snapshotWriter) flush() error {
-	if len(w.buf) == 0 {
-		return nil
-	}
-	g, err := w.j.e.commit.lockWithCapacity(w.ctx, len(w.buf)+64)
+func (w *snapshotWriter) store(chunk []byte) error {
+	g, err := w.j.e.commit.lockWithCapacity(w.ctx, len(chunk)+64)
 	if err != nil {
 		return err
 	}
 	defer w.j.e.commit.unlockAndCommit()
-	g.setLocked(chunkKey(w.j.id, w.id, w.chunks), w.buf)
+	g.setLocked(chunkKey(w.j.id, w.id, w.chunks), chunk)
 	w.chunks++
-	w.buf = w.buf[:0]
 	return nil
 }
 
@@ -193,6 +176,7 @@ func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, erro
 			return 0, nil, err
 		}
 		r := &snapshotReader{j: j, snap: snap, view: j.e.db.NewSnapshot()}
+		r.chunks = framing.NewChunkReader(r.next)
 		if again, err := j.durableSnapshot(ctx); err == nil && again == snap {
 			return snap.position, r, nil
 		}
@@ -206,8 +190,9 @@ type snapshotReader struct {
 	j      *journal
 	snap   snapshot
 	view   *cdb.Snapshot
-	chunk  uint32
-	rest   []byte
+	chunks *framing.ChunkReader
+	chunk  uint32 // number of the next chunk
+	body   []byte
 	closed bool
 }
 
@@ -215,17 +200,18 @@ func (r *snapshotReader) Read(p []byte) (int, error) {
 	if r.closed {
 		return 0, io.ErrClosedPipe
 	}
-	for len(r.rest) == 0 {
-		if r.chunk == r.snap.chunks {
-			return 0, io.EOF
-		}
-		if err := r.load(); err != nil {
-			return 0, fmt.Errorf("reading the snapshot of journal %q: %w", r.j.name, err)
-		}
+	return r.chunks.Read(p)
+}
+
+// next returns the next chunk.
+func (r *snapshotReader) next() ([]byte, error) {
+	if r.chunk == r.snap.chunks {
+		return nil, io.EOF
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
+	if err := r.load(); err != nil {
+		return nil, fmt.Errorf("reading the snapshot of journal %q: %w", r.j.name, err)
+	}
+	return r.body, nil
 }
 
 func (r *snapshotReader) load() error {
@@ -242,7 +228,7 @@ func (r *snapshotReader) load() error {
 	if err != nil {
 		return err
 	}
-	r.rest = append(r.rest[:0], body...)
+	r.body = append(r.body[:0], body...)
 	r.chunk++
 	return nil
 }

@@ -127,13 +127,13 @@ func (s *subscription) loadAcksLocked() error {
 		if int(part) >= len(s.cursors) || s.cursors[part].isAckedLocked(entry) {
 			return nil
 		}
-		u := unpacker{rest: body}
+		u := unpack(body)
 		c := s.cursors[part]
 		if c.counts == nil {
 			c.counts = make(map[uint64]uint32)
 		}
-		c.counts[entry] = uint32(u.uint())
-		return u.err
+		c.counts[entry] = uint32(u.Uvarint())
+		return u.Err()
 	})
 }
 

@@ -144,10 +144,10 @@ func (s *surveyor) addJournal(name string, key, value []byte) error {
 	j := s.out.Journals[name]
 	switch key[0] {
 	case keySnapshot:
-		u := unpacker{rest: body}
-		s.latest[name], j.Snapshot = u.uint(), u.uint()
-		if u.err != nil {
-			return u.err
+		u := unpack(body)
+		s.latest[name], j.Snapshot = u.Uvarint(), u.Uvarint()
+		if u.Err() != nil {
+			return u.Err()
 		}
 		j.Last = max(j.Last, j.Snapshot)
 		j.Sum = crc64.Update(j.Sum, ecma, body)

@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"sync"
 	"time"
+
+	"freshet/internal/base/wire"
 )
 
 // instant is a time on the engine's monotonic clock: nanoseconds since the engine was
@@ -189,8 +191,8 @@ func (s *subscription) saveDeliveriesLocked(g *commitBatch, it *item) {
 		c.counts = make(map[uint64]uint32)
 	}
 	c.counts[it.entry] = it.deliveries
-	var body packer
-	body.uint(uint64(it.deliveries))
+	var body wire.Writer
+	body.Uvarint(uint64(it.deliveries))
 	g.setLocked(cursorEntryKey(ofCount, s.topic.id, s.id, c.part.index, it.entry), body)
 	g.pinLocked(s.topic)
 }

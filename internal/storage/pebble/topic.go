@@ -244,9 +244,9 @@ func (r *topicRestorer) take(t *topic, key, body []byte) error {
 	}
 	switch kind {
 	case ofDue:
-		u := unpacker{rest: body}
-		t.trimDue = u.int()
-		return u.err
+		u := unpack(body)
+		t.trimDue = u.Varint()
+		return u.Err()
 	case ofSub:
 		return r.sub(t, string(rest), body)
 	case ofCursor:

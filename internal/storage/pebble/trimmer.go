@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -60,8 +61,8 @@ func (t *topic) scheduleTrimLocked(g *commitBatch, due int64) {
 	}
 	t.unscheduleTrimLocked(g)
 	t.trimDue = due
-	var body packer
-	body.int(due)
+	var body wire.Writer
+	body.Varint(due)
 	g.setLocked(dueKey(due, t.id), nil)
 	g.setLocked(topicKey(ofDue, t.id), body)
 	g.pinLocked(t)

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
 
@@ -37,75 +38,20 @@ func corrupt(key []byte, what string) error {
 	return fmt.Errorf("%w: %s (key %x)", engine.ErrCorrupt, what, key)
 }
 
-// packer encodes the fields of a small value one after the other.
-type packer []byte
+// unpacker decodes the fields of a small value. Its error is a corruption of the store.
+type unpacker struct{ wire.Reader }
 
-func (p *packer) uint(v uint64)            { *p = binary.AppendUvarint(*p, v) }
-func (p *packer) int(v int64)              { *p = binary.AppendVarint(*p, v) }
-func (p *packer) duration(d time.Duration) { p.int(int64(d)) }
+func unpack(body []byte) unpacker { return unpacker{wire.NewReader(body)} }
 
-func (p *packer) str(s string) {
-	p.uint(uint64(len(s)))
-	*p = append(*p, s...)
-}
-
-func (p *packer) bool(b bool) {
-	if b {
-		p.uint(1)
-	} else {
-		p.uint(0)
+// Err returns an ErrCorrupt if the value was not complete.
+func (u *unpacker) Err() error {
+	if u.Reader.Err() != nil {
+		return fmt.Errorf("%w: value ends before its last field", engine.ErrCorrupt)
 	}
+	return nil
 }
 
-// unpacker decodes what a packer encoded. After the first error it returns zero values,
-// and err is set.
-type unpacker struct {
-	rest []byte
-	err  error
-}
-
-func (u *unpacker) fail() {
-	if u.err == nil {
-		u.err = fmt.Errorf("%w: value ends before its last field", engine.ErrCorrupt)
-	}
-	u.rest = nil
-}
-
-func (u *unpacker) uint() uint64 {
-	v, n := binary.Uvarint(u.rest)
-	if n <= 0 {
-		u.fail()
-		return 0
-	}
-	u.rest = u.rest[n:]
-	return v
-}
-
-func (u *unpacker) int() int64 {
-	v, n := binary.Varint(u.rest)
-	if n <= 0 {
-		u.fail()
-		return 0
-	}
-	u.rest = u.rest[n:]
-	return v
-}
-
-func (u *unpacker) duration() time.Duration { return time.Duration(u.int()) }
-func (u *unpacker) bool() bool              { return u.uint() != 0 }
-
-func (u *unpacker) bytes() []byte {
-	n := u.uint()
-	if n > uint64(len(u.rest)) {
-		u.fail()
-		return nil
-	}
-	b := u.rest[:n]
-	u.rest = u.rest[n:]
-	return b
-}
-
-func (u *unpacker) str() string { return string(u.bytes()) }
+func (u *unpacker) duration() time.Duration { return time.Duration(u.Varint()) }
 
 // topicValue is the stored configuration of a topic.
 type topicValue struct {
@@ -114,35 +60,35 @@ type topicValue struct {
 }
 
 func packTopic(v topicValue) []byte {
-	var p packer
+	var p wire.Writer
 	c := v.config
-	p.uint(uint64(v.nextSub))
-	p.uint(uint64(c.Partitions))
-	p.duration(c.RetainAge)
-	p.int(c.RetainBytes)
-	p.duration(c.TTL)
-	p.int(c.BacklogBytes)
-	p.bool(c.BacklogEvict)
-	p.bool(c.Deduplicate)
-	p.int(int64(c.MaxUnacked))
-	p.bool(c.Terminated)
+	p.Uvarint(uint64(v.nextSub))
+	p.Uvarint(uint64(c.Partitions))
+	p.Varint(int64(c.RetainAge))
+	p.Varint(c.RetainBytes)
+	p.Varint(int64(c.TTL))
+	p.Varint(c.BacklogBytes)
+	p.Bool(c.BacklogEvict)
+	p.Bool(c.Deduplicate)
+	p.Varint(int64(c.MaxUnacked))
+	p.Bool(c.Terminated)
 	return p
 }
 
 func unpackTopic(body []byte) (topicValue, error) {
-	u := unpacker{rest: body}
-	v := topicValue{nextSub: uint32(u.uint())}
+	u := unpack(body)
+	v := topicValue{nextSub: uint32(u.Uvarint())}
 	c := &v.config
-	c.Partitions = int32(u.uint())
+	c.Partitions = int32(u.Uvarint())
 	c.RetainAge = u.duration()
-	c.RetainBytes = u.int()
+	c.RetainBytes = u.Varint()
 	c.TTL = u.duration()
-	c.BacklogBytes = u.int()
-	c.BacklogEvict = u.bool()
-	c.Deduplicate = u.bool()
-	c.MaxUnacked = int(u.int())
-	c.Terminated = u.bool()
-	return v, u.err
+	c.BacklogBytes = u.Varint()
+	c.BacklogEvict = u.Bool()
+	c.Deduplicate = u.Bool()
+	c.MaxUnacked = int(u.Varint())
+	c.Terminated = u.Bool()
+	return v, u.Err()
 }
 
 // headValue is the stored start of a partition.
@@ -153,48 +99,48 @@ type headValue struct {
 }
 
 func packHead(v headValue) []byte {
-	var p packer
-	p.uint(v.first)
-	p.int(v.cum)
-	p.int(v.lastPublish)
+	var p wire.Writer
+	p.Uvarint(v.first)
+	p.Varint(v.cum)
+	p.Varint(v.lastPublish)
 	return p
 }
 
 func unpackHead(body []byte) (headValue, error) {
-	u := unpacker{rest: body}
-	v := headValue{first: u.uint(), cum: u.int(), lastPublish: u.int()}
-	return v, u.err
+	u := unpack(body)
+	v := headValue{first: u.Uvarint(), cum: u.Varint(), lastPublish: u.Varint()}
+	return v, u.Err()
 }
 
 func packSub(id uint32, c engine.SubscriptionConfig) []byte {
-	var p packer
-	p.uint(uint64(id))
-	p.duration(c.Lease)
-	p.uint(uint64(c.MaxDeliveries))
-	p.uint(uint64(c.DeadLetterTopic))
-	p.uint(uint64(len(c.Properties)))
+	var p wire.Writer
+	p.Uvarint(uint64(id))
+	p.Varint(int64(c.Lease))
+	p.Uvarint(uint64(c.MaxDeliveries))
+	p.Uvarint(uint64(c.DeadLetterTopic))
+	p.Uvarint(uint64(len(c.Properties)))
 	for _, k := range sortedKeys(c.Properties) {
-		p.str(k)
-		p.str(c.Properties[k])
+		p.Text(k)
+		p.Text(c.Properties[k])
 	}
 	return p
 }
 
 func unpackSub(body []byte) (id uint32, c engine.SubscriptionConfig, err error) {
-	u := unpacker{rest: body}
-	id = uint32(u.uint())
+	u := unpack(body)
+	id = uint32(u.Uvarint())
 	c.Lease = u.duration()
-	c.MaxDeliveries = uint32(u.uint())
-	c.DeadLetterTopic = engine.TopicID(u.uint())
-	n := u.uint()
-	for i := uint64(0); i < n && u.err == nil; i++ {
+	c.MaxDeliveries = uint32(u.Uvarint())
+	c.DeadLetterTopic = engine.TopicID(u.Uvarint())
+	n := u.Uvarint()
+	for i := uint64(0); i < n && u.Err() == nil; i++ {
 		if c.Properties == nil {
 			c.Properties = make(map[string]string)
 		}
-		k := u.str()
-		c.Properties[k] = u.str()
+		k := u.Text()
+		c.Properties[k] = u.Text()
 	}
-	return id, c, u.err
+	return id, c, u.Err()
 }
 
 func sortedKeys(m map[string]string) []string {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 )
 
@@ -21,11 +22,11 @@ const (
 
 // tailLoop applies the records that other replicas append.
 func (m *Machine[S]) tailLoop() {
-	backoff := minBackoff
+	backoff := retry.Backoff{Min: minBackoff, Max: maxBackoff}
 	for m.ctx.Err() == nil && m.broken.Load() == nil {
 		err := m.follow()
 		if err == nil {
-			backoff = minBackoff
+			backoff.Reset()
 			continue
 		}
 		if m.ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
@@ -33,11 +34,7 @@ func (m *Machine[S]) tailLoop() {
 		}
 		m.log.LogAttrs(m.ctx, slog.LevelWarn, "records of other replicas could not be read; retrying with backoff",
 			slog.Any("error", err))
-		select {
-		case <-time.After(backoff):
-			backoff = min(2*backoff, maxBackoff)
-		case <-m.ctx.Done():
-		}
+		_ = backoff.Sleep(m.ctx)
 	}
 }
 
@@ -51,10 +48,7 @@ func (m *Machine[S]) follow() error {
 	}
 	// Waking the tail for each of many appends would cost a writer a fifth of its
 	// wake-ups.
-	select {
-	case <-time.After(tailPause):
-	case <-m.ctx.Done():
-	}
+	_ = retry.Sleep(m.ctx, tailPause) // tailLoop checks the context
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/test/poll"
 	"freshet/test/testserver"
 )
 
@@ -95,16 +96,7 @@ func ops(t *testing.T, server *testserver.Server, path string) (int, string) {
 // eventually waits until done returns true.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(20 * time.Second)
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("timeout: %s", what)
-		}
-	}
+	poll.Until(t, 20*time.Second, what, done)
 }
 
 func sendSIGHUP(t *testing.T, server *testserver.Server) {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"freshet/test/ensemble/chaos"
+	"freshet/test/poll"
 	"freshet/test/tally"
 	"freshet/test/testserver"
 )
@@ -115,16 +116,7 @@ func must(t *testing.T, m *chaos.Member, method, path, body string) []byte {
 // await polls until yes returns true, and returns the time that took.
 func await(t *testing.T, what string, limit time.Duration, done func() bool) time.Duration {
 	t.Helper()
-	began := time.Now()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		if time.Since(began) > limit {
-			t.Fatalf("%s: timeout after %s", what, limit)
-		}
-		<-tick.C
-	}
-	return time.Since(began)
+	return poll.Until(t, limit, what, done)
 }
 
 // controller returns the member that runs the controllers, according to another member.

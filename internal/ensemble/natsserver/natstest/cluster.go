@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/ensemble/natsserver"
 )
 
@@ -154,18 +155,14 @@ func (c *Cluster) CreateStream(ctx context.Context, js jetstream.JetStream, conf
 // retry calls do until it succeeds, and fails the test when the context ends first.
 func (c *Cluster) retry(ctx context.Context, what string, do func(context.Context) error) {
 	c.t.Helper()
-	for {
+	err := retry.Do(ctx, retry.Backoff{Min: 20 * time.Millisecond}, func() (bool, error) {
 		attempt, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
 		err := do(attempt)
-		cancel()
-		if err == nil {
-			return
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			c.t.Fatalf("%s: got error %v, want none", what, err)
-		}
+		return err != nil, err
+	})
+	if err != nil {
+		c.t.Fatalf("%s: got error %v, want none", what, err)
 	}
 }
 
@@ -331,10 +328,7 @@ func (c *Cluster) Lead(ctx context.Context, conn *nats.Conn, stream string, i in
 			_, _ = conn.RequestWithContext(attempt, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, request)
 			cancel()
 		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, 20*time.Millisecond)
 	}
 	return false
 }
