@@ -2,11 +2,8 @@ package brokerhttp
 
 import (
 	"errors"
-	"slices"
 
 	"freshet/internal/base/errs"
-	"freshet/internal/base/names"
-	"freshet/internal/broker/messaging"
 	"freshet/internal/identity/access"
 	"freshet/internal/surfaces/pipeline"
 )
@@ -17,16 +14,13 @@ const (
 	PermitConsume = access.Permission("messaging.topics.consume")
 )
 
-// byCluster is the decision's source if the cluster's own permissions allowed a call.
-const byCluster access.By = "cluster permission"
-
 // Scope returns the scope of the resource that the path names, for the authorizer.
 func (c *Call) Scope() access.Scope {
 	s := c.Cluster.Scope
 	switch {
 	case c.Topic.Local != "":
-		s.Tenant, s.Namespace = c.Topic.Namespace.Tenant, c.Topic.Namespace.Name
-		s.TopicDomain, s.Topic, s.Subscription = string(names.Persistent), c.Topic.Local, c.Subscription
+		s = access.TopicScope(s, c.Topic)
+		s.Subscription = c.Subscription
 	case c.Namespace.Name != "":
 		s.Tenant, s.Namespace = c.Namespace.Tenant, c.Namespace.Name
 	default:
@@ -44,7 +38,7 @@ func (c *Call) Authorize(permissions ...access.Permission) error {
 	var denial error
 	for _, p := range permissions {
 		c.permission = p
-		decision, err := c.Options.Authorizer.Authorize(c.R.Context(), c.Principal, p, scope)
+		decision, err := c.authorize(p, scope)
 		if err == nil {
 			c.decision = decision
 			return nil
@@ -55,10 +49,6 @@ func (c *Call) Authorize(permissions ...access.Permission) error {
 		if denial == nil {
 			denial = err
 		}
-		if c.clusterGrants(p) {
-			c.decision = access.Decision{Allowed: true, By: byCluster}
-			return nil
-		}
 	}
 	c.permission = permissions[0]
 	return denial
@@ -67,39 +57,12 @@ func (c *Call) Authorize(permissions ...access.Permission) error {
 // Has reports whether the caller has a permission. Unlike Authorize, it does not change
 // the permission in the audit record.
 func (c *Call) Has(p access.Permission) bool {
-	_, err := c.Options.Authorizer.Authorize(c.R.Context(), c.Principal, p, c.Scope())
-	return err == nil || c.clusterGrants(p)
+	_, err := c.authorize(p, c.Scope())
+	return err == nil
 }
 
-// clusterGrants reports whether the permissions that the cluster itself stores, which
-// Pulsar's admin API sets, include p. They apply only to callers of the cluster's own
-// organization.
-func (c *Call) clusterGrants(p access.Permission) bool {
-	principal, scope := c.Principal, &c.Cluster.Scope
-	if principal.Organization != scope.Organization || principal.Instance != "" &&
-		principal.Instance != scope.Instance {
-		return false
-	}
-	role := principal.Name
-	if principal.ServiceAccount != "" {
-		role = messaging.FormatRole(principal.ServiceAccount, principal.Organization) // without the server's address
-	}
-	switch {
-	case p == PermitProduce && c.Topic.Local != "":
-		return c.Broker().Grants(role, c.Topic, messaging.ActionProduce)
-	case p == PermitConsume && c.Topic.Local != "":
-		return c.Broker().Grants(role, c.Topic, messaging.ActionConsume)
-	}
-	// A tenant's administrators manage the resources in it, but not the tenant itself.
-	tenant := c.Topic.Namespace.Tenant
-	if tenant == "" {
-		tenant = c.Namespace.Tenant
-	}
-	if tenant == "" && c.Group != "" {
-		tenant = c.Tenant
-	}
-	return tenant != "" && slices.Contains(messaging.TenantAdminPermissions(), p) &&
-		c.Broker().Administers(role, tenant)
+func (c *Call) authorize(p access.Permission, scope access.Scope) (access.Decision, error) {
+	return access.AuthorizeTopic(c.R.Context(), c.Options.Authorizer, c.Broker(), c.Principal, p, scope)
 }
 
 // AuthorizeGrant checks that the caller has all permissions that a grant conveys, on the
@@ -107,11 +70,9 @@ func (c *Call) clusterGrants(p access.Permission) bool {
 // does not change the call, so that it can run inside a catalog update.
 func (c *Call) AuthorizeGrant(permissions ...access.Permission) error {
 	for _, p := range permissions {
-		_, err := c.Options.Authorizer.Authorize(c.R.Context(), c.Principal, p, c.Scope())
-		if err == nil || errs.KindOf(err) == errs.Denied && c.clusterGrants(p) {
-			continue
+		if _, err := c.authorize(p, c.Scope()); err != nil {
+			return access.AsEscalation(err)
 		}
-		return access.AsEscalation(err)
 	}
 	return nil
 }
