@@ -5,7 +5,6 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/identity/access"
-	"freshet/internal/surfaces/pipeline"
 )
 
 // The permissions to produce and to consume messages.
@@ -31,16 +30,16 @@ func (c *Call) Scope() access.Scope {
 	return s
 }
 
-// Authorize checks that the caller has one of the wanted permissions. It returns the
-// denial of the first one if it has none of them.
-func (c *Call) Authorize(permissions ...access.Permission) error {
+// Require checks that the caller has one of the wanted permissions. It returns the denial
+// of the first one if it has none of them.
+func (c *Call) Require(permissions ...access.Permission) error {
 	scope := c.Scope()
 	var denial error
 	for _, p := range permissions {
-		c.permission = p
+		c.Authorization.Permission = p
 		decision, err := c.authorize(p, scope)
 		if err == nil {
-			c.decision = decision
+			c.Authorization.Decision = decision
 			return nil
 		}
 		if errs.KindOf(err) != errs.Denied {
@@ -50,11 +49,11 @@ func (c *Call) Authorize(permissions ...access.Permission) error {
 			denial = err
 		}
 	}
-	c.permission = permissions[0]
+	c.Authorization.Permission = permissions[0]
 	return denial
 }
 
-// Has reports whether the caller has a permission. Unlike Authorize, it does not change
+// Has reports whether the caller has a permission. Unlike Require, it does not change
 // the permission in the audit record.
 func (c *Call) Has(p access.Permission) bool {
 	_, err := c.authorize(p, c.Scope())
@@ -62,7 +61,7 @@ func (c *Call) Has(p access.Permission) bool {
 }
 
 func (c *Call) authorize(p access.Permission, scope access.Scope) (access.Decision, error) {
-	return access.AuthorizeTopic(c.R.Context(), c.Options.Authorizer, c.Broker(), c.Principal, p, scope)
+	return access.AuthorizeTopic(c.R.Context(), c.Surface.Authorizer, c.Broker(), c.Principal, p, scope)
 }
 
 // AuthorizeGrant checks that the caller has all permissions that a grant conveys, on the
@@ -82,16 +81,15 @@ func (c *Call) AuthorizeGrant(permissions ...access.Permission) error {
 func (c *Call) RecordDenial(err error) error {
 	var denied *access.Denial
 	if errors.As(err, &denied) {
-		c.permission, c.decision = denied.Permission, access.Decision{}
+		c.Authorization.Permission, c.Authorization.Decision = denied.Permission, access.Decision{}
 	}
 	return err
 }
 
-// Audit writes the audit record of the call with the status of its response.
-func (c *Call) Audit(status int) {
-	authorization := pipeline.Authorization{Permission: c.permission, Decision: c.decision}
+// Audit implements pipeline.Steps. The scope in the record is that of the names in the path.
+func (c *Call) Audit(err error, status int) {
 	if c.Cluster.Broker != nil {
-		authorization.Scope = c.Scope()
+		c.Authorization.Scope = c.Scope()
 	}
-	c.Options.Auditor.Record(pipeline.Record(c.R, Surface, c.Principal, authorization, status))
+	c.Call.Audit(err, status)
 }
