@@ -69,7 +69,7 @@ func (c *call) authorizeGroup(group string, wanted ...access.Permission) error {
 	scope := c.session.cluster.Scope
 	scope.Tenant, scope.Subscription = c.session.namespace.Tenant, group
 	ok, _ := c.decide(decision{tenant: scope.Tenant, group: group}, wanted, func(p access.Permission) (bool, error) {
-		if filter := c.conn.server.opts.Filter(c.session.principal, p, scope); !filter.None() {
+		if filter := c.conn.server.opts.Policy.Filter(c.session.principal, p, scope); !filter.None() {
 			return true, nil
 		}
 		return access.GrantedWithin(c.session.cluster.Broker, c.session.principal, p, scope), nil
@@ -131,7 +131,7 @@ func (c *call) committedTopics(ctx context.Context, group string) (topics []name
 // authorizeCluster returns an error unless the caller has a permission on something in the cluster.
 func (c *call) authorizeCluster(p access.Permission) error {
 	scope := c.session.cluster.Scope
-	if filter := c.conn.server.opts.Filter(c.session.principal, p, scope); !filter.None() {
+	if filter := c.conn.server.opts.Policy.Filter(c.session.principal, p, scope); !filter.None() {
 		return nil
 	}
 	if access.GrantedWithin(c.session.cluster.Broker, c.session.principal, p, scope) {
