@@ -82,15 +82,18 @@ func TestServeRunsTheStepsInOrder(t *testing.T) {
 		{"denied", script{fail: "authorize"}, "route resolve authenticate forward authorize audit error"},
 		{"failed", script{fail: "handle"}, "route resolve authenticate forward authorize handle audit error"},
 		{
-			"credentials for the owner, who rejects them", script{late: true, fail: "authenticate at owner"},
+			"credentials for the owner, who rejects them",
+			script{late: true, fail: "authenticate at owner"},
 			"route resolve authenticate forward authenticate at owner audit error",
 		},
 		{
-			"credentials for the owner, who finds no caller", script{late: true},
+			"credentials for the owner, who finds no caller",
+			script{late: true},
 			"route resolve authenticate forward authenticate at owner audit error",
 		},
 		{
-			"credentials for the owner, forwarded", script{late: true, forward: true},
+			"credentials for the owner, forwarded",
+			script{late: true, forward: true},
 			"route resolve authenticate forward",
 		},
 	} {

@@ -2,7 +2,6 @@ package registryapi_test
 
 import (
 	"log/slog"
-
 	"net/http/httptest"
 	"strings"
 	"testing"
