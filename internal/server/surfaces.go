@@ -42,7 +42,9 @@ func (s *server) surfaces() (*handlers, error) {
 	messages := messageapi.New(messageapi.Options{
 		Options: options, Resolver: brokers{s, false}, WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
 	})
-	admin := adminapi.New(adminapi.Options{Options: options, Resolver: brokers{s, true}, Accounts: s.identity.directory})
+	admin := adminapi.New(adminapi.Options{
+		Options: options, Resolver: brokers{s, true}, Accounts: s.identity.directory,
+	})
 	registry := func(atRoot bool) http.Handler {
 		return registryapi.New(registryapi.Options{Options: options, Resolver: registries{s.plane, atRoot}})
 	}

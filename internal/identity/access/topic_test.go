@@ -97,12 +97,14 @@ func TestAuthorizeTopic(t *testing.T) {
 		scope      access.Scope
 		by         access.By // "" for a denial
 	}{
-		"administrator":         {admin, permitProduce, other, access.ByAdmin},
-		"role binding":          {principal("acme", "bound", ""), permitProduce, orders, access.ByBinding},
-		"binding, other topic":  {principal("acme", "bound", ""), permitProduce, other, ""},
-		"cluster":               {principal("acme", "app", ""), permitProduce, orders, access.ByCluster},
-		"cluster, subscription": {principal("acme", "app", ""), permitProduce, withSubscription(orders), access.ByCluster},
-		"cluster, other topic":  {principal("acme", "app", ""), permitProduce, other, ""},
+		"administrator":        {admin, permitProduce, other, access.ByAdmin},
+		"role binding":         {principal("acme", "bound", ""), permitProduce, orders, access.ByBinding},
+		"binding, other topic": {principal("acme", "bound", ""), permitProduce, other, ""},
+		"cluster":              {principal("acme", "app", ""), permitProduce, orders, access.ByCluster},
+		"cluster, subscription": {
+			principal("acme", "app", ""), permitProduce, withSubscription(orders), access.ByCluster,
+		},
+		"cluster, other topic": {principal("acme", "app", ""), permitProduce, other, ""},
 		"cluster, other permission": {
 			principal("acme", "app", ""), "messaging.topics.consume", orders, "",
 		},

@@ -32,7 +32,7 @@ func TestOrderOfSteps(t *testing.T) {
 		{"message, no slot", "boss", "POST", path + "here/message", full, 503, "resolve authenticate authorize"},
 		{"message, denied", "nobody", "POST", path + "here/message", full, 401, "resolve authenticate authorize audit"},
 		{"message, throttled", "boss", "POST", path + "here/message", throttled, 429, "resolve authenticate"},
-		{"message, throttled and denied", "nobody", "POST", path + "here/message", throttled, 429, "resolve authenticate"},
+		{"message, throttled, denied", "nobody", "POST", path + "here/message", throttled, 429, "resolve authenticate"},
 		{"message, forwarded", "nobody", "POST", path + "there/message", full, 202, "resolve authenticate"},
 		{"message, unauthenticated", "?", "POST", path + "there/message", full, 401, "resolve authenticate audit"},
 		{"change", "boss", "PUT", admin + "here", none, 204, "resolve authenticate authorize audit"},

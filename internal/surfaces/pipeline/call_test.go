@@ -99,11 +99,13 @@ func TestStatusErrors(t *testing.T) {
 		status                  int
 		reason, message, header string
 	}{
-		"denied":    {errs.New(errs.Denied, "no"), 403, "Forbidden", "no", ""},
-		"unknown":   {errors.New("secret"), 500, "InternalError", "internal error, request id ", ""},
-		"method":    {pipeline.ErrMethod, 405, "MethodNotAllowed", pipeline.ErrMethod.Error(), "Allow: PUT"},
-		"gone":      {context.Canceled, 503, "ServiceUnavailable", "context canceled", "Retry-After: 1"},
-		"no token":  {identity.ErrNoToken, 401, "Unauthorized", identity.ErrNoToken.Error(), `Www-Authenticate: Bearer realm="r"`},
+		"denied":  {errs.New(errs.Denied, "no"), 403, "Forbidden", "no", ""},
+		"unknown": {errors.New("secret"), 500, "InternalError", "internal error, request id ", ""},
+		"method":  {pipeline.ErrMethod, 405, "MethodNotAllowed", pipeline.ErrMethod.Error(), "Allow: PUT"},
+		"gone":    {context.Canceled, 503, "ServiceUnavailable", "context canceled", "Retry-After: 1"},
+		"no token": {
+			identity.ErrNoToken, 401, "Unauthorized", identity.ErrNoToken.Error(), `Www-Authenticate: Bearer realm="r"`,
+		},
 		"malformed": {&web.Refusal{Status: 400, Text: "bad"}, 400, "BadRequest", "bad", ""},
 		"throttled": {
 			fmt.Errorf("slow: %w", quota.ErrThrottled), 429, "TooManyRequests",
