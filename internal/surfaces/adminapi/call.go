@@ -76,9 +76,11 @@ func (c *call) Resolve() error { return c.ResolveBy(c.api.opts.Resolver) }
 // group to the group's coordinator. A call with invalid names is not forwarded; this member
 // rejects it in Authorize.
 func (c *call) Forward() (forwarded bool, err error) {
-	c.nameErr = c.bind()
+	if c.nameErr = c.bind(); c.nameErr != nil {
+		return false, nil //nolint:nilerr // Authorize returns it, after the call was metered
+	}
 	switch {
-	case c.nameErr != nil || c.Cluster.Owner == nil:
+	case c.Cluster.Owner == nil:
 	case c.param("topic") != "":
 		return c.ForwardToOwner(), nil
 	case c.param("group") != "" && c.Cluster.Coordinator != nil:

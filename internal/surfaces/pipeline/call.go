@@ -50,7 +50,8 @@ type Call struct {
 	reserved int64 // bytes that the body has reserved at the limiter
 }
 
-func (c *Call) base() *Call { return c }
+// base implements Steps.
+func (c *Call) base() *Call { return c } //nolint:unused // by the types of calls that embed Call
 
 // Resolve implements Steps for surfaces that belong to no cluster.
 func (c *Call) Resolve() error { return nil }
