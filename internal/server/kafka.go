@@ -76,8 +76,7 @@ func (s *server) openKafka(context.Context) error {
 		return nil
 	}
 	s.kafka.server = kafkaapi.NewServer(kafkaapi.Options{
-		Options: s.surfaceOptions(), Filter: s.identity.policy.Filter, Revision: s.identity.policy.Revision,
-		Rules:    s.identity.policy.RulesWithin,
+		Options: s.surfaceOptions(), Policy: s.identity.policy,
 		Clusters: kafkaClusters{s}, ListAll: s.cfg.Kafka.ListAll,
 		Limits: kafkaapi.Limits{
 			MaxFrame: int(s.cfg.Kafka.Request), Memory: int64(s.cfg.Kafka.Memory),

@@ -61,9 +61,11 @@ func (s *server) openSurfaces(context.Context) (err error) {
 func (s *server) surfaces() (*handlers, error) {
 	options := s.surfaceOptions()
 	messages := messageapi.New(messageapi.Options{
-		Options: options, Resolver: s.brokers(false), WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
+		Options: options, Resolver: brokers{s, false}, WriteTimeout: s.cfg.Timeouts.WriteBody.Std(),
 	})
-	admin := adminapi.New(adminapi.Options{Options: options, Resolver: s.brokers(true), Accounts: s.identity.directory})
+	admin := adminapi.New(adminapi.Options{
+		Options: options, Resolver: brokers{s, true}, Accounts: s.identity.directory,
+	})
 	registry := func(atRoot bool) http.Handler {
 		return registryapi.New(registryapi.Options{Options: options, Resolver: registries{s.plane, atRoot}})
 	}
@@ -134,23 +136,27 @@ func (s *server) auditTrail(options pipeline.Options) http.Handler {
 	return auditapi.New(opts)
 }
 
-// brokers returns the Resolver of a request's broker, with its consumer groups if withGroups
-// is set.
-func (s *server) brokers(withGroups bool) brokerhttp.Resolver {
-	return pipeline.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
-		c, err := clusterpath.Find(s.plane, r)
-		if err != nil {
-			return brokerhttp.Cluster{}, err
-		}
-		found := brokerhttp.Cluster{
-			Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota,
-			Members: s.topology.routes(c),
-		}
-		if withGroups && c.Stream {
-			found.Groups = func(context.Context) (*groups.Coordinator, error) { return s.groupsOf(c) }
-		}
-		return found, nil
-	})
+// brokers resolves the broker of a request, with its consumer groups if withGroups is set.
+type brokers struct {
+	s          *server
+	withGroups bool
+}
+
+// Resolve implements pipeline.Resolver.
+func (b brokers) Resolve(r *http.Request) (brokerhttp.Cluster, error) {
+	s := b.s
+	c, err := clusterpath.Find(s.plane, r)
+	if err != nil {
+		return brokerhttp.Cluster{}, err
+	}
+	found := brokerhttp.Cluster{
+		Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota,
+		Members: s.topology.routes(c),
+	}
+	if b.withGroups && c.Stream {
+		found.Groups = func(context.Context) (*groups.Coordinator, error) { return s.groupsOf(c) }
+	}
+	return found, nil
 }
 
 // registries resolves the registry of a request by its cluster and path. A standard cluster

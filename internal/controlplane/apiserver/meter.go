@@ -11,6 +11,7 @@ import (
 	"freshet/internal/base/web"
 	"freshet/internal/controlplane/caller"
 	"freshet/internal/ops/quota"
+	"freshet/internal/surfaces/pipeline"
 )
 
 // meter counts the calls of an organization and rejects those that exceed its rate. Calls of system
@@ -38,7 +39,7 @@ func meter(codecs serializer.CodecFactory, quotas *quota.Organizations, next htt
 func throttledError(err error) error {
 	var throttled *quota.Throttled
 	if errors.As(err, &throttled) {
-		return apierrors.NewTooManyRequests(throttled.Error(), throttled.Seconds())
+		return apierrors.NewTooManyRequests(throttled.Error(), pipeline.RetrySeconds(throttled.After))
 	}
 	return err
 }

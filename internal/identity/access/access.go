@@ -11,6 +11,9 @@
 // call reads the principal's own account or API key; a role binding of the organization
 // allows it. There are no rules that deny.
 //
+// AuthorizeTopic decides about the resources of a cluster. It asks Authorize first, then the
+// permissions that the cluster stores itself (ClusterPermissions).
+//
 // # Locks
 //
 //	lock       protects
@@ -154,6 +157,7 @@ const (
 	ByAdmin   By = "organization administrator"
 	BySelf    By = "own account"
 	ByBinding By = "role binding"
+	ByCluster By = "cluster permission" // the cluster itself grants it
 )
 
 // ErrDenied matches every Denial.

@@ -36,11 +36,6 @@ func (t *Throttled) Error() string { return t.text }
 // Unwrap returns ErrThrottled, which has the kind.
 func (t *Throttled) Unwrap() error { return ErrThrottled }
 
-// Seconds returns the value of the Retry-After header: whole seconds, at least one.
-func (t *Throttled) Seconds() int {
-	return max(1, int((t.After+time.Second-1)/time.Second))
-}
-
 func throttled(owner string, r Resource, limit int64, after time.Duration) error {
 	return &Throttled{After: after, text: fmt.Sprintf("%s is limited to %d %s; try again in %s, or ask an "+
 		"administrator of the server to raise quotas.%s",

@@ -22,9 +22,9 @@ type Options struct {
 
 // API serves the administration of clusters.
 type API struct {
-	opts   Options
-	router *web.Router[operation]
-	serve  http.Handler
+	opts    Options
+	surface pipeline.Surface
+	router  *web.Router[operation]
 }
 
 // The path prefixes of the surface. It also responds (404) to unknown paths with
@@ -41,35 +41,19 @@ func New(opts Options) *API {
 		panic("adminapi: a Resolver is required")
 	}
 	domains := []string{string(names.Persistent), string(names.NonPersistent)}
-	a := &API{opts: opts, router: web.NewRouter(routes(), map[string][]string{"domain": domains})}
-	a.serve = http.HandlerFunc(a.dispatch)
-	return a
+	return &API{
+		opts: opts,
+		surface: pipeline.Surface{
+			Name: brokerhttp.Surface, Options: opts.Options, Errors: brokerhttp.AdminCalls,
+		},
+		router: web.NewRouter(routes(), map[string][]string{"domain": domains}),
+	}
 }
 
 // ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
-
-// dispatch calls the handler of a request and maps its error to a response. It writes
-// an audit record for every change, successful or not, and for every denied request.
-func (a *API) dispatch(w http.ResponseWriter, r *http.Request) {
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(access.WithBudget(r.Context())) // list calls authorize every item
-	c := &call{Call: brokerhttp.Call{W: w, R: r, Options: &a.opts.Options}, api: a}
-	defer c.Release()
-	var err error
-	status := http.StatusOK
-	if refusal := web.Refused(r); refusal != nil {
-		err = refusal
-	} else {
-		err = c.serve()
-	}
-	if err != nil {
-		status = brokerhttp.StatusOf(err, brokerhttp.AdminCalls)
-	}
-	changes := c.route != nil && r.Method != http.MethodGet
-	if changes || pipeline.Denied(status) {
-		c.Audit(status)
-	}
-	if err != nil {
-		c.Fail(err, status)
-	}
+	c := &call{api: a}
+	c.W, c.R, c.Surface = w, r, &a.surface
+	pipeline.Serve(c)
 }

@@ -10,6 +10,7 @@ import (
 	"freshet/internal/base/web"
 	"freshet/internal/identity/access"
 	"freshet/internal/surfaces/brokerhttp"
+	"freshet/internal/surfaces/pipeline"
 )
 
 // operation is an administrative call.
@@ -42,76 +43,65 @@ type call struct {
 	api   *API
 	path  web.Path
 	route *route
+
+	nameErr error // a name in the path is not valid
 }
 
-func (c *call) serve() error {
+// Route implements pipeline.Steps. Every change gets an audit record, successful or not.
+func (c *call) Route() error {
 	c.path.Parse(c.R.URL)
 	r := c.api.router.Find(c.R.Method, &c.path)
 	if r == nil {
-		return c.notFound()
+		if err := c.path.Err(); err != nil {
+			return err
+		}
+		return pipeline.NoRoute(&c.Call.Call, c.api.router, &c.path)
 	}
 	for _, name := range r.Params() {
 		if r.Param(&c.path, name) == "" {
-			return brokerhttp.ErrNoRoute // an empty path parameter matches no route
+			return pipeline.ErrNoRoute // an empty path parameter matches no route
 		}
 	}
 	c.route = r
-	web.RecordOf(c.R.Context()).SetRoute(brokerhttp.Surface, r.Pattern)
-	if err := c.Resolve(c.api.opts.Resolver); err != nil {
-		return err
-	}
-	if err := c.Authenticate(); err != nil {
-		return err
-	}
-	if c.forward() {
-		return nil
-	}
-	if err := c.Meter(); err != nil {
-		return err
-	}
-	caller := c.Caller()
-	if err := c.Options.Limiter.Enter(caller); err != nil {
-		return err
-	}
-	defer c.Options.Limiter.Leave(caller)
-	if err := c.bind(); err != nil {
-		return err
-	}
-	if needs := r.Value.permissions; len(needs) > 0 {
-		if err := c.Authorize(needs...); err != nil {
-			return err
-		}
-	}
-	return r.Value.handle(c)
+	c.Changed = r.Method != http.MethodGet
+	c.SetRoute(r.Pattern)
+	return nil
 }
 
-// forward sends a call on a topic to the member that owns the topic, because only the
-// owner has its statistics and consumers, and a call on a consumer group to the group's
-// coordinator. It reports whether another member responded. A call with invalid names is
-// not forwarded; this member rejects it.
-func (c *call) forward() bool {
-	sent := false
+// Resolve implements pipeline.Steps.
+func (c *call) Resolve() error { return c.ResolveBy(c.api.opts.Resolver) }
+
+// Forward implements pipeline.Steps. It sends a call on a topic to the member that owns the
+// topic, because only the owner has its statistics and consumers, and a call on a consumer
+// group to the group's coordinator. A call with invalid names is not forwarded; this member
+// rejects it in Authorize.
+func (c *call) Forward() (forwarded bool, err error) {
+	if c.nameErr = c.bind(); c.nameErr != nil {
+		return false, nil //nolint:nilerr // Authorize returns it, after the call was metered
+	}
 	switch {
 	case c.param("topic") != "":
-		sent = c.bind() == nil && c.Forward()
+		return c.ForwardToOwner(), nil
 	case c.param("group") != "":
-		sent = c.Send(c.Cluster.Members.Coordinator(c.R, c.groupKey()))
+		return c.Send(c.Cluster.Members.Coordinator(c.R, c.groupKey())), nil
 	}
-	if sent {
-		c.route = nil // the other member writes the audit record
-	}
-	return sent
+	return false, nil
 }
 
-func (c *call) notFound() error {
-	if err := c.path.Err(); err != nil {
-		return err
+// Authorize implements pipeline.Steps. The handlers of operations without permissions
+// authorize themselves, for example each item of a list.
+func (c *call) Authorize() error {
+	if c.nameErr != nil {
+		return c.nameErr
 	}
-	if c.Allow = c.api.router.Allowed(&c.path); c.Allow != "" {
-		return brokerhttp.ErrMethod
+	if needs := c.route.Value.permissions; len(needs) > 0 {
+		return c.Require(needs...)
 	}
-	return brokerhttp.ErrNoRoute
+	return nil
 }
+
+// Handle implements pipeline.Steps.
+func (c *call) Handle() error { return c.route.Value.handle(c) }
 
 // param returns the value of a path parameter.
 func (c *call) param(name string) string { return c.route.Param(&c.path, name) }

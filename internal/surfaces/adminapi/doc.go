@@ -4,9 +4,9 @@
 // (/rest-stream/admin/v1).
 //
 // It owns these paths, their bodies and the permission that each call needs. It
-// does not implement the calls: messaging and groups do. brokerhttp resolves the
-// cluster, authenticates the caller and maps errors to responses; it is shared with
-// messageapi, which produces and consumes messages. The OpenAPI document of both
+// does not implement the calls: messaging and groups do. pipeline runs the steps of a
+// request. brokerhttp has what this surface shares with messageapi, which produces and
+// consumes messages. The OpenAPI document of both
 // surfaces is api/openapi/messages.yaml; messageapi serves it. The package has no
 // locks.
 package adminapi

@@ -9,7 +9,7 @@ import (
 
 // addMembers adds the members of a group and their assigned partitions.
 func (c *call) addMembers(body *groupBody, d *groups.Description) {
-	whole := c.Authorize(seeGroupPermissions...) == nil // the caller may see the groups of the tenant
+	whole := c.Require(seeGroupPermissions...) == nil // the caller may see the groups of the tenant
 	for i := range d.Members {
 		m := &d.Members[i]
 		row := memberBody{MemberID: m.ID, InstanceID: m.InstanceID, ClientID: m.ClientID, ClientHost: m.ClientHost}

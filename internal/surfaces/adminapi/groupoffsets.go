@@ -66,13 +66,13 @@ func (c *call) findTopic(p *targetOffsetBody) error {
 	}
 	move := append(need("subscriptions", "update"), brokerhttp.PermitConsume)
 	if topic.Namespace.Tenant != c.Tenant {
-		if err := c.Authorize(move...); err != nil {
+		if err := c.Require(move...); err != nil {
 			return err
 		}
 	}
 	c.Topic, c.Subscription = topic, c.Group
 	defer func() { c.Topic, c.Subscription = names.Topic{}, "" }()
-	if err := c.Authorize(move...); err != nil {
+	if err := c.Require(move...); err != nil {
 		return err
 	}
 	if p.topic, err = c.Broker().KafkaTopic(c.R.Context(), topic); errors.Is(err, messaging.ErrPartitionName) {

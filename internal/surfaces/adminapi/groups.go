@@ -119,7 +119,7 @@ func (c *call) listGroups() error {
 func (c *call) authorizeGroup(coordinator *groups.Coordinator, key groups.Key, each bool,
 	permissions ...access.Permission,
 ) error {
-	denied := c.Authorize(permissions...)
+	denied := c.Require(permissions...)
 	if denied == nil || errs.KindOf(denied) != errs.Denied {
 		return denied
 	}
@@ -130,7 +130,7 @@ func (c *call) authorizeGroup(coordinator *groups.Coordinator, key groups.Key, e
 	defer func() { c.Topic, c.Subscription = names.Topic{}, "" }()
 	for _, topic := range topics {
 		c.Topic, c.Subscription = topic.Name(), key.Group
-		err := c.Authorize(permissions...)
+		err := c.Require(permissions...)
 		if err == nil && !each {
 			return nil
 		}
@@ -203,7 +203,7 @@ func (c *call) getGroup() error {
 func (c *call) canSeeTopic(topic names.Topic, group string) bool {
 	item := c.itemCall(topic.Namespace.Tenant, topic.Namespace, topic)
 	item.Subscription = group
-	return item.Authorize(slices.Concat(need("topics", "describe", "produce"), seeGroupPermissions)...) == nil
+	return item.Require(slices.Concat(need("topics", "describe", "produce"), seeGroupPermissions)...) == nil
 }
 
 // addOffsets adds the offsets that a group committed for a topic, if the caller may see

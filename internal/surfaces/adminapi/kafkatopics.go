@@ -35,7 +35,7 @@ func (c *call) listKafkaTopics() error {
 		return true
 	})
 	// A filter by a namespace that does not exist returns an empty list.
-	if err != nil && (ns == nil || brokerhttp.StatusOf(err, brokerhttp.AdminCalls) != http.StatusNotFound) {
+	if err != nil && (ns == nil || brokerhttp.AdminCalls.Status(err) != http.StatusNotFound) {
 		return err
 	}
 	return c.JSON(http.StatusOK, list)
@@ -79,7 +79,7 @@ func (c *call) createKafkaTopic() error {
 		return brokerhttp.WithStatus(http.StatusBadRequest, brokerhttp.NameError(err))
 	}
 	c.Topic, c.Namespace, c.Tenant = topic, topic.Namespace, topic.Namespace.Tenant
-	if err := c.Authorize(need("topics", "create")...); err != nil {
+	if err := c.Require(need("topics", "create")...); err != nil {
 		return err
 	}
 	partitions := int32(0)

@@ -145,7 +145,7 @@ func (c *call) authorizeAutoCreate() error {
 	}
 	subscription := c.Subscription
 	c.Subscription = "" // the scope is the topic
-	if err := c.Authorize(need("topics", "create")...); err != nil {
+	if err := c.Require(need("topics", "create")...); err != nil {
 		return fmt.Errorf("topic %s does not exist; creating it with this call: %w", c.Topic, err)
 	}
 	c.Subscription = subscription
@@ -163,9 +163,9 @@ func (c *call) authorizeDeadLetters(properties map[string]string) error {
 	}
 	topic, subscription := c.Topic, c.Subscription
 	c.Topic, c.Subscription = to.Topic, "" // the audit record of a denial names this topic
-	err = c.Authorize(brokerhttp.PermitProduce)
+	err = c.Require(brokerhttp.PermitProduce)
 	if err == nil && !to.Exists {
-		err = c.Authorize(need("topics", "create")...)
+		err = c.Require(need("topics", "create")...)
 	}
 	if err != nil {
 		return fmt.Errorf("choosing %s as dead-letter topic: %w", to.Topic, err)

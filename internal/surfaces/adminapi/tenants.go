@@ -9,6 +9,7 @@ import (
 	"freshet/internal/broker/messaging"
 	"freshet/internal/identity/access"
 	"freshet/internal/surfaces/brokerhttp"
+	"freshet/internal/surfaces/pipeline"
 )
 
 var errForceTenant = errs.New(errs.Precondition,
@@ -25,7 +26,7 @@ type visibility struct {
 // visibilityOf prepares a list of one kind of resource. A caller with the list permission sees
 // all items, other callers those that they may describe.
 func (c *call) visibilityOf(resource string) (*visibility, error) {
-	err := c.Authorize(access.Permission("messaging." + resource + ".list"))
+	err := c.Require(access.Permission("messaging." + resource + ".list"))
 	if err != nil && errs.KindOf(err) != errs.Denied {
 		return nil, err
 	}
@@ -34,7 +35,7 @@ func (c *call) visibilityOf(resource string) (*visibility, error) {
 
 // allows reports whether the caller may see the item that the fields of sub name.
 func (v *visibility) allows(sub brokerhttp.Call, permissions ...access.Permission) bool {
-	return v.all || sub.Authorize(permissions...) == nil
+	return v.all || sub.Require(permissions...) == nil
 }
 
 // denialIfEmpty returns the denial if the caller may see no item of the list.
@@ -48,8 +49,8 @@ func (v *visibility) denialIfEmpty(shown int) error {
 // itemCall returns a copy of the call whose scope is an item of a list.
 func (c *call) itemCall(tenant string, ns names.Namespace, topic names.Topic) brokerhttp.Call {
 	return brokerhttp.Call{
-		R: c.R, Options: c.Options, Cluster: c.Cluster, Principal: c.Principal,
-		Tenant: tenant, Namespace: ns, Topic: topic,
+		Call:    pipeline.Call{R: c.R, Surface: c.Surface, Principal: c.Principal},
+		Cluster: c.Cluster, Tenant: tenant, Namespace: ns, Topic: topic,
 	}
 }
 

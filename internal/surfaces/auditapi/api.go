@@ -2,9 +2,9 @@
 // an organization, newest first, with filters.
 //
 // It owns the paths, queries and response bodies. It does not write records: the other
-// surfaces do, and audit stores them. identity authenticates callers, access authorizes
-// them. A server returns only the records that it wrote itself. The package has no
-// locks.
+// surfaces do, and audit stores them. pipeline runs the steps of a request. The limiter does
+// not count the calls: an auditor needs the records while the server is busy. A server
+// returns only the records that it wrote itself. The package has no locks.
 package auditapi
 
 import (
@@ -15,7 +15,6 @@ import (
 	"freshet/api/openapi"
 	"freshet/internal/base/errs"
 	"freshet/internal/base/web"
-	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/ops/audit"
 	"freshet/internal/surfaces/pipeline"
@@ -50,103 +49,108 @@ type Options struct {
 
 // API serves the audit trail.
 type API struct {
-	opts   Options
-	router *web.Router[web.HandlerFunc]
-	serve  http.Handler
+	opts    Options
+	surface pipeline.Surface
+	router  *web.Router[operation]
+}
+
+// operation is what a route does.
+type operation struct {
+	public    bool // needs no token
+	authorize func(*call) error
+	handle    func(*call) error
 }
 
 // New returns the surface. It panics if a required option is missing.
 func New(opts Options) *API {
 	opts.Complete("auditapi")
-	a := &API{opts: opts}
-	a.router = web.NewRouter([]web.Route[web.HandlerFunc]{
-		{Method: http.MethodGet, Pattern: recordsPath, Value: a.records},
-		{Method: http.MethodGet, Pattern: documentPath, Value: document},
-	}, nil)
-	a.serve = web.Handle(a.handle, writeError)
-	return a
+	return &API{
+		opts: opts,
+		surface: pipeline.Surface{
+			Name: surfaceName, Options: opts.Options, Errors: errorTable, BearerOnly: true,
+		},
+		router: web.NewRouter([]web.Route[operation]{
+			{
+				Method: http.MethodGet, Pattern: recordsPath,
+				Value: operation{authorize: (*call).authorizeQuery, handle: (*call).records},
+			},
+			{Method: http.MethodGet, Pattern: documentPath, Value: operation{public: true, handle: (*call).document}},
+		}, nil),
+	}
+}
+
+// errorTable is the surface's one table from errors to responses.
+const errorTable = pipeline.StatusErrors(surfaceName)
+
+// Refuse responds with an error to a request that the surface cannot serve yet.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) { errorTable.Refuse(w, r, err) }
+
+var errDisabled = errs.New(errs.NotFound, "audit trail is disabled in the configuration of this server")
+
+// call is the state of one request.
+type call struct {
+	pipeline.Call
+	api   *API
+	op    *operation
+	query audit.Query
 }
 
 // ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
-
-var (
-	errNoRoute  = errs.New(errs.NotFound, "path does not exist")
-	errMethod   = errs.New(errs.Invalid, "method is not allowed on this path; use GET")
-	errDisabled = errs.New(errs.NotFound, "audit trail is disabled in the configuration of this server")
-)
-
-func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
-	if refusal := web.Refused(r); refusal != nil {
-		return refusal
-	}
-	var path web.Path
-	path.Parse(r.URL)
-	route := a.router.Find(web.MethodOf(r), &path)
-	if route == nil {
-		if a.router.Allowed(&path) != "" {
-			w.Header().Set("Allow", "GET, HEAD")
-			return errMethod
-		}
-		return errNoRoute
-	}
-	web.RecordOf(r.Context()).SetRoute(surfaceName, route.Pattern)
-	return route.Value(w, r)
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	pipeline.Serve(&call{
+		Call: pipeline.Call{W: w, R: r, Surface: &a.surface, Audiences: a.opts.Audiences, Unlimited: true},
+		api:  a,
+	})
 }
 
-// document serves the OpenAPI document. It needs no token, because it has no secrets.
-func document(w http.ResponseWriter, _ *http.Request) error {
-	web.WriteBody(w, http.StatusOK, "application/yaml", openapi.Document("audit"))
+// Route implements pipeline.Steps. Only callers with the permission to read the audit trail
+// are authorized, so every denial is about this permission.
+func (c *call) Route() error {
+	var path web.Path
+	route, err := pipeline.FindRoute(&c.Call, c.api.router, &path)
+	if err != nil {
+		return err
+	}
+	c.op, c.Public = &route.Value, route.Value.public
+	c.Authorization.Permission = access.ReadAudit
 	return nil
 }
 
-func (a *API) records(w http.ResponseWriter, r *http.Request) error {
-	query, err := a.authorize(r)
-	if err != nil {
+// Authorize implements pipeline.Steps.
+func (c *call) Authorize() error { return c.op.authorize(c) }
+
+// Handle implements pipeline.Steps.
+func (c *call) Handle() error { return c.op.handle(c) }
+
+// document serves the OpenAPI document. It needs no token, because it has no secrets.
+func (c *call) document() error {
+	web.WriteBody(c.W, http.StatusOK, "application/yaml", openapi.Document("audit"))
+	return nil
+}
+
+// authorizeQuery parses the query and checks that the caller may read the records of its
+// organization.
+func (c *call) authorizeQuery() (err error) {
+	if c.query, err = parseQuery(c.R.URL.RawQuery); err != nil {
 		return err
 	}
-	if a.opts.Trail == nil {
+	if c.query.Organization == "" && !c.Principal.System {
+		c.query.Organization = c.Principal.Organization
+	}
+	c.Authorization.Scope = access.Scope{Organization: c.query.Organization}
+	_, err = c.Surface.Authorizer.Authorize(c.R.Context(), c.Principal, access.ReadAudit, c.Authorization.Scope)
+	return err
+}
+
+func (c *call) records() error {
+	if c.api.opts.Trail == nil {
 		return errDisabled
 	}
-	records, err := a.opts.Trail.Tail(r.Context(), query)
+	records, err := c.api.opts.Trail.Tail(c.R.Context(), c.query)
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusOK, "application/json", newPage(records, query.Limit))
-}
-
-// authorize authenticates the caller, parses the query and authorizes it.
-func (a *API) authorize(r *http.Request) (audit.Query, error) {
-	token, _ := web.BearerToken(r)
-	caller, err := a.opts.Authenticate(r, token, a.opts.Audiences...)
-	if err != nil {
-		return audit.Query{}, a.auditDenial(r, nil, "", err)
-	}
-	query, err := parseQuery(r.URL.RawQuery)
-	if err != nil {
-		return audit.Query{}, err
-	}
-	if query.Organization == "" && !caller.System {
-		query.Organization = caller.Organization
-	}
-	_, err = a.opts.Authorizer.Authorize(r.Context(), caller, access.ReadAudit,
-		access.Scope{Organization: query.Organization})
-	if err != nil {
-		return audit.Query{}, a.auditDenial(r, caller, query.Organization, err)
-	}
-	return query, nil
-}
-
-// auditDenial writes the audit record of a denied request. It returns err unchanged.
-func (a *API) auditDenial(r *http.Request, caller *identity.Principal, organization string, err error) error {
-	if status := statusOf(err); pipeline.Denied(status) {
-		authorization := pipeline.Authorization{
-			Permission: access.ReadAudit,
-			Scope:      access.Scope{Organization: organization},
-		}
-		a.opts.Auditor.Record(pipeline.Record(r, surfaceName, caller, authorization, status))
-	}
-	return err
+	return web.WriteJSON(c.W, http.StatusOK, "application/json", newPage(records, c.query.Limit))
 }
 
 // page is the body of a response.

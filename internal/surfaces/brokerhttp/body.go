@@ -42,9 +42,7 @@ func (c *Call) Body(limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, reserved, err := c.Options.Limiter.ReadBody(r, c.Caller(), limit)
-	c.reserved += reserved
-	return b, err
+	return c.ReadBody(r, limit)
 }
 
 // Decode decodes a JSON body into v. It returns false if the body is empty, white space

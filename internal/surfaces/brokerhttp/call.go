@@ -7,10 +7,8 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
 	"freshet/internal/base/web"
-	"freshet/internal/base/workpool"
 	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
-	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/ops/quota"
 	"freshet/internal/surfaces/pipeline"
@@ -41,12 +39,9 @@ type Resolver = pipeline.Resolver[Cluster]
 
 // Call is the state of one request.
 type Call struct {
-	W       http.ResponseWriter
-	R       *http.Request
-	Options *pipeline.Options
+	pipeline.Call
 
-	Cluster   Cluster
-	Principal *identity.Principal
+	Cluster Cluster
 
 	// The names in the path; those that it does not have are empty.
 	Tenant       string
@@ -54,59 +49,30 @@ type Call struct {
 	Topic        names.Topic
 	Subscription string
 	Group        string // a consumer group of the tenant
-
-	Allow   string // the allowed methods, if the request's method is not allowed
-	Started bool   // the response has been started
-
-	permission access.Permission // the last permission that was checked, for the audit record
-	decision   access.Decision   // the decision that allowed it
-	reserved   int64             // bytes that the body has reserved at the limiter
 }
 
 // Broker returns the cluster's broker.
 func (c *Call) Broker() *messaging.Broker { return c.Cluster.Broker }
 
-// WorkContext returns the context for expensive calls. It names the organization and the
-// principal, so that the work pool can share its capacity fairly.
-func (c *Call) WorkContext() context.Context {
-	return workpool.WithCaller(c.R.Context(),
-		workpool.Caller{Organization: c.Principal.Organization, Principal: c.Principal.Name})
-}
-
-// Resolve finds the cluster. A caller that does not belong to the cluster's organization
-// cannot find out whether the cluster exists.
-func (c *Call) Resolve(resolver Resolver) (err error) {
-	if c.Cluster, err = resolver.Resolve(c.R); err == nil {
-		return nil
-	}
-	token, credentialsErr := credentials(c.R)
-	if credentialsErr != nil {
-		return credentialsErr
-	}
-	return pipeline.Disclose(c.R.Context(), c.Options.Authenticator, token, err)
-}
-
-// Authenticate identifies the caller by its token.
-func (c *Call) Authenticate() error {
-	token, err := credentials(c.R)
-	if err != nil {
-		return err
-	}
-	c.Principal, err = c.Options.Authenticate(c.R, token, c.Cluster.Audiences...)
+// ResolveBy finds the cluster.
+func (c *Call) ResolveBy(resolver Resolver) error {
+	err := pipeline.Resolve(&c.Call, resolver, &c.Cluster)
+	c.Audiences, c.Quota = c.Cluster.Audiences, c.Cluster.Quota
 	return err
 }
 
-// Forward sends the call to the member that owns its topic, if that is another member,
-// and reports whether that member responded. It must run before the body is read. The
-// owner repeats all checks. Only the owner counts the call against the quota.
-func (c *Call) Forward() bool {
+// ForwardToOwner sends the call to the member that owns its topic, if that is another member,
+// and reports whether that member responded. The owner repeats all checks. Only the owner
+// counts the call against the quota.
+func (c *Call) ForwardToOwner() bool {
 	if c.Topic.Local == "" {
 		return false
 	}
 	return c.Send(c.Cluster.Members.Owner(c.R, c.Topic))
 }
 
-// Send forwards the call to another member and reports whether that member responded.
+// Send forwards the call to another member and reports whether that member responded. It
+// must run before the body is read.
 func (c *Call) Send(send Sender) bool {
 	if send == nil {
 		return false
@@ -114,30 +80,6 @@ func (c *Call) Send(send Sender) bool {
 	err := send(c.W, c.R)
 	c.Started = c.Started || err == nil
 	return err == nil // otherwise this member handles the call, which waits for a new owner
-}
-
-// Meter counts the call against the quotas of the cluster and its organization, and
-// rejects it if they are exceeded. System administrators are exempt.
-func (c *Call) Meter() error {
-	if c.Principal.System || c.Cluster.Quota == nil {
-		return nil
-	}
-	web.RecordOf(c.R.Context()).Meter = c.Cluster.Quota
-	return c.Cluster.Quota.Admit()
-}
-
-// Caller returns the caller for the limiter. It is the zero Caller before Authenticate.
-func (c *Call) Caller() web.Caller {
-	if c.Principal == nil {
-		return web.Caller{}
-	}
-	return web.Caller{Organization: c.Principal.Organization, Principal: c.Principal.Name}
-}
-
-// Release returns the bytes that the body has reserved to the limiter.
-func (c *Call) Release() {
-	c.Options.Limiter.Release(c.Caller(), c.reserved)
-	c.reserved = 0
 }
 
 // SetTopic sets the topic from the three parts of its name.

@@ -104,8 +104,8 @@ var statusRows = []statusRow{
 	{context.Canceled, 503, 503},
 
 	{web.ErrPathEncoding, 400, 400},
-	{ErrNoRoute, 404, 404},
-	{ErrMethod, 405, 405},
+	{pipeline.ErrNoRoute, 404, 404},
+	{pipeline.ErrMethod, 405, 405},
 	{errNonPersistent, 400, 400},
 }
 
@@ -123,12 +123,6 @@ var kinds = map[errs.Kind]statusRow{
 	errs.Exhausted:       {message: 403, admin: 403},
 	errs.Throttled:       {message: 429, admin: 429},
 }
-
-// Errors for an unknown path and for a method that a path does not have.
-var (
-	ErrNoRoute = errs.New(errs.NotFound, "path does not exist")
-	ErrMethod  = errs.New(errs.Invalid, "method is not allowed on this path; the Allow header lists allowed methods")
-)
 
 // statusError is an error whose status depends on the call, not only on the error.
 type statusError struct {
@@ -155,8 +149,8 @@ func WithStatusIf(err, target error, code int) error {
 	return err
 }
 
-// StatusOf returns the status of an error.
-func StatusOf(err error, column Column) int {
+// Status implements pipeline.ErrorTable.
+func (column Column) Status(err error) int {
 	var withStatus *statusError
 	if errors.As(err, &withStatus) {
 		return withStatus.status
@@ -179,19 +173,14 @@ func StatusOf(err error, column Column) int {
 	return pick(kinds[errs.KindOf(err)])
 }
 
-// Fail responds with an error, unless the response has been started.
-func (c *Call) Fail(err error, code int) {
-	rec := web.RecordOf(c.R.Context())
-	rec.Fail(err)
-	if c.Started {
-		return
-	}
-	reason := PublicReason(err, code)
-	if code == http.StatusInternalServerError && rec.RequestID != "" {
-		reason += ", request id " + rec.RequestID
+// Write implements pipeline.ErrorTable.
+func (Column) Write(c *pipeline.Call, err error, status int) {
+	reason := PublicReason(err, status)
+	if id := web.RecordOf(c.R.Context()).RequestID; status == http.StatusInternalServerError && id != "" {
+		reason += ", request id " + id
 	}
 	h := c.W.Header()
-	switch code {
+	switch status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", pipeline.Challenge(Surface, err))
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
@@ -205,12 +194,13 @@ func (c *Call) Fail(err error, code int) {
 	}
 	web.Discard(c.R)
 	body := append([]byte(`{"reason":`), Quote(reason)...)
-	web.WriteBody(c.W, code, contentJSON, append(body, '}'))
+	web.WriteBody(c.W, status, contentJSON, append(body, '}'))
 }
 
 // Refuse responds with an error to a request that the surface cannot serve yet.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
-	(&Call{W: w, R: r}).Fail(err, StatusOf(err, MessageCalls))
+	web.RecordOf(r.Context()).Fail(err)
+	MessageCalls.Write(&pipeline.Call{W: w, R: r}, err, MessageCalls.Status(err))
 }
 
 // PublicReason returns the text of an error for the caller. The text of an internal

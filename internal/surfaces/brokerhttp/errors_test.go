@@ -26,7 +26,7 @@ func TestEverySentinelIsMapped(t *testing.T) {
 	for _, err := range all {
 		for _, s := range []Column{MessageCalls, AdminCalls} {
 			wrapped := fmt.Errorf("doing something: %w", err)
-			got := StatusOf(wrapped, s)
+			got := s.Status(wrapped)
 			isFault := false
 			for _, f := range faults {
 				isFault = isFault || errors.Is(err, f)
@@ -44,17 +44,17 @@ func TestEverySentinelIsMapped(t *testing.T) {
 			t.Errorf("kind %v is not mapped", k)
 		}
 	}
-	if got := StatusOf(errors.New("surprise"), MessageCalls); got != http.StatusInternalServerError {
+	if got := MessageCalls.Status(errors.New("surprise")); got != http.StatusInternalServerError {
 		t.Errorf("unknown error: got status %d, want 500", got)
 	}
 }
 
 func TestDenialDependsOnTheColumn(t *testing.T) {
 	t.Parallel()
-	if got := StatusOf(access.ErrDenied, MessageCalls); got != http.StatusUnauthorized {
+	if got := MessageCalls.Status(access.ErrDenied); got != http.StatusUnauthorized {
 		t.Errorf("message calls: got status %d, want 401", got)
 	}
-	if got := StatusOf(access.ErrDenied, AdminCalls); got != http.StatusForbidden {
+	if got := AdminCalls.Status(access.ErrDenied); got != http.StatusForbidden {
 		t.Errorf("administrative calls: got status %d, want 403", got)
 	}
 }

@@ -36,29 +36,10 @@ const (
 // describePermissions are the permissions of which any one allows a caller to describe a topic.
 var describePermissions = []access.Permission{permitDescribe, permitProduce, permitConsume}
 
-// role returns the caller's role in the cluster's own permissions.
-func (s *session) role() string {
-	if s.principal.ServiceAccount != "" {
-		return messaging.FormatRole(s.principal.ServiceAccount, s.principal.Organization)
-	}
-	return s.principal.Name
-}
-
-// clusterGrantsApply reports whether the cluster's own permissions apply to the caller.
-func (s *session) clusterGrantsApply() bool {
-	scope := &s.cluster.Scope
-	return s.principal.Organization == scope.Organization &&
-		(s.principal.Instance == "" || s.principal.Instance == scope.Instance)
-}
-
 // authorizeTopic returns an error unless the caller has any one of the permissions on a topic.
 func (c *call) authorizeTopic(ctx context.Context, topic names.Topic, wanted ...access.Permission) error {
 	ok, err := c.decide(decision{topic: topic}, wanted, func(p access.Permission) (bool, error) {
-		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.principal, p, c.topicScope(topic))
-		if err == nil || errs.KindOf(err) != errs.Denied {
-			return err == nil, err
-		}
-		return c.session.clusterGrantsApply() && c.session.cluster.Broker.Granted(c.session.role(), p, topic), nil
+		return c.has(ctx, p, c.topicScope(topic))
 	})
 	if ok || err != nil {
 		return err
@@ -67,11 +48,19 @@ func (c *call) authorizeTopic(ctx context.Context, topic names.Topic, wanted ...
 	return errTopicDenied
 }
 
+// has reports whether the caller has a permission on a resource of the cluster. A denial is false,
+// not an error.
+func (c *call) has(ctx context.Context, p access.Permission, scope access.Scope) (bool, error) {
+	_, err := access.AuthorizeTopic(ctx, c.conn.server.opts.Authorizer, c.session.cluster.Broker,
+		c.session.principal, p, scope)
+	if err != nil && errs.KindOf(err) == errs.Denied {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (c *call) topicScope(topic names.Topic) access.Scope {
-	scope := c.session.cluster.Scope
-	scope.Tenant, scope.Namespace = topic.Namespace.Tenant, topic.Namespace.Name
-	scope.TopicDomain, scope.Topic = string(names.Persistent), topic.Local
-	return scope
+	return access.TopicScope(c.session.cluster.Scope, topic)
 }
 
 // authorizeGroup returns an error unless the caller has any one of the permissions on something in the
@@ -80,11 +69,10 @@ func (c *call) authorizeGroup(group string, wanted ...access.Permission) error {
 	scope := c.session.cluster.Scope
 	scope.Tenant, scope.Subscription = c.session.namespace.Tenant, group
 	ok, _ := c.decide(decision{tenant: scope.Tenant, group: group}, wanted, func(p access.Permission) (bool, error) {
-		if filter := c.conn.server.opts.Filter(c.session.principal, p, scope); !filter.None() {
+		if filter := c.conn.server.opts.Policy.Filter(c.session.principal, p, scope); !filter.None() {
 			return true, nil
 		}
-		return c.session.clusterGrantsApply() &&
-			c.session.cluster.Broker.GrantedWithin(c.session.role(), p, scope.Tenant), nil
+		return access.GrantedWithin(c.session.cluster.Broker, c.session.principal, p, scope), nil
 	})
 	if ok {
 		return nil
@@ -97,23 +85,18 @@ func (c *call) authorizeGroup(group string, wanted ...access.Permission) error {
 // topics: the caller needs the permission to delete subscriptions in the whole tenant, or on each
 // of the topics. A permission on something in the tenant is not enough.
 func (c *call) authorizeDeleteGroup(ctx context.Context, group string, topics []names.Topic) error {
-	may := func(scope access.Scope, topic names.Topic) (bool, error) {
+	may := func(scope access.Scope) (bool, error) {
 		scope.Subscription = group
-		_, err := c.conn.server.opts.Authorizer.Authorize(ctx, c.session.principal, permitDeleteSubscription, scope)
-		if err == nil || errs.KindOf(err) != errs.Denied {
-			return err == nil, err
-		}
-		return c.session.clusterGrantsApply() &&
-			c.session.cluster.Broker.Granted(c.session.role(), permitDeleteSubscription, topic), nil
+		return c.has(ctx, permitDeleteSubscription, scope)
 	}
 	tenant := c.session.cluster.Scope
 	tenant.Tenant = c.session.namespace.Tenant
-	ok, err := may(tenant, names.Topic{Namespace: names.Namespace{Tenant: tenant.Tenant}})
+	ok, err := may(tenant)
 	if ok || err != nil {
 		return err
 	}
 	for _, topic := range topics {
-		if ok, err = may(c.topicScope(topic), topic); !ok {
+		if ok, err = may(c.topicScope(topic)); !ok {
 			break
 		}
 	}
@@ -148,10 +131,10 @@ func (c *call) committedTopics(ctx context.Context, group string) (topics []name
 // authorizeCluster returns an error unless the caller has a permission on something in the cluster.
 func (c *call) authorizeCluster(p access.Permission) error {
 	scope := c.session.cluster.Scope
-	if filter := c.conn.server.opts.Filter(c.session.principal, p, scope); !filter.None() {
+	if filter := c.conn.server.opts.Policy.Filter(c.session.principal, p, scope); !filter.None() {
 		return nil
 	}
-	if c.session.clusterGrantsApply() && c.session.cluster.Broker.GrantedWithin(c.session.role(), p, "") {
+	if access.GrantedWithin(c.session.cluster.Broker, c.session.principal, p, scope) {
 		return nil
 	}
 	c.auditDenied(p, scope)

@@ -30,13 +30,9 @@ type revisions struct{ policy, cluster uint64 }
 // maxDecisions bounds the cache of one session.
 const maxDecisions = 1024
 
-// revisions returns the current revisions; false when decisions cannot be cached.
-func (c *call) revisions() (revisions, bool) {
-	revision := c.conn.server.opts.Revision
-	if revision == nil {
-		return revisions{}, false
-	}
-	return revisions{revision(), c.session.cluster.Broker.TopicsRevision()}, true
+// revisions returns the current revisions.
+func (c *call) revisions() revisions {
+	return revisions{c.conn.server.opts.Policy.Revision(), c.session.cluster.Broker.TopicsRevision()}
 }
 
 // isAllowed reports whether a decision was granted at the given revisions.
@@ -65,10 +61,10 @@ func (d *decisions) allow(at revisions, requested decision) {
 func (c *call) decide(requested decision, wanted []access.Permission,
 	may func(access.Permission) (bool, error),
 ) (bool, error) {
-	at, cacheable := c.revisions()
+	at := c.revisions()
 	for _, p := range wanted {
 		requested.permission = p
-		if cacheable && c.session.decisions.isAllowed(at, requested) {
+		if c.session.decisions.isAllowed(at, requested) {
 			return true, nil
 		}
 		ok, err := may(p)
@@ -76,9 +72,7 @@ func (c *call) decide(requested decision, wanted []access.Permission,
 			return false, err
 		}
 		if ok {
-			if cacheable {
-				c.session.decisions.allow(at, requested)
-			}
+			c.session.decisions.allow(at, requested)
 			return true, nil
 		}
 	}

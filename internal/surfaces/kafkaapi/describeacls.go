@@ -72,10 +72,10 @@ func (c *call) acls(ctx context.Context, request *kmsg.DescribeACLsRequest) ([]a
 		c.auditDenied(permitListBindings, scope)
 		return nil, errClusterDenied
 	}
-	if err != nil || c.conn.server.opts.Rules == nil {
+	if err != nil {
 		return nil, err
 	}
-	rules, complete := c.conn.server.opts.Rules(scope, maxRules)
+	rules, complete := c.conn.server.opts.Policy.RulesWithin(scope, maxRules)
 	if !complete {
 		return nil, fmt.Errorf("%w: organization has too many role bindings to return them as ACLs; list them "+
 			"in the resource API", errInvalid)

@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"freshet/internal/identity/access"
-	"freshet/internal/surfaces/kafkaapi"
 )
 
 func anyACL() *kmsg.DescribeACLsRequest {
@@ -35,10 +34,7 @@ func lines(r *kmsg.DescribeACLsResponse) (all []string) {
 // TestDescribeACLs checks that callers who may list role bindings see them as ACLs.
 func TestDescribeACLs(t *testing.T) {
 	t.Parallel()
-	w := newHarness(t, func(o *kafkaapi.Options) {
-		policy, _ := o.Authorizer.(*access.Policy)
-		o.Rules = policy.RulesWithin
-	})
+	w := newHarness(t)
 	r := w.wire(w.token)
 	if got := roundTrip[*kmsg.DescribeACLsResponse](r, anyACL()); got.ErrorCode != 0 || len(got.Resources) != 0 {
 		t.Errorf("without bindings: got code %d, %q; want none", got.ErrorCode, lines(got))

@@ -104,7 +104,7 @@ func newHarnessOn(t *testing.T, eng engine.Engine, edit ...func(*kafkaapi.Option
 	}
 	opts := kafkaapi.Options{
 		Options:  pipeline.Options{Authenticator: w.identity.Verifier, Authorizer: w.policy, Auditor: &w.trail},
-		Filter:   w.policy.Filter,
+		Policy:   w.policy,
 		Clusters: w,
 	}
 	for _, e := range edit {

@@ -66,7 +66,7 @@ func twoMembers(t *testing.T) (first, second *harness, l *leaders) {
 	cluster := *first.cluster
 	second.cluster = &cluster
 	second.server = kafkaapi.NewServer(kafkaapi.Options{
-		Options: first.options, Filter: first.policy.Filter,
+		Options: first.options, Policy: first.policy,
 		Clusters: second,
 	})
 	t.Cleanup(func() { _ = second.server.Shutdown(t.Context()) })

@@ -51,18 +51,20 @@ type Limits struct {
 	StallTimeout time.Duration // timeout of a transfer without progress
 }
 
-// Options configures a server. Authenticator, Authorizer, Clusters and Filter are required.
+// Policy reports the permissions of principals beyond single decisions. access.Policy implements it.
+type Policy interface {
+	// Filter returns the part of a scope on which a principal has a permission.
+	Filter(principal *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
+	// Revision changes when decisions of the authorizer and of Filter may change.
+	Revision() uint64
+	// RulesWithin returns up to limit rules that role bindings grant within a scope.
+	RulesWithin(scope access.Scope, limit int) (rules []access.SubjectRule, complete bool)
+}
+
+// Options configures a server. Authenticator, Authorizer, Clusters and Policy are required.
 type Options struct {
 	pipeline.Options
-	// Filter returns the part of a scope on which a principal has a permission, as access.Policy
-	// does.
-	Filter func(principal *identity.Principal, permission access.Permission, scope access.Scope) access.Filter
-	// Revision changes when decisions of Authorizer and Filter may change, as access.Policy's does.
-	// nil means that decisions are not cached.
-	Revision func() uint64
-	// Rules returns up to limit rules that role bindings grant within a scope, as access.Policy
-	// does; nil means that DescribeAcls returns none.
-	Rules    func(scope access.Scope, limit int) (rules []access.SubjectRule, complete bool)
+	Policy   Policy
 	Clusters Clusters
 	Limits   Limits
 	// ListAll includes the topics of other namespaces in lists of all topics.
@@ -98,8 +100,8 @@ func (l *Limits) maxUnauthenticated() int {
 
 func (o *Options) complete() {
 	o.Complete("kafkaapi")
-	if o.Clusters == nil || o.Filter == nil {
-		panic("kafkaapi: Clusters and Filter are required")
+	if o.Clusters == nil || o.Policy == nil {
+		panic("kafkaapi: Clusters and Policy are required")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -115,7 +115,6 @@ func TestDecisionsAreCached(t *testing.T) {
 		given, _ := o.Authorizer.(*access.Policy)
 		policy = &countingAuthorizer{Policy: given}
 		o.Options = pipeline.Options{Authenticator: o.Authenticator, Authorizer: policy, Auditor: o.Auditor}
-		o.Revision = given.Revision
 	})
 	w.partitioned("orders", 1)
 	token := w.account("writer")
@@ -191,7 +190,7 @@ func TestThrottling(t *testing.T) {
 func newHarnessAt(t *testing.T, of *harness, cluster *kafkaapi.Cluster) *harness {
 	t.Helper()
 	w := newHarness(t, func(o *kafkaapi.Options) {
-		o.Authenticator, o.Authorizer, o.Filter = of.identity.Verifier, of.policy, of.policy.Filter
+		o.Authenticator, o.Authorizer, o.Policy = of.identity.Verifier, of.policy, of.policy
 	})
 	w.cluster = cluster
 	return w

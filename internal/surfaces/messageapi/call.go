@@ -8,22 +8,26 @@ import (
 	"freshet/internal/base/web"
 	"freshet/internal/identity"
 	"freshet/internal/surfaces/brokerhttp"
+	"freshet/internal/surfaces/pipeline"
 )
 
-// call is the state of one request.
+// call is the state of one request. Only denied calls get an audit record: there are too
+// many messages to record each one.
 type call struct {
 	brokerhttp.Call
-	api   *API
-	path  web.Path
-	route *web.Route[operation]
+	api    *API
+	path   web.Path
+	domain names.Domain
+	route  *web.Route[operation]
+	ticket string // a ticket that has not been redeemed yet; "" for calls with a token
 }
 
-// serve routes a call. The path may have the topic's domain before the tenant. That is
-// unambiguous, because no tenant can have the name of a domain.
-func (c *call) serve() error {
+// Route implements pipeline.Steps. The path may have the topic's domain before the tenant.
+// That is unambiguous, because no tenant can have the name of a domain.
+func (c *call) Route() error {
 	c.path.Parse(c.R.URL)
-	domain, hasDomain := names.ParseDomain(c.path.Segment(domainSegment))
-	if hasDomain {
+	var hasDomain bool
+	if c.domain, hasDomain = names.ParseDomain(c.path.Segment(domainSegment)); hasDomain {
 		c.path.Remove(domainSegment)
 	}
 	route := c.api.router.Find(c.R.Method, &c.path)
@@ -34,58 +38,46 @@ func (c *call) serve() error {
 		}
 	}
 	if route == nil {
-		return c.notFound()
+		if err := c.path.Err(); err != nil {
+			return err
+		}
+		return pipeline.NoRoute(&c.Call.Call, c.api.router, &c.path)
 	}
-	web.RecordOf(c.R.Context()).SetRoute(brokerhttp.Surface, route.Pattern)
+	c.SetRoute(route.Pattern)
 	c.route = route
-	op := &route.Value
-	if op.permission != "" {
-		if done, err := c.admit(domain); done || err != nil {
-			return err
-		}
-	}
-	if !op.waits {
-		principal := c.Caller()
-		if err := c.Options.Limiter.Enter(principal); err != nil {
-			return err
-		}
-		defer c.Options.Limiter.Leave(principal)
-	}
-	return op.handle(c)
+	c.Public, c.Unlimited = route.Value.permission == "", route.Value.waits
+	return nil
 }
 
-// admit resolves the cluster, authenticates the caller, parses the topic and authorizes
-// the call. It reports whether another member has responded to the call.
-func (c *call) admit(domain names.Domain) (done bool, err error) {
-	if err := c.Resolve(c.api.opts.Resolver); err != nil {
-		return false, err
+// Resolve implements pipeline.Steps.
+func (c *call) Resolve() error { return c.ResolveBy(c.api.opts.Resolver) }
+
+// Authenticate implements pipeline.Steps. A ticket is not checked here: the owner of the
+// topic has issued it, so only the owner can check it.
+func (c *call) Authenticate() error {
+	if c.ticket = c.takeTicket(); c.ticket != "" {
+		return nil
 	}
-	ticket := c.takeTicket()
-	if ticket == "" {
-		if err := c.Authenticate(); err != nil {
-			return false, err
-		}
-	}
-	if err := c.bind(domain); err != nil {
-		return false, err
-	}
-	if c.Forward() { // also with a ticket: the owner of the topic issued it
-		return true, nil
-	}
-	if ticket != "" {
-		err = c.redeem(ticket)
-	} else {
-		err = c.Meter()
-	}
-	if err != nil {
-		return false, err
-	}
-	return false, c.Authorize(c.route.Value.permission)
+	return c.Call.Authenticate()
 }
+
+// Forward implements pipeline.Steps.
+func (c *call) Forward() (forwarded bool, err error) {
+	if err := c.bind(); err != nil {
+		return false, err
+	}
+	return c.ForwardToOwner(), nil
+}
+
+// Authorize implements pipeline.Steps.
+func (c *call) Authorize() error { return c.Require(c.route.Value.permission) }
+
+// Handle implements pipeline.Steps.
+func (c *call) Handle() error { return c.route.Value.handle(c) }
 
 // bind parses the names in the path into the call.
-func (c *call) bind(domain names.Domain) error {
-	if err := brokerhttp.CheckDomain(domain); err != nil {
+func (c *call) bind() error {
+	if err := brokerhttp.CheckDomain(c.domain); err != nil {
 		return err
 	}
 	param := func(name string) string { return c.route.Param(&c.path, name) }
@@ -98,23 +90,13 @@ func (c *call) bind(domain names.Domain) error {
 	return nil
 }
 
-func (c *call) notFound() error {
-	if err := c.path.Err(); err != nil {
-		return err
-	}
-	if c.Allow = c.api.router.Allowed(&c.path); c.Allow != "" {
-		return brokerhttp.ErrMethod
-	}
-	return brokerhttp.ErrNoRoute
-}
-
 // reauthorize authorizes the call again before it returns messages: while it waited,
 // its credential may have been revoked or its role removed.
 func (c *call) reauthorize() error {
 	if !c.Principal.Live() {
 		return identity.ErrInvalidToken
 	}
-	return c.Authorize(brokerhttp.PermitConsume)
+	return c.Require(brokerhttp.PermitConsume)
 }
 
 // document serves the OpenAPI document. It needs no token, because it has no secrets.

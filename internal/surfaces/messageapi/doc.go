@@ -2,11 +2,10 @@
 // messages (/admin/rest): one by one, in batches and as streams of events.
 //
 // It owns these paths, headers and bodies. It does not implement the calls: messaging
-// does. brokerhttp resolves the cluster, authenticates the caller and maps errors to
-// responses; it is shared with adminapi, which administers tenants, namespaces, topics
-// and subscriptions. Calls that the specification does not require are extensions
-// (docs/spec/messages.md#m12): they have paths of their own, never change specified
-// calls, and are marked in api/openapi/messages.yaml.
+// does. pipeline runs the steps of a request. brokerhttp has what this surface shares with
+// adminapi, which administers tenants, namespaces, topics and subscriptions. Calls that the
+// specification does not require are extensions (docs/spec/messages.md#m12): they have paths
+// of their own, never change specified calls, and are marked in api/openapi/messages.yaml.
 //
 // The package has one lock: tickets.mu protects all fields of tickets. No function
 // blocks while it holds the lock.

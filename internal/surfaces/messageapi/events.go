@@ -95,7 +95,7 @@ func (c *call) sendEvents(from source, as rendering) error {
 		case errors.Is(err, messaging.ErrClosing), c.R.Context().Err() != nil:
 			return nil // a clean end: the client reconnects, to this or to another server
 		case err != nil:
-			status := brokerhttp.StatusOf(err, brokerhttp.MessageCalls)
+			status := brokerhttp.MessageCalls.Status(err)
 			out.buf = strconv.AppendInt(append(out.buf, "event: error\ndata: {\"status\":"...), int64(status), 10)
 			out.buf = append(out.buf, ",\"reason\":"...)
 			out.buf = append(out.buf, brokerhttp.Quote(brokerhttp.PublicReason(err, status))...)

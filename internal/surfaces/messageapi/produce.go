@@ -279,7 +279,7 @@ func (c *call) batchProduced(results []messaging.ProduceResult) error {
 			continue
 		}
 		code = http.StatusMultiStatus
-		failed := batchFailure{Status: brokerhttp.StatusOf(r.Err, brokerhttp.MessageCalls)}
+		failed := batchFailure{Status: brokerhttp.MessageCalls.Status(r.Err)}
 		failed.Reason = brokerhttp.PublicReason(r.Err, failed.Status)
 		if failed.Status == http.StatusInternalServerError {
 			web.RecordOf(c.R.Context()).Fail(r.Err)

@@ -147,13 +147,14 @@ func (c *call) takeTicket() string {
 	return text
 }
 
-// redeem authenticates the caller by its ticket.
-func (c *call) redeem(text string) error {
-	principal, err := c.api.tickets.redeem(text, stream{scope: c.Scope(), pattern: c.route.Pattern}, time.Now())
+// AuthenticateAtOwner implements pipeline.OwnerAuthenticator. It redeems the ticket.
+func (c *call) AuthenticateAtOwner() error {
+	opens := stream{scope: c.Scope(), pattern: c.route.Pattern}
+	principal, err := c.api.tickets.redeem(c.ticket, opens, time.Now())
 	if err != nil {
 		return err
 	}
 	c.Principal = principal
 	web.RecordOf(c.R.Context()).Principal = principal.Name
-	return c.Meter()
+	return nil
 }

@@ -32,10 +32,7 @@ type Authenticator interface {
 
 // Authorizer returns the decision that gives a principal a permission on a scope. It
 // rejects with an error of kind Denied. access.Policy implements it.
-type Authorizer interface {
-	Authorize(ctx context.Context, principal *identity.Principal, permission access.Permission,
-		scope access.Scope) (access.Decision, error)
-}
+type Authorizer = access.Authorizer
 
 // Auditor stores the records of all changes and of all denied calls. audit.Log
 // implements it.

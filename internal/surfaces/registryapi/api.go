@@ -2,16 +2,14 @@ package registryapi
 
 import (
 	"context"
-	"encoding/base64"
+	"errors"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
 	"freshet/internal/base/web"
-	"freshet/internal/base/workpool"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/ops/quota"
@@ -61,9 +59,9 @@ type Options struct {
 // API serves the registry. It expects paths without the prefix of the mount point: use
 // http.StripPrefix if that is not the root.
 type API struct {
-	opts   Options
-	router *web.Router[endpoint]
-	serve  http.Handler
+	opts    Options
+	surface pipeline.Surface
+	router  *web.Router[endpoint]
 }
 
 // New returns the surface. It panics if a required option is missing.
@@ -75,167 +73,115 @@ func New(opts Options) *API {
 	if opts.Timeout == 0 {
 		opts.Timeout = 30 * time.Second
 	}
-	a := &API{opts: opts, router: web.NewRouter(routes, nil)}
-	a.serve = web.Handle(a.handle, writeError)
-	return a
+	return &API{
+		opts:    opts,
+		surface: pipeline.Surface{Name: surfaceName, Options: opts.Options, Errors: errorTable{}},
+		router:  web.NewRouter(routes, nil),
+	}
 }
-
-// ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
 
 // call is the state of one request.
 type call struct {
-	w   http.ResponseWriter
-	r   *http.Request
+	pipeline.Call
 	api *API
 
 	path  web.Path
 	route *web.Route[endpoint]
 	Target
-	principal *identity.Principal
-	media     string // content type of the response
-
-	authorization pipeline.Authorization // the last permission check, for the audit record
-	changed       bool                   // the call has changed the registry, so it gets an audit record
-	reserved      int64                  // bytes that the body has reserved at the limiter
+	subject string // the subject of the path; "" without one
+	media   string // content type of the response
 }
 
 // calls reuses call values to save allocations; see BenchmarkHandler.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
-	if refusal := web.Refused(r); refusal != nil {
-		return refusal
-	}
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := calls.Get().(*call) // the pool has no other type
 	defer c.end()
-	*c = call{w: w, r: r, api: a}
-	err := c.serve()
-	c.audit(err)
-	return err
+	c.api, c.W, c.R, c.Surface = a, w, r, &a.surface
+	pipeline.Serve(c)
 }
 
-// end releases the call's reserved memory and returns the call to the pool.
+// end returns the call to the pool.
 func (c *call) end() {
-	c.api.opts.Limiter.Release(c.caller(), c.reserved)
 	*c = call{}
 	calls.Put(c)
 }
 
-func (c *call) serve() error {
-	if c.r.Method == http.MethodOptions {
-		// CORS preflight requests do not get here; this is a plain OPTIONS request.
-		c.w.Header().Set("Allow", "GET, HEAD, POST, PUT, DELETE, OPTIONS")
-		c.w.WriteHeader(http.StatusNoContent)
+// Route implements pipeline.Steps. CORS preflight requests do not get here: OPTIONS is a
+// plain request.
+func (c *call) Route() error {
+	if c.R.Method == http.MethodOptions {
+		c.route, c.Public = optionsRoute, true
 		return nil
 	}
-	c.path.Parse(c.r.URL)
-	if c.route = c.api.router.Find(web.MethodOf(c.r), &c.path); c.route == nil {
+	c.path.Parse(c.R.URL)
+	if c.route = c.api.router.Find(web.MethodOf(c.R), &c.path); c.route == nil {
 		return errNoEndpoint
 	}
-	web.RecordOf(c.r.Context()).SetRoute(surfaceName, c.route.Pattern)
-	if c.route.Value.public {
-		return c.route.Value.serve(c)
+	c.SetRoute(c.route.Pattern)
+	c.Public = c.route.Value.public
+	return nil
+}
+
+// Resolve implements pipeline.Steps.
+func (c *call) Resolve() error {
+	if err := pipeline.Resolve(&c.Call, c.api.opts.Resolver, &c.Target); err != nil {
+		return credentialsError(err)
 	}
-	var err error
-	if c.Target, err = c.api.opts.Resolver.Resolve(c.r); err != nil {
-		return c.disclose(err)
-	}
-	c.authorization.Scope = c.Scope
-	if err := c.authenticate(); err != nil {
-		return err
-	}
-	caller := c.caller()
-	if err := c.api.opts.Limiter.Enter(caller); err != nil {
-		return err
-	}
-	defer c.api.opts.Limiter.Leave(caller)
+	c.Call.Audiences, c.Call.Quota = c.Target.Audiences, c.Target.Quota
+	c.Authorization.Scope = c.Scope
+	return nil
+}
+
+// Authenticate implements pipeline.Steps.
+func (c *call) Authenticate() error { return credentialsError(c.Call.Authenticate()) }
+
+// Authorize implements pipeline.Steps. It negotiates the media types first, because clients
+// expect these errors before a denial. Endpoints without authorize authorize the caller by
+// what they read, or need no permission.
+func (c *call) Authorize() error {
 	if err := c.negotiate(); err != nil {
 		return err
 	}
-	if !c.route.Value.noTimeout {
-		ctx, cancel := context.WithTimeout(c.workContext(), c.api.opts.Timeout)
-		defer cancel()
-		c.r = c.r.WithContext(ctx)
+	if authorize := c.route.Value.authorize; authorize != nil {
+		return authorize(c)
 	}
+	return nil
+}
+
+// Handle implements pipeline.Steps.
+func (c *call) Handle() error {
+	if c.Public || c.route.Value.noTimeout {
+		return c.route.Value.serve(c)
+	}
+	ctx, cancel := context.WithTimeout(c.WorkContext(), c.api.opts.Timeout)
+	defer cancel()
+	c.R = c.R.WithContext(ctx)
 	return c.route.Value.serve(c)
 }
 
-// workContext returns the context for expensive calls. It names the organization and the
-// principal, so that the work pool can share its capacity fairly.
-func (c *call) workContext() context.Context {
-	return workpool.WithCaller(c.r.Context(),
-		workpool.Caller{Organization: c.principal.Organization, Principal: c.principal.Name})
+// optionsRoute is the route of OPTIONS requests on every path.
+var optionsRoute = &web.Route[endpoint]{Value: endpoint{serve: (*call).options}}
+
+func (c *call) options() error {
+	c.W.Header().Set("Allow", "GET, HEAD, POST, PUT, DELETE, OPTIONS")
+	c.W.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // param returns the value of a path parameter.
 func (c *call) param(name string) string { return c.route.Param(&c.path, name) }
 
-// caller returns the caller for the limiter. It is the zero Caller before authenticate.
-func (c *call) caller() web.Caller {
-	if c.principal == nil {
-		return web.Caller{}
-	}
-	return web.Caller{Organization: c.principal.Organization, Principal: c.principal.Name}
-}
-
-// disclose returns the error that the caller may see about a registry that cannot be
-// resolved.
-func (c *call) disclose(err error) error {
-	token := credentials(c.r)
-	if token == "" {
+// credentialsError returns the registry's own error for a request without a token. It returns
+// other errors unchanged.
+func credentialsError(err error) error {
+	if errors.Is(err, identity.ErrNoToken) || errors.Is(err, pipeline.ErrScheme) ||
+		errors.Is(err, pipeline.ErrBasicEncoding) {
 		return errNoCredentials
 	}
-	return pipeline.Disclose(c.r.Context(), c.api.opts.Authenticator, token, err)
-}
-
-func (c *call) authenticate() error {
-	token := credentials(c.r)
-	if token == "" {
-		return errNoCredentials
-	}
-	var err error
-	if c.principal, err = c.api.opts.Authenticate(c.r, token, c.Audiences...); err != nil {
-		return err
-	}
-	if c.principal.System || c.Quota == nil {
-		return nil
-	}
-	web.RecordOf(c.r.Context()).Meter = c.Quota
-	return c.Quota.Admit()
-}
-
-// audit writes an audit record for changes and for denied calls; err is the error of the
-// call.
-func (c *call) audit(err error) {
-	status := http.StatusOK
-	if err != nil {
-		number, _ := numberOf(err, "")
-		status = statusOf(number)
-	}
-	if c.changed || pipeline.Denied(status) && errs.KindOf(err) != errs.Exhausted {
-		c.api.opts.Auditor.Record(pipeline.Record(c.r, surfaceName, c.principal, c.authorization, status))
-	}
-}
-
-// credentials returns the token of the Authorization header: a bearer token, or the
-// password of basic credentials, whose user name is ignored.
-func credentials(r *http.Request) string {
-	scheme, value, ok := web.Authorization(r)
-	switch {
-	case !ok:
-		return ""
-	case strings.EqualFold(scheme, "Bearer"):
-		return value
-	case !strings.EqualFold(scheme, "Basic"):
-		return ""
-	}
-	decoded, err := base64.StdEncoding.DecodeString(value)
-	if err != nil {
-		return ""
-	}
-	_, password, _ := strings.Cut(string(decoded), ":")
-	return strings.TrimPrefix(password, "token:")
+	return err
 }
 
 // errNoCredentials is also the error for schemes other than Basic and Bearer.

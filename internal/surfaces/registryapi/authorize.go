@@ -55,29 +55,21 @@ func (c *call) scopeOf(subject string) (access.Scope, error) {
 	if err != nil {
 		return scope, schemas.CheckSubject(subject)
 	}
-	scope.Tenant, scope.Namespace = topic.Namespace.Tenant, topic.Namespace.Name
-	scope.TopicDomain, scope.Topic = string(names.Persistent), topic.Local
+	scope = access.TopicScope(scope, topic)
 	scope.Subject = subject
 	return scope, nil
 }
 
-// subject returns the subject of the path. It validates the name before it checks the
-// permission.
-func (c *call) subject(need access.Permission) (string, error) {
-	subject := c.param("subject")
-	if err := schemas.CheckSubject(subject); err != nil {
-		return "", err
+// onSubject returns the check of a permission on the subject of the path. It validates the
+// name before it checks the permission.
+func onSubject(need access.Permission) func(*call) error {
+	return func(c *call) error {
+		c.subject = c.param("subject")
+		if err := schemas.CheckSubject(c.subject); err != nil {
+			return err
+		}
+		return c.authorize(c.subject, need)
 	}
-	return subject, c.authorize(subject, need)
-}
-
-// subjectToWrite is subject for calls that can create a subject.
-func (c *call) subjectToWrite(need access.Permission) (string, error) {
-	subject, err := c.subject(need)
-	if err != nil {
-		return "", err
-	}
-	return subject, c.requireNamespace(subject)
 }
 
 // requireNamespace rejects a subject whose name refers to a namespace that does not
@@ -90,11 +82,11 @@ func (c *call) requireNamespace(subject string) error {
 	if topic.Namespace == names.PublicDefault {
 		return nil
 	}
-	ok, err := c.Namespaces.HasNamespace(c.r.Context(), topic.Namespace)
+	ok, err := c.Namespaces.HasNamespace(c.R.Context(), topic.Namespace)
 	if ok || err != nil {
 		return err
 	}
-	return &namespaceMissing{role: c.principal.Name, subject: subject, name: topic.Namespace}
+	return &namespaceMissing{role: c.Principal.Name, subject: subject, name: topic.Namespace}
 }
 
 func (c *call) authorize(subject string, need access.Permission) error {
@@ -107,10 +99,10 @@ func (c *call) authorize(subject string, need access.Permission) error {
 
 // require checks a permission. It returns a denial as an error of the registry.
 func (c *call) require(need access.Permission, scope access.Scope, target string) error {
-	decision, err := c.api.opts.Authorizer.Authorize(c.r.Context(), c.principal, need, scope)
-	c.authorization = pipeline.Authorization{Permission: need, Scope: scope, Decision: decision}
+	decision, err := c.Surface.Authorizer.Authorize(c.R.Context(), c.Principal, need, scope)
+	c.Authorization = pipeline.Authorization{Permission: need, Scope: scope, Decision: decision}
 	if err != nil && errs.KindOf(err) == errs.Denied {
-		return &denial{role: c.principal.Name, target: target, permission: need}
+		return &denial{role: c.Principal.Name, target: target, permission: need}
 	}
 	return err
 }
@@ -121,7 +113,7 @@ func (c *call) allowed(subject string, need access.Permission) (bool, error) {
 	if err != nil {
 		return false, nil //nolint:nilerr // a subject with an invalid name cannot exist
 	}
-	return c.api.opts.Allowed(c.r.Context(), c.principal, need, scope)
+	return c.Surface.Allowed(c.R.Context(), c.Principal, need, scope)
 }
 
 // authorizeID allows a read by id if the caller may read any subject that has the id.
@@ -136,8 +128,8 @@ func (c *call) authorizeID(id int32) error {
 	if ok || err != nil {
 		return err
 	}
-	c.authorization = pipeline.Authorization{Permission: describeSubject, Scope: c.Scope}
-	return &denial{role: c.principal.Name, target: "schema " + strconv.Itoa(int(id)), permission: describeSubject}
+	c.Authorization = pipeline.Authorization{Permission: describeSubject, Scope: c.Scope}
+	return &denial{role: c.Principal.Name, target: "schema " + strconv.Itoa(int(id)), permission: describeSubject}
 }
 
 // reader decides which subjects a draft may refer to. It implements schemas.Reader.
@@ -175,7 +167,7 @@ func (c *call) newFilter(need access.Permission) (*filter, error) {
 }
 
 func (f *filter) allowed(scope access.Scope) (bool, error) {
-	return f.c.api.opts.Allowed(f.c.r.Context(), f.c.principal, f.need, scope)
+	return f.c.Surface.Allowed(f.c.R.Context(), f.c.Principal, f.need, scope)
 }
 
 func (f *filter) includes(subject string) (bool, error) {

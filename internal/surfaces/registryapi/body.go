@@ -51,11 +51,7 @@ func (c *call) draft() (*schemas.Draft, error) {
 }
 
 // body reads the body of the call.
-func (c *call) body() ([]byte, error) {
-	body, held, err := c.api.opts.Limiter.ReadBody(c.r, c.caller(), maxBody)
-	c.reserved += held
-	return body, err
-}
+func (c *call) body() ([]byte, error) { return c.ReadBody(c.R, maxBody) }
 
 // decode decodes the body of the call as JSON.
 func (c *call) decode(into any) error {

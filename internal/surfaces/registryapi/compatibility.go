@@ -7,23 +7,15 @@ import (
 )
 
 func (c *call) checkSubject() error {
-	subject, err := c.subject(describeSubject)
-	if err != nil {
-		return err
-	}
 	d, err := c.draft()
 	if err != nil {
 		return err
 	}
-	verdict, err := c.Registry.CheckSubjectVersions(c.r.Context(), subject, d)
+	verdict, err := c.Registry.CheckSubjectVersions(c.R.Context(), c.subject, d)
 	return c.replyVerdict(verdict, err)
 }
 
 func (c *call) checkVersion() error {
-	subject, err := c.subject(describeSubject)
-	if err != nil {
-		return err
-	}
 	v, err := schemas.ParseVersion(c.param("version"))
 	if err != nil {
 		return err
@@ -32,7 +24,7 @@ func (c *call) checkVersion() error {
 	if err != nil {
 		return err
 	}
-	verdict, err := c.Registry.CheckVersion(c.r.Context(), subject, v, d)
+	verdict, err := c.Registry.CheckVersion(c.R.Context(), c.subject, v, d)
 	return c.replyVerdict(verdict, err)
 }
 

@@ -10,11 +10,7 @@ func (c *call) getGlobalConfig() error {
 }
 
 func (c *call) getConfig() error {
-	subject, err := c.subject(describeSubject)
-	if err != nil {
-		return err
-	}
-	level, err := c.Registry.Level(c.r.Context(), subject)
+	level, err := c.Registry.Level(c.R.Context(), c.subject)
 	if err != nil {
 		return err
 	}
@@ -22,8 +18,7 @@ func (c *call) getConfig() error {
 }
 
 func (c *call) putConfig() error {
-	subject, err := c.subjectToWrite(updateSubject)
-	if err != nil {
+	if err := c.requireNamespace(c.subject); err != nil {
 		return err
 	}
 	var req struct {
@@ -40,10 +35,10 @@ func (c *call) putConfig() error {
 	if err != nil {
 		return err
 	}
-	if err := c.Registry.SetLevel(c.r.Context(), subject, level); err != nil {
+	if err := c.Registry.SetLevel(c.R.Context(), c.subject, level); err != nil {
 		return err
 	}
-	c.changed = true
+	c.Changed = true
 	// Quirk: the response has both names, because the Java client reads the name of the
 	// request.
 	return c.reply([]byte(`{"compatibilityLevel":"` + level.String() + `","compatibility":"` + level.String() + `"}`))
@@ -52,17 +47,16 @@ func (c *call) putConfig() error {
 // getMode needs no permission, only a valid token, like the global configuration:
 // clients request both before they write.
 func (c *call) getMode() error {
-	mode, err := c.Registry.Mode(c.r.Context())
+	mode, err := c.Registry.Mode(c.R.Context())
 	if err != nil {
 		return err
 	}
 	return c.reply([]byte(`{"mode":"` + mode.String() + `"}`))
 }
 
+func (c *call) authorizeMode() error { return c.require(updateMode, c.Scope, "mode") }
+
 func (c *call) putMode() error {
-	if err := c.require(updateMode, c.Scope, "mode"); err != nil {
-		return err
-	}
 	var req struct {
 		Mode string `json:"mode"`
 	}
@@ -73,9 +67,9 @@ func (c *call) putMode() error {
 	if err != nil {
 		return err
 	}
-	if err := c.Registry.SetMode(c.r.Context(), mode, c.query().flag("force")); err != nil {
+	if err := c.Registry.SetMode(c.R.Context(), mode, c.query().flag("force")); err != nil {
 		return err
 	}
-	c.changed = true
+	c.Changed = true
 	return c.reply([]byte(`{"mode":"` + mode.String() + `"}`))
 }

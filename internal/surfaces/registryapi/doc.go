@@ -4,8 +4,8 @@
 //
 // It owns paths, media types, bodies, status codes, the numeric error codes, and the
 // permission that each call needs. It does not implement the calls: schemas does.
-// identity authenticates callers, access authorizes them. The Resolver selects the
-// registry by the request's host. The interfaces are declared in pipeline.
+// pipeline runs the steps of a request. The Resolver selects the registry by the request's
+// host.
 //
 // Unknown paths and wrong methods get 404 with an error body of the registry. The
 // package has no locks.

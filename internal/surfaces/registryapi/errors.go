@@ -129,17 +129,27 @@ func statusOf(number int) int {
 }
 
 // Refuse responds with an error to a request that the surface cannot serve yet.
-func Refuse(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, err) }
+func Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	errorTable{}.Write(&pipeline.Call{W: w, R: r}, err, errorTable{}.Status(err))
+}
 
-// writeError responds with an error in the form of docs/spec/registry.md#errors.
-func writeError(w http.ResponseWriter, r *http.Request, err error) {
-	number, text := numberOf(err, web.RecordOf(r.Context()).RequestID)
-	status := statusOf(number)
-	media, ok := accept(r.Header["Accept"])
+// errorTable implements pipeline.ErrorTable with codes and kinds.
+type errorTable struct{}
+
+// Status implements pipeline.ErrorTable.
+func (errorTable) Status(err error) int {
+	number, _ := numberOf(err, "")
+	return statusOf(number)
+}
+
+// Write implements pipeline.ErrorTable, in the form of docs/spec/registry.md#errors.
+func (errorTable) Write(c *pipeline.Call, err error, status int) {
+	number, text := numberOf(err, web.RecordOf(c.R.Context()).RequestID)
+	media, ok := accept(c.R.Header["Accept"])
 	if !ok {
 		media = mediaV1
 	}
-	h := w.Header()
+	h := c.W.Header()
 	// Clients may cache a 404, but proxies must not.
 	h["Cache-Control"] = noCache
 	switch status {
@@ -154,12 +164,12 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 				string(denied.permission)+`"`)
 		}
 	}
-	web.Discard(r)
+	web.Discard(c.R)
 	body := make([]byte, 0, len(text)+64)
 	body = append(body, `{"error_code":`...)
 	body = strconv.AppendInt(body, int64(number), 10)
 	body = append(body, `,"message":`...)
 	body = schemas.AppendQuoted(body, text)
 	body = append(body, '}')
-	web.WriteBody(w, status, media, body)
+	web.WriteBody(c.W, status, media, body)
 }

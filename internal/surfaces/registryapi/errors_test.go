@@ -79,7 +79,7 @@ func TestErrorsOnTheWire(t *testing.T) {
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest(http.MethodGet, "/subjects", nil)
 			r.Header.Set(web.RequestIDHeader, "r1")
-			serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { writeError(w, r, c.err) })
+			serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Refuse(w, r, c.err) })
 			web.Middleware(serve, slog.New(slog.DiscardHandler), nil).ServeHTTP(w, r)
 			var body struct {
 				Code    int    `json:"error_code"`

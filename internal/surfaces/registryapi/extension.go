@@ -56,7 +56,7 @@ func (c *call) diff() error {
 	if err != nil {
 		return err
 	}
-	d, err := c.Registry.Diff(c.r.Context(), from, to)
+	d, err := c.Registry.Diff(c.R.Context(), from, to)
 	if err != nil {
 		return err
 	}
@@ -88,42 +88,43 @@ func (c *call) schemaOf(req *schemaRef) (schemas.DiffOperand, error) {
 	return side, nil
 }
 
-// export writes the whole registry. It needs the permission to read every subject.
+// authorizeExport checks the permission to read every subject.
+func (c *call) authorizeExport() error { return c.require(describeSubject, c.Scope, "every subject") }
+
+// export writes the whole registry.
 func (c *call) export() error {
-	if err := c.require(describeSubject, c.Scope, "every subject"); err != nil {
-		return err
-	}
-	h := c.w.Header()
+	h := c.W.Header()
 	h.Set("Content-Type", mediaLines)
 	h.Set("Content-Disposition", `attachment; filename="registry.ndjson"`)
 	h["Cache-Control"] = noCache
-	out := &countingWriter{w: c.w}
-	if err := c.Registry.Export(c.r.Context(), out); err != nil {
+	out := &countingWriter{w: c.W}
+	if err := c.Registry.Export(c.R.Context(), out); err != nil {
 		if out.n == 0 {
 			h.Del("Content-Disposition")
 			return err
 		}
-		web.RecordOf(c.r.Context()).Fail(err)
+		web.RecordOf(c.R.Context()).Fail(err)
 		panic(http.ErrAbortHandler) // so that the client notices that the file is incomplete
 	}
 	return nil
 }
 
-// importFile imports an export into this registry. It needs the permission to create
-// every subject, to read every subject, because imported schemas may refer to any, and
-// to set the mode, because the file determines ids.
-func (c *call) importFile() error {
-	if err := c.require(describeSubject, c.Scope, "every subject"); err != nil {
+// authorizeImport checks the permissions to read every subject, because imported schemas may
+// refer to any, to create every subject, and to set the mode, because the file determines ids.
+func (c *call) authorizeImport() error {
+	if err := c.authorizeExport(); err != nil {
 		return err
 	}
 	if err := c.require(createSubject, c.Scope, "every subject"); err != nil {
 		return err
 	}
-	if err := c.require(updateMode, c.Scope, "mode"); err != nil {
-		return err
-	}
-	done, err := c.Registry.Import(c.workContext(), http.MaxBytesReader(c.w, c.r.Body, maxImport), c.requireNamespace)
-	c.changed = done.Versions+done.Levels > 0
+	return c.authorizeMode()
+}
+
+// importFile imports an export into this registry.
+func (c *call) importFile() error {
+	done, err := c.Registry.Import(c.WorkContext(), http.MaxBytesReader(c.W, c.R.Body, maxImport), c.requireNamespace)
+	c.Changed = done.Versions+done.Levels > 0
 	if err != nil {
 		return errs.Newf(errs.KindOf(err), "%w (already imported: %d versions, %d levels)", err,
 			done.Versions, done.Levels)
@@ -137,7 +138,7 @@ func (c *call) importFile() error {
 
 // document serves the OpenAPI document. It needs no token, because it has no secrets.
 func (c *call) document() error {
-	web.WriteBody(c.w, http.StatusOK, "application/yaml", openapi.Document(surfaceName))
+	web.WriteBody(c.W, http.StatusOK, "application/yaml", openapi.Document(surfaceName))
 	return nil
 }
 

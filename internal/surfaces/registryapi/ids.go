@@ -18,7 +18,7 @@ func (c *call) schemaByID() (*schemas.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.Registry.SchemaByID(c.r.Context(), id)
+	s, err := c.Registry.SchemaByID(c.R.Context(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (c *call) formatted(s *schemas.Schema) (*schemas.Schema, error) {
 	if format == schemas.Stored {
 		return s, nil
 	}
-	ctx, cancel := context.WithTimeout(c.workContext(), c.api.opts.Timeout)
+	ctx, cancel := context.WithTimeout(c.WorkContext(), c.api.opts.Timeout)
 	defer cancel()
 	return c.Registry.Formatted(ctx, s, format)
 }
@@ -76,7 +76,7 @@ func (c *call) usages(q query, visit func(schemas.Usage)) error {
 	if err != nil {
 		return err
 	}
-	usages, err := c.Registry.Usages(c.r.Context(), id, q.flag("deleted"))
+	usages, err := c.Registry.Usages(c.R.Context(), id, q.flag("deleted"))
 	if err != nil {
 		return err
 	}

@@ -28,15 +28,15 @@ var (
 func (c *call) negotiate() error {
 	lines := c.route.Value.exportFile
 	var ok bool
-	if c.media, ok = accept(c.r.Header["Accept"]); !ok {
-		if _, ok := web.Accepts(c.r.Header["Accept"], mediaLines); !ok || !lines {
+	if c.media, ok = accept(c.R.Header["Accept"]); !ok {
+		if _, ok := web.Accepts(c.R.Header["Accept"], mediaLines); !ok || !lines {
 			return errNotAcceptable
 		}
 	}
 	if m := c.route.Method; m != http.MethodPost && m != http.MethodPut {
 		return nil
 	}
-	return checkContentType(c.r.Header["Content-Type"], lines)
+	return checkContentType(c.R.Header["Content-Type"], lines)
 }
 
 // accept selects the best media type that the header allows.

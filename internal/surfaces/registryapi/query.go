@@ -12,10 +12,10 @@ import (
 type query url.Values
 
 func (c *call) query() query {
-	if c.r.URL.RawQuery == "" {
+	if c.R.URL.RawQuery == "" {
 		return nil
 	}
-	return query(c.r.URL.Query())
+	return query(c.R.URL.Query())
 }
 
 // flag returns true for "true" in upper or lower case, otherwise false.

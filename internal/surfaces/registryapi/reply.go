@@ -18,25 +18,25 @@ var (
 
 // reply responds with a body that can change later, so it must not be cached.
 func (c *call) reply(body []byte) error {
-	c.w.Header()["Cache-Control"] = noCache
-	web.WriteBody(c.w, http.StatusOK, c.media, body)
+	c.W.Header()["Cache-Control"] = noCache
+	web.WriteBody(c.W, http.StatusOK, c.media, body)
 	return nil
 }
 
 // replyImmutable responds with a body that never changes for its id, so it can be cached.
 func (c *call) replyImmutable(s *schemas.Schema, body []byte) error {
-	h := c.w.Header()
+	h := c.W.Header()
 	tag := `"` + s.Tag() + `"`
 	h["Cache-Control"] = cacheForever
 	h["Etag"] = []string{tag}
-	if known := c.r.Header["If-None-Match"]; len(known) == 1 && known[0] == tag {
-		c.w.WriteHeader(http.StatusNotModified)
+	if known := c.R.Header["If-None-Match"]; len(known) == 1 && known[0] == tag {
+		c.W.WriteHeader(http.StatusNotModified)
 		return nil
 	}
 	h["Content-Type"] = mediaSets[c.media]
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(body) // the client may have disconnected; the record's byte count shows it
+	c.W.WriteHeader(http.StatusOK)
+	_, _ = c.W.Write(body) // the client may have disconnected; the record's byte count shows it
 	return nil
 }
 

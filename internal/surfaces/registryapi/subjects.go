@@ -3,7 +3,6 @@ package registryapi
 import (
 	"strconv"
 
-	"freshet/internal/identity/access"
 	"freshet/internal/registry/schemas"
 )
 
@@ -17,7 +16,7 @@ func (c *call) getSubjects() error {
 	q := c.query()
 	p, body := q.page(), append(make([]byte, 0, 4096), '[')
 	var failed error
-	err = c.Registry.Subjects(c.r.Context(), q.visibility(), func(subject string) bool {
+	err = c.Registry.Subjects(c.R.Context(), q.visibility(), func(subject string) bool {
 		show, err := filter.includes(subject)
 		if err != nil {
 			failed = err
@@ -45,17 +44,13 @@ func (c *call) getSubjects() error {
 }
 
 func (c *call) lookUp() error {
-	subject, err := c.subject(describeSubject)
-	if err != nil {
-		return err
-	}
 	d, err := c.draft()
 	if err != nil {
 		return err
 	}
 	q := c.query()
 	d.Normalize = q.flag("normalize")
-	v, err := c.Registry.Lookup(c.r.Context(), subject, d, q.flag("deleted"))
+	v, err := c.Registry.Lookup(c.R.Context(), c.subject, d, q.flag("deleted"))
 	if err != nil {
 		return err
 	}
@@ -66,25 +61,17 @@ func (c *call) lookUp() error {
 }
 
 func (c *call) deleteSubject() error {
-	subject, err := c.subject(deleteSubject)
+	versions, err := c.Registry.DeleteSubject(c.R.Context(), c.subject, c.query().flag("permanent"))
 	if err != nil {
 		return err
 	}
-	versions, err := c.Registry.DeleteSubject(c.r.Context(), subject, c.query().flag("permanent"))
-	if err != nil {
-		return err
-	}
-	c.changed = true
+	c.Changed = true
 	return c.replyNumbers(versions, page{limit: -1})
 }
 
 func (c *call) getVersions() error {
-	subject, err := c.subject(describeSubject)
-	if err != nil {
-		return err
-	}
 	q := c.query()
-	versions, err := c.Registry.Versions(c.r.Context(), subject, q.visibility())
+	versions, err := c.Registry.Versions(c.R.Context(), c.subject, q.visibility())
 	if err != nil {
 		return err
 	}
@@ -92,8 +79,7 @@ func (c *call) getVersions() error {
 }
 
 func (c *call) register() error {
-	subject, err := c.subjectToWrite(createSubject)
-	if err != nil {
+	if err := c.requireNamespace(c.subject); err != nil {
 		return err
 	}
 	d, err := c.draft()
@@ -101,32 +87,22 @@ func (c *call) register() error {
 		return err
 	}
 	d.Normalize = c.query().flag("normalize")
-	done, err := c.Registry.Register(c.r.Context(), subject, d)
+	done, err := c.Registry.Register(c.R.Context(), c.subject, d)
 	if err != nil {
 		return err
 	}
-	c.changed = done.New
+	c.Changed = done.New
 	body := append(make([]byte, 0, 24), `{"id":`...)
 	body = strconv.AppendInt(body, int64(done.ID), 10)
 	return c.reply(append(body, '}'))
 }
 
-// subjectVersion returns the subject and the version of the path.
-func (c *call) subjectVersion(need access.Permission) (string, schemas.VersionID, error) {
-	subject, err := c.subject(need)
-	if err != nil {
-		return "", 0, err
-	}
-	v, err := schemas.ParseVersion(c.param("version"))
-	return subject, v, err
-}
-
 func (c *call) version() (schemas.Version, error) {
-	subject, v, err := c.subjectVersion(describeSubject)
+	v, err := schemas.ParseVersion(c.param("version"))
 	if err != nil {
 		return schemas.Version{}, err
 	}
-	found, err := c.Registry.Version(c.r.Context(), subject, v, c.query().flag("deleted"))
+	found, err := c.Registry.Version(c.R.Context(), c.subject, v, c.query().flag("deleted"))
 	if err != nil {
 		return schemas.Version{}, err
 	}
@@ -151,25 +127,25 @@ func (c *call) getVersionText() error {
 }
 
 func (c *call) deleteVersion() error {
-	subject, v, err := c.subjectVersion(deleteSubject)
+	v, err := schemas.ParseVersion(c.param("version"))
 	if err != nil {
 		return err
 	}
-	number, err := c.Registry.DeleteVersion(c.r.Context(), subject, v, c.query().flag("permanent"))
+	number, err := c.Registry.DeleteVersion(c.R.Context(), c.subject, v, c.query().flag("permanent"))
 	if err != nil {
 		return err
 	}
-	c.changed = true
+	c.Changed = true
 	return c.reply(strconv.AppendInt(nil, int64(number), 10))
 }
 
 func (c *call) getReferencedBy() error {
-	subject, v, err := c.subjectVersion(describeSubject)
+	v, err := schemas.ParseVersion(c.param("version"))
 	if err != nil {
 		return err
 	}
 	q := c.query()
-	ids, err := c.Registry.ReferencedBy(c.r.Context(), subject, v, q.flag("deleted"))
+	ids, err := c.Registry.ReferencedBy(c.R.Context(), c.subject, v, q.flag("deleted"))
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func (a *API) showPasskeyChange(w http.ResponseWriter, r *http.Request, session 
 ) error {
 	status := http.StatusOK
 	if err != nil {
-		status = statusOf(w, err)
+		status = statusWithRetry(w, err)
 	}
 	rec := pipeline.Record(r, surfaceName, nil, pipeline.Authorization{}, status)
 	rec.Verb, rec.Resource, rec.Source = verb, "passkeys", a.opts.Source(r)

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"freshet/internal/base/errs"
-	"freshet/internal/base/lru"
 	"freshet/internal/base/web"
 	"freshet/internal/identity"
+	"freshet/internal/identity/access"
 	"freshet/internal/identity/openid"
 	"freshet/internal/identity/passkey"
 	"freshet/internal/identity/signin"
@@ -93,14 +93,11 @@ func (l *Limits) complete() {
 // API serves the pages.
 type API struct {
 	opts        Options
+	surface     pipeline.Surface
 	router      *web.Router[web.HandlerFunc]
-	serve       http.Handler
 	sameSite    *http.CrossOriginProtection
-	addresses   *throttle.Limiter
-	accounts    *throttle.Limiter
-	guesses     *throttle.Limiter
+	guard       *throttle.Guard // protects passwords and the secrets in links
 	deviceCodes *throttle.Limiter
-	owners      *lru.Cache[string, struct{}]     // pairs of account and address with a successful sign-in
 	parties     map[string]*passkey.RelyingParty // by origin
 	policy      string                           // Content-Security-Policy
 }
@@ -120,11 +117,10 @@ func New(opts Options) (*API, error) {
 	opts.Limits.complete()
 	a := &API{
 		opts: opts, sameSite: http.NewCrossOriginProtection(),
-		addresses:   throttle.New(opts.Limits.Address, maxTrackedKeys),
-		accounts:    throttle.New(opts.Limits.Account, maxTrackedKeys),
-		guesses:     throttle.New(opts.Limits.Guesses, maxTrackedKeys),
+		guard: throttle.NewGuard(throttle.GuardRates{
+			Address: opts.Limits.Address, AccountByAddress: opts.Limits.Account, Account: opts.Limits.Guesses,
+		}, maxTrackedKeys),
 		deviceCodes: throttle.New(opts.Limits.DeviceCodes, maxTrackedKeys),
-		owners:      lru.New[string, struct{}](maxTrackedKeys),
 		// A form may redirect to the console at another origin of this server.
 		policy: "default-src 'none'; style-src 'self'; form-action 'self' " +
 			strings.Join(withoutIPv6(opts.Origins), " ") + "; base-uri 'none'; frame-ancestors 'none'",
@@ -134,7 +130,9 @@ func New(opts Options) (*API, error) {
 		return nil, err
 	}
 	a.router = web.NewRouter(a.routes(), nil)
-	a.serve = web.Handle(a.handle, a.writeError)
+	a.surface = pipeline.Surface{
+		Name: surfaceName, Options: pipeline.Options{Auditor: opts.Auditor}, Errors: errorPages{a},
+	}
 	return a, nil
 }
 
@@ -179,34 +177,51 @@ func (a *API) routes() []web.Route[web.HandlerFunc] {
 	}
 }
 
-// ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
-
 var (
 	errMethod = errs.New(errs.Invalid, "method is not allowed on this page")
 	errPath   = errs.New(errs.NotFound, "page does not exist")
 )
 
-func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
-	if refusal := web.Refused(r); refusal != nil {
-		return refusal
-	}
+// call is the state of one request.
+type call struct {
+	pipeline.Call
+	api   *API
+	serve web.HandlerFunc
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	pipeline.Serve(&call{Call: pipeline.Call{W: w, R: r, Surface: &a.surface, Public: true}, api: a})
+}
+
+// Route implements pipeline.Steps. All pages are public: users have cookies or nothing.
+func (c *call) Route() error {
 	var path web.Path
-	path.Parse(r.URL)
-	route := a.router.Find(web.MethodOf(r), &path)
+	path.Parse(c.R.URL)
+	route := c.api.router.Find(web.MethodOf(c.R), &path)
 	if route == nil {
-		if allowed := a.router.Allowed(&path); allowed != "" {
-			w.Header().Set("Allow", allowed)
+		if c.Allow = c.api.router.Allowed(&path); c.Allow != "" {
 			return errMethod
 		}
 		return errPath
 	}
-	web.RecordOf(r.Context()).SetRoute(surfaceName, route.Pattern)
-	if strings.HasSuffix(r.URL.Path, "/") {
+	c.SetRoute(route.Pattern)
+	if strings.HasSuffix(c.R.URL.Path, "/") {
 		return errPath
 	}
-	return route.Value(w, r)
+	c.serve = route.Value
+	return nil
 }
+
+// Authorize implements pipeline.Steps. The pages are public, so it denies.
+func (c *call) Authorize() error { return access.ErrDenied }
+
+// Handle implements pipeline.Steps.
+func (c *call) Handle() error { return c.serve(c.W, c.R) }
+
+// Audit implements pipeline.Steps. The handlers write the records: a record names the user
+// and how it signs in.
+func (c *call) Audit(error, int) {}
 
 // record writes an audit record. of is the zero Subject if the user is unknown.
 func (a *API) record(r *http.Request, subject signin.Subject, verb, method string, status int) {

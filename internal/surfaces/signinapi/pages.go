@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -19,6 +17,7 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/identity/openid"
 	"freshet/internal/identity/signin"
+	"freshet/internal/surfaces/pipeline"
 )
 
 //go:embed pages/*.html
@@ -130,32 +129,55 @@ var statuses = map[errs.Kind]int{
 	errs.Throttled:       http.StatusTooManyRequests,
 }
 
-// statusOf returns the status of an error and sets Retry-After if the error is temporary.
-func statusOf(w http.ResponseWriter, err error) int {
+// statusOf returns the status of an error.
+func statusOf(err error) int {
 	status := statuses[errs.KindOf(err)]
 	var refusal *web.Refusal
-	var fast *throttledError
 	switch {
 	case errors.As(err, &refusal):
 		status = refusal.Status
-	case errors.As(err, &fast):
-		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(fast.wait.Seconds())))))
 	case errors.Is(err, errMethod):
 		status = http.StatusMethodNotAllowed
 	case errors.Is(err, web.ErrBodyTimeout):
 		status = http.StatusRequestTimeout
 	case errors.Is(err, signin.ErrLinkUsed):
 		status = http.StatusGone
+	}
+	return status
+}
+
+// statusWithRetry returns the status of an error and sets Retry-After if the error is
+// temporary.
+func statusWithRetry(w http.ResponseWriter, err error) int {
+	status := statusOf(err)
+	var fast *throttledError
+	switch {
+	case errors.As(err, &fast):
+		w.Header().Set("Retry-After", pipeline.RetryAfterDelay(fast.wait))
 	case status == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "2")
 	}
 	return status
 }
 
+// errorPages implements pipeline.ErrorTable with pages.
+type errorPages struct{ api *API }
+
+// Status implements pipeline.ErrorTable.
+func (errorPages) Status(err error) int { return statusOf(err) }
+
+// Write implements pipeline.ErrorTable.
+func (e errorPages) Write(c *pipeline.Call, err error, _ int) {
+	if c.Allow != "" {
+		c.W.Header().Set("Allow", c.Allow)
+	}
+	e.api.writeError(c.W, c.R, err)
+}
+
 // writeError responds with a page about an error. All errors of the surface are written
 // here.
 func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	status := statusOf(w, err)
+	status := statusWithRetry(w, err)
 	text := err.Error()
 	switch {
 	case status == http.StatusInternalServerError:

@@ -112,7 +112,7 @@ func (a *API) signInPasskey(w http.ResponseWriter, r *http.Request, form url.Val
 	if formPage.Organization == "" {
 		formPage.Organization = a.opts.Organization
 	}
-	if wait := a.addresses.Take(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
+	if wait := a.guard.TakeAddress(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
 		a.opts.Observe(signin.MethodPasskey, "throttled")
 		return a.showSignInError(w, r, &throttledError{wait}, formPage)
 	}
@@ -156,7 +156,7 @@ func (a *API) checkPasskey(r *http.Request, form url.Values, organization, userN
 func (a *API) showSignInError(w http.ResponseWriter, r *http.Request, err error, formPage page) error {
 	a.logError(r, err)
 	formPage.Problem = sentence(err.Error())
-	return a.signInForm(w, r, statusOf(w, err), formPage)
+	return a.signInForm(w, r, statusWithRetry(w, err), formPage)
 }
 
 // inviteForm responds with the page of an invitation.

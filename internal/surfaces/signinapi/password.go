@@ -51,9 +51,9 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) er
 	formPage := page{Next: form.Get("next"), Organization: organization, Name: userName}
 	account := organization + "\x00" + strings.ToLower(userName)
 	address := throttle.AddressKey(a.opts.Source(r))
-	if err := a.admitPassword(account, address); err != nil {
+	if wait := a.guard.Take(account, address); wait > 0 {
 		a.opts.Observe(signin.MethodPassword, "throttled")
-		return a.showSignInError(w, r, err, formPage)
+		return a.showSignInError(w, r, &throttledError{wait}, formPage)
 	}
 	subject, err := a.opts.SignIn.Authenticate(r.Context(), organization, userName, password)
 	if errors.Is(err, signin.ErrWrongPassword) {
@@ -64,34 +64,16 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) er
 	if err != nil {
 		return err
 	}
-	a.owners.Add(account+"\x00"+address, struct{}{}, 1)
+	a.guard.Succeed(account, address)
 	if err := a.startSession(w, r, subject, signin.MethodPassword); err != nil {
 		return err
 	}
 	return a.redirect(w, r, nextPage(form.Get("next")))
 }
 
-// admitPassword counts an attempt before it is made, whether or not the account exists. There
-// are three limits: per address, per account and address, and per account over all
-// addresses. The last limit does not apply to an address with an earlier sign-in to the
-// account, so that an attacker at other addresses cannot lock the user out.
-func (a *API) admitPassword(account, address string) error {
-	wait := a.addresses.Take(address)
-	if wait == 0 {
-		wait = a.accounts.Take(account + "\x00" + address)
-	}
-	if _, owner := a.owners.Get(account + "\x00" + address); wait == 0 && !owner {
-		wait = a.guesses.Take(account)
-	}
-	if wait > 0 {
-		return &throttledError{wait}
-	}
-	return nil
-}
-
 // admitAttempt counts an attempt to use a secret in a link or form.
 func (a *API) admitAttempt(r *http.Request) error {
-	if wait := a.addresses.Take(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
+	if wait := a.guard.TakeAddress(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
 		return &throttledError{wait}
 	}
 	return nil

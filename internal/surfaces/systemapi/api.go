@@ -6,6 +6,9 @@
 // The ops address also serves metrics: those of all organizations, without
 // authentication, for the operator of the machine.
 //
+// pipeline runs the steps of a request. The limiter does not count the calls: operators need
+// the surface while the server is busy.
+//
 // The package has one lock: metricsCache.mu protects the gathered metrics. It is held while
 // they are gathered, so that concurrent requests share one gathering.
 package systemapi
@@ -18,7 +21,6 @@ import (
 	"freshet/api/openapi"
 	"freshet/internal/base/errs"
 	"freshet/internal/base/web"
-	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/surfaces/pipeline"
 )
@@ -56,126 +58,158 @@ type Options struct {
 // API serves the state of the server.
 type API struct {
 	opts    Options
+	surface pipeline.Surface
 	metrics *metricsCache
-	router  *web.Router[web.HandlerFunc]
-	serve   http.Handler
+	router  *web.Router[operation]
+}
+
+// operation is what a route does.
+type operation struct {
+	authorize func(*call) error // nil: the operation is public
+	handle    func(*call) error
+}
+
+// routes are the routes of the surface.
+var routes = []web.Route[operation]{
+	{Method: http.MethodGet, Pattern: metricsPath, Value: operation{(*call).authorizeMetrics, (*call).writeMetrics}},
+	{
+		Method: http.MethodGet, Pattern: configurationPath,
+		Value: operation{systemOnly(errConfigurationDenied), (*call).writeConfiguration},
+	},
+	{
+		Method: http.MethodGet, Pattern: membersPath,
+		Value: operation{systemOnly(errMembersDenied), (*call).writeMembers},
+	},
+	{
+		Method: http.MethodPost, Pattern: replacePath,
+		Value: operation{systemOnly(errMembersDenied), (*call).replaceMember},
+	},
+	{Method: http.MethodPost, Pattern: stepDownPath, Value: operation{systemOnly(errMembersDenied), (*call).stepDown}},
+	{Method: http.MethodGet, Pattern: lossPath, Value: operation{systemOnly(errShardsDenied), (*call).writeLoss}},
+	{Method: http.MethodPost, Pattern: lossPath, Value: operation{systemOnly(errShardsDenied), (*call).acceptLoss}},
+	{Method: http.MethodGet, Pattern: documentPath, Value: operation{nil, (*call).document}},
 }
 
 // New returns the surface. It panics if a required option is missing.
 func New(opts Options) *API {
 	opts.Complete("systemapi")
-	a := &API{opts: opts, metrics: &metricsCache{gatherer: opts.Metrics}}
-	a.router = web.NewRouter([]web.Route[web.HandlerFunc]{
-		{Method: http.MethodGet, Pattern: metricsPath, Value: a.writeMetrics},
-		{Method: http.MethodGet, Pattern: configurationPath, Value: a.writeConfiguration},
-		{Method: http.MethodGet, Pattern: membersPath, Value: a.writeMembers},
-		{Method: http.MethodPost, Pattern: replacePath, Value: a.replaceMember},
-		{Method: http.MethodPost, Pattern: stepDownPath, Value: a.stepDown},
-		{Method: http.MethodGet, Pattern: lossPath, Value: a.writeLoss},
-		{Method: http.MethodPost, Pattern: lossPath, Value: a.acceptLoss},
-		{Method: http.MethodGet, Pattern: documentPath, Value: document},
-	}, nil)
-	a.serve = web.Handle(a.handle, writeError)
-	return a
+	return &API{
+		opts: opts,
+		surface: pipeline.Surface{
+			Name: surfaceName, Options: opts.Options, Errors: errorTable, BearerOnly: true,
+		},
+		metrics: &metricsCache{gatherer: opts.Metrics},
+		router:  web.NewRouter(routes, nil),
+	}
 }
 
-// ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
+// errorTable is the surface's one table from errors to responses.
+const errorTable = pipeline.StatusErrors(surfaceName)
+
+// Refuse responds with an error to a request that the surface cannot serve yet.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) { errorTable.Refuse(w, r, err) }
 
 var (
-	errNoRoute = errs.New(errs.NotFound, "path does not exist")
-	errMethod  = errs.New(errs.Invalid,
-		"method is not allowed on this path; the Allow header lists allowed methods")
 	errQuery = errs.New(errs.Invalid,
 		"query is malformed; the only parameter is organization, at most once")
 	errConfigurationDenied = errs.New(errs.Denied, "configuration is visible to system administrators only")
 )
 
-func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
-	if refusal := web.Refused(r); refusal != nil {
-		return refusal
+// call is the state of one request.
+type call struct {
+	pipeline.Call
+	api   *API
+	path  web.Path
+	route *web.Route[operation]
+
+	organization string // whose metrics are read; "" for all
+	member       string // the member that the call changes; "" for none
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	pipeline.Serve(&call{
+		Call: pipeline.Call{W: w, R: r, Surface: &a.surface, Audiences: a.opts.Audiences, Unlimited: true},
+		api:  a,
+	})
+}
+
+// Route implements pipeline.Steps.
+func (c *call) Route() (err error) {
+	c.route, err = pipeline.FindRoute(&c.Call, c.api.router, &c.path)
+	c.Public = err == nil && c.route.Value.authorize == nil
+	return err
+}
+
+// Authorize implements pipeline.Steps.
+func (c *call) Authorize() error { return c.route.Value.authorize(c) }
+
+// Handle implements pipeline.Steps.
+func (c *call) Handle() error { return c.route.Value.handle(c) }
+
+// Audit implements pipeline.Steps. The record of a changed member names the member.
+func (c *call) Audit(err error, status int) {
+	if c.member == "" || !c.Changed {
+		c.Call.Audit(err, status)
+		return
 	}
-	var path web.Path
-	path.Parse(r.URL)
-	route := a.router.Find(web.MethodOf(r), &path)
-	if route == nil {
-		if allowed := a.router.Allowed(&path); allowed != "" {
-			if allowed == http.MethodGet {
-				allowed = "GET, HEAD"
-			}
-			w.Header().Set("Allow", allowed)
-			return errMethod
+	rec := pipeline.Record(c.R, surfaceName, c.Principal, c.Authorization, status)
+	rec.Scope = "member/" + c.member
+	c.Surface.Auditor.Record(rec)
+}
+
+// systemOnly returns the check that the caller is a system administrator. denial is the error
+// for other callers.
+func systemOnly(denial error) func(*call) error {
+	return func(c *call) error {
+		if !c.Principal.System {
+			return denial
 		}
-		return errNoRoute
+		return nil
 	}
-	web.RecordOf(r.Context()).SetRoute(surfaceName, route.Pattern)
-	return route.Value(w, r)
 }
 
 // document serves the OpenAPI document. It needs no token, because it has no secrets.
-func document(w http.ResponseWriter, _ *http.Request) error {
-	web.WriteBody(w, http.StatusOK, "application/yaml", openapi.Document("system"))
+func (c *call) document() error {
+	web.WriteBody(c.W, http.StatusOK, "application/yaml", openapi.Document("system"))
 	return nil
 }
 
-// writeMetrics responds with the series of one organization, or with all series if a
-// system administrator names no organization.
-func (a *API) writeMetrics(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.caller(r)
-	if err != nil {
-		return err
-	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
+// authorizeMetrics checks that the caller may read the metrics of the organization that the
+// query names. System administrators may read those of all organizations.
+func (c *call) authorizeMetrics() error {
+	query, err := url.ParseQuery(c.R.URL.RawQuery)
 	if err != nil || len(query["organization"]) > 1 || len(query) > len(query["organization"]) {
 		return errQuery
 	}
-	organization := query.Get("organization")
-	if organization == "" && !caller.System {
-		organization = caller.Organization
+	c.organization = query.Get("organization")
+	if c.organization == "" && !c.Principal.System {
+		c.organization = c.Principal.Organization
 	}
-	scope := access.Scope{Organization: organization}
-	if _, err := a.opts.Authorizer.Authorize(r.Context(), caller, access.ReadMetrics, scope); err != nil {
-		return a.auditDenial(r, caller, pipeline.Authorization{Permission: access.ReadMetrics, Scope: scope}, err)
+	c.Authorization = pipeline.Authorization{
+		Permission: access.ReadMetrics, Scope: access.Scope{Organization: c.organization},
 	}
-	var text bytes.Buffer
-	if err := a.metrics.write(&text, organization); err != nil {
-		return err
-	}
-	w.Header().Set("Cache-Control", "no-store")
-	web.WriteBody(w, http.StatusOK, contentType, text.Bytes())
-	return nil
-}
-
-func (a *API) writeConfiguration(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.caller(r)
-	if err != nil {
-		return err
-	}
-	if !caller.System {
-		return a.auditDenial(r, caller, pipeline.Authorization{}, errConfigurationDenied)
-	}
-	text, err := a.opts.Configuration()
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Cache-Control", "no-store")
-	web.WriteBody(w, http.StatusOK, "application/yaml", text)
-	return nil
-}
-
-func (a *API) caller(r *http.Request) (*identity.Principal, error) {
-	token, _ := web.BearerToken(r)
-	caller, err := a.opts.Authenticate(r, token, a.opts.Audiences...)
-	if err != nil {
-		return nil, a.auditDenial(r, nil, pipeline.Authorization{}, err)
-	}
-	return caller, nil
-}
-
-// auditDenial writes the audit record of a denied request. It returns err unchanged.
-func (a *API) auditDenial(r *http.Request, caller *identity.Principal, asked pipeline.Authorization, err error) error {
-	if status := statusOf(err); pipeline.Denied(status) {
-		a.opts.Auditor.Record(pipeline.Record(r, surfaceName, caller, asked, status))
-	}
+	_, err = c.Surface.Authorizer.Authorize(c.R.Context(), c.Principal, access.ReadMetrics, c.Authorization.Scope)
 	return err
+}
+
+// writeMetrics responds with the series of one organization, or with all series.
+func (c *call) writeMetrics() error {
+	var text bytes.Buffer
+	if err := c.api.metrics.write(&text, c.organization); err != nil {
+		return err
+	}
+	c.W.Header().Set("Cache-Control", "no-store")
+	web.WriteBody(c.W, http.StatusOK, contentType, text.Bytes())
+	return nil
+}
+
+func (c *call) writeConfiguration() error {
+	text, err := c.api.opts.Configuration()
+	if err != nil {
+		return err
+	}
+	c.W.Header().Set("Cache-Control", "no-store")
+	web.WriteBody(c.W, http.StatusOK, "application/yaml", text)
+	return nil
 }

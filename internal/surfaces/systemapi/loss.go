@@ -1,7 +1,6 @@
 package systemapi
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/base/web"
 	"freshet/internal/identity/access"
-	"freshet/internal/surfaces/pipeline"
 )
 
 // ShardID names a shard.
@@ -69,12 +67,11 @@ var (
 )
 
 // shardID parses the shard that the path names.
-func (a *API) shardID(r *http.Request, method string) (ShardID, error) {
-	var path web.Path
-	path.Parse(r.URL)
-	route := a.router.Find(method, &path)
-	shard := ShardID{Organization: route.Param(&path, "organization"), Cluster: route.Param(&path, "cluster")}
-	n, err := strconv.ParseUint(route.Param(&path, "number"), 10, 16)
+func (c *call) shardID() (ShardID, error) {
+	shard := ShardID{
+		Organization: c.route.Param(&c.path, "organization"), Cluster: c.route.Param(&c.path, "cluster"),
+	}
+	n, err := strconv.ParseUint(c.route.Param(&c.path, "number"), 10, 16)
 	if err != nil {
 		return shard, errShardNumber
 	}
@@ -82,32 +79,25 @@ func (a *API) shardID(r *http.Request, method string) (ShardID, error) {
 	return shard, nil
 }
 
-func (a *API) writeLoss(w http.ResponseWriter, r *http.Request) error {
-	if _, err := a.systemCaller(r, errShardsDenied); err != nil {
-		return err
-	}
-	shard, err := a.shardID(r, http.MethodGet)
+func (c *call) writeLoss() error {
+	shard, err := c.shardID()
 	if err != nil {
 		return err
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	query, err := url.ParseQuery(c.R.URL.RawQuery)
 	if err != nil || len(query["from"]) > 1 || len(query) > len(query["from"]) {
 		return errFrom
 	}
-	return a.writeLossOf(w, r,
-		func(ctx context.Context) (*Loss, error) { return a.opts.Ensemble.Loss(ctx, shard, query.Get("from")) })
+	loss, err := c.api.opts.Ensemble.Loss(c.R.Context(), shard, query.Get("from"))
+	return c.writeLossOf(loss, err)
 }
 
-func (a *API) acceptLoss(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.systemCaller(r, errShardsDenied)
+func (c *call) acceptLoss() error {
+	shard, err := c.shardID()
 	if err != nil {
 		return err
 	}
-	shard, err := a.shardID(r, http.MethodPost)
-	if err != nil {
-		return err
-	}
-	body, err := web.ReadBody(r, maxAccept)
+	body, err := web.ReadBody(c.R, maxAccept)
 	if err != nil {
 		return err
 	}
@@ -115,22 +105,16 @@ func (a *API) acceptLoss(w http.ResponseWriter, r *http.Request) error {
 	if err := json.Unmarshal(body, &asked); err != nil || asked.From == "" || asked.Mark == "" {
 		return errAccept
 	}
-	return a.writeLossOf(w, r, func(ctx context.Context) (*Loss, error) {
-		loss, err := a.opts.Ensemble.AcceptLoss(ctx, shard, asked.From, asked.Mark)
-		if err == nil {
-			scope := access.Scope{Organization: shard.Organization, Cluster: shard.Cluster}
-			a.opts.Auditor.Record(pipeline.Record(r, surfaceName, caller, pipeline.Authorization{Scope: scope},
-				http.StatusOK))
-		}
-		return loss, err
-	})
+	loss, err := c.api.opts.Ensemble.AcceptLoss(c.R.Context(), shard, asked.From, asked.Mark)
+	c.Changed = err == nil
+	c.Authorization.Scope = access.Scope{Organization: shard.Organization, Cluster: shard.Cluster}
+	return c.writeLossOf(loss, err)
 }
 
-func (a *API) writeLossOf(w http.ResponseWriter, r *http.Request, of func(context.Context) (*Loss, error)) error {
-	loss, err := of(r.Context())
+func (c *call) writeLossOf(loss *Loss, err error) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	return web.WriteJSON(w, http.StatusOK, "application/json", loss)
+	c.W.Header().Set("Cache-Control", "no-store")
+	return web.WriteJSON(c.W, http.StatusOK, "application/json", loss)
 }

@@ -8,8 +8,6 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/web"
-	"freshet/internal/identity"
-	"freshet/internal/surfaces/pipeline"
 )
 
 // Ensemble describes and changes the ensemble of the server.
@@ -101,20 +99,8 @@ type SteppedDown struct {
 
 var errMembersDenied = errs.New(errs.Denied, "members of the ensemble are visible to system administrators only")
 
-// systemCaller returns the caller if it is a system administrator, otherwise refusal.
-func (a *API) systemCaller(r *http.Request, refusal error) (*identity.Principal, error) {
-	caller, err := a.caller(r)
-	if err == nil && !caller.System {
-		return nil, a.auditDenial(r, caller, pipeline.Authorization{}, refusal)
-	}
-	return caller, err
-}
-
-func (a *API) writeMembers(w http.ResponseWriter, r *http.Request) error {
-	if _, err := a.systemCaller(r, errMembersDenied); err != nil {
-		return err
-	}
-	list, err := a.opts.Ensemble.Members(r.Context())
+func (c *call) writeMembers() error {
+	list, err := c.api.opts.Ensemble.Members(c.R.Context())
 	if err != nil {
 		return err
 	}
@@ -122,47 +108,30 @@ func (a *API) writeMembers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	web.WriteBody(w, http.StatusOK, "application/json", append(text, '\n'))
+	c.W.Header().Set("Cache-Control", "no-store")
+	web.WriteBody(c.W, http.StatusOK, "application/json", append(text, '\n'))
 	return nil
 }
 
-func (a *API) replaceMember(w http.ResponseWriter, r *http.Request) error {
-	return a.changeMember(w, r, func(ctx context.Context, name string) (any, error) {
-		return struct{}{}, a.opts.Ensemble.Replace(ctx, name)
+func (c *call) replaceMember() error {
+	return c.changeMember(func(ctx context.Context, name string) (any, error) {
+		return struct{}{}, c.api.opts.Ensemble.Replace(ctx, name)
 	})
 }
 
-func (a *API) stepDown(w http.ResponseWriter, r *http.Request) error {
-	return a.changeMember(w, r,
-		func(ctx context.Context, name string) (any, error) { return a.opts.Ensemble.StepDown(ctx, name) })
+func (c *call) stepDown() error {
+	return c.changeMember(
+		func(ctx context.Context, name string) (any, error) { return c.api.opts.Ensemble.StepDown(ctx, name) })
 }
 
-// changeMember changes the member that the path names, for a system administrator, and
-// writes an audit record. It also records a failure with a 5xx status, because the
-// change may have had a partial effect.
-func (a *API) changeMember(w http.ResponseWriter, r *http.Request,
-	change func(ctx context.Context, name string) (any, error),
-) error {
-	caller, err := a.systemCaller(r, errMembersDenied)
+// changeMember changes the member that the path names. A failure with a 5xx status is also
+// recorded, because the change may have had a partial effect.
+func (c *call) changeMember(change func(ctx context.Context, name string) (any, error)) error {
+	c.member = c.route.Param(&c.path, "name")
+	response, err := change(c.R.Context(), c.member)
+	c.Changed = err == nil || errorTable.Status(err) >= http.StatusInternalServerError
 	if err != nil {
 		return err
 	}
-	var path web.Path
-	path.Parse(r.URL)
-	name := a.router.Find(http.MethodPost, &path).Param(&path, "name")
-	response, err := change(r.Context(), name)
-	status := http.StatusOK
-	if err != nil {
-		status = statusOf(err)
-	}
-	if err == nil || status >= http.StatusInternalServerError {
-		rec := pipeline.Record(r, surfaceName, caller, pipeline.Authorization{}, status)
-		rec.Scope = "member/" + name
-		a.opts.Auditor.Record(rec)
-	}
-	if err != nil {
-		return err
-	}
-	return web.WriteJSON(w, http.StatusOK, "application/json", response)
+	return web.WriteJSON(c.W, http.StatusOK, "application/json", response)
 }

@@ -1,6 +1,7 @@
-// Package throttle has a rate limiter with a token bucket per key. It keeps a bounded
-// number of keys. tokenapi and signinapi use it to limit failed attempts. It has no
-// locks of its own: lru.Cache and rate.Limiter are safe for concurrent use.
+// Package throttle has a rate limiter with a token bucket per key, for a bounded number of
+// keys, and a Guard that protects the secrets of accounts with three of them. tokenapi and
+// signinapi use both. It limits callers that are not authenticated; quota limits
+// organizations. The package has no locks of its own: lru.Cache and rate.Limiter are safe for concurrent use.
 package throttle
 
 import (

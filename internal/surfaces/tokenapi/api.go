@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"freshet/api/openapi"
-	"freshet/internal/base/lru"
 	"freshet/internal/base/web"
 	"freshet/internal/identity"
 	"freshet/internal/identity/signin"
@@ -45,16 +44,13 @@ type Options struct {
 // API serves the token surface.
 type API struct {
 	opts             Options
-	router           *web.Router[web.HandlerFunc]
-	serve            http.Handler
+	surface          pipeline.Surface
+	router           *web.Router[operation]
 	discovery        []byte
 	clients          *throttle.Limiter
-	addresses        *throttle.Limiter
-	failures         *throttle.Limiter
-	guesses          *throttle.Limiter
+	guard            *throttle.Guard // protects the secrets of clients
 	devicePerAddress *throttle.Limiter
 	deviceTotal      *throttle.Limiter
-	owners           *lru.Cache[string, struct{}] // pairs of client id and address that have got a token
 }
 
 // New returns the surface.
@@ -74,18 +70,20 @@ func New(opts Options) (*API, error) {
 		return nil, err
 	}
 	a := &API{
-		opts:             opts,
-		discovery:        discovery,
-		clients:          throttle.New(opts.Limits.Client, opts.Limits.MaxTracked),
-		addresses:        throttle.New(opts.Limits.Address, opts.Limits.MaxTracked),
-		failures:         throttle.New(opts.Limits.Failures, opts.Limits.MaxTracked),
-		guesses:          throttle.New(opts.Limits.Guesses, opts.Limits.MaxTracked),
+		opts: opts,
+		surface: pipeline.Surface{
+			Name: surfaceName, Errors: errorTable{}, BearerOnly: true,
+			Options: pipeline.Options{Authenticator: opts.Authenticator, Auditor: opts.Auditor},
+		},
+		discovery: discovery,
+		clients:   throttle.New(opts.Limits.Client, opts.Limits.MaxTracked),
+		guard: throttle.NewGuard(throttle.GuardRates{
+			Address: opts.Limits.Address, AccountByAddress: opts.Limits.Failures, Account: opts.Limits.Guesses,
+		}, opts.Limits.MaxTracked),
 		devicePerAddress: throttle.New(opts.Limits.Device, opts.Limits.MaxTracked),
 		deviceTotal:      throttle.New(opts.Limits.Devices, 1),
-		owners:           lru.New[string, struct{}](int64(opts.Limits.MaxTracked)),
 	}
 	a.router = web.NewRouter(a.routes(), nil)
-	a.serve = web.Handle(a.handle, writeError)
 	return a, nil
 }
 
@@ -112,24 +110,35 @@ func Patterns() []string {
 	return list
 }
 
-func (a *API) routes() []web.Route[web.HandlerFunc] {
-	return []web.Route[web.HandlerFunc]{
-		{Method: http.MethodPost, Pattern: "/oauth/token", Value: a.token},
-		{Pattern: "/oauth/token", Value: wrongMethod(http.MethodPost)},
-		{Method: http.MethodGet, Pattern: "/oauth/jwks", Value: a.serveJWKS},
-		{Method: http.MethodGet, Pattern: pathKeys, Value: a.serveJWKS},
-		{Method: http.MethodGet, Pattern: pathDiscovery, Value: a.serveDiscovery},
-		{Method: http.MethodGet, Pattern: pathMetadata, Value: a.serveDiscovery},
-		{Method: http.MethodPost, Pattern: pathDevice, Value: a.beginDevice},
-		{Method: http.MethodPost, Pattern: "/oauth/device/code", Value: a.beginDevice},
-		{Method: http.MethodPost, Pattern: pathRevoke, Value: a.revoke},
-		{Pattern: pathDevice, Value: wrongMethod(http.MethodPost)},
-		{Pattern: "/oauth/device/code", Value: wrongMethod(http.MethodPost)},
-		{Pattern: pathRevoke, Value: wrongMethod(http.MethodPost)},
-		{Method: http.MethodGet, Pattern: pathUserInfo, Value: a.userInfo},
-		{Method: http.MethodPost, Pattern: pathUserInfo, Value: a.userInfo},
-		{Method: http.MethodGet, Pattern: "/oauth/openapi.yaml", Value: document},
-		{Pattern: "/oauth/...", Value: unknownPath},
+// operation is what a route does.
+type operation struct {
+	public bool // needs no token; most requests have credentials of clients in their body
+	handle func(*call) error
+}
+
+// public returns an operation that needs no token.
+func public(h web.HandlerFunc) operation {
+	return operation{public: true, handle: func(c *call) error { return h(c.W, c.R) }}
+}
+
+func (a *API) routes() []web.Route[operation] {
+	return []web.Route[operation]{
+		{Method: http.MethodPost, Pattern: "/oauth/token", Value: public(a.token)},
+		{Pattern: "/oauth/token", Value: public(wrongMethod(http.MethodPost))},
+		{Method: http.MethodGet, Pattern: "/oauth/jwks", Value: public(a.serveJWKS)},
+		{Method: http.MethodGet, Pattern: pathKeys, Value: public(a.serveJWKS)},
+		{Method: http.MethodGet, Pattern: pathDiscovery, Value: public(a.serveDiscovery)},
+		{Method: http.MethodGet, Pattern: pathMetadata, Value: public(a.serveDiscovery)},
+		{Method: http.MethodPost, Pattern: pathDevice, Value: public(a.beginDevice)},
+		{Method: http.MethodPost, Pattern: "/oauth/device/code", Value: public(a.beginDevice)},
+		{Method: http.MethodPost, Pattern: pathRevoke, Value: public(a.revoke)},
+		{Pattern: pathDevice, Value: public(wrongMethod(http.MethodPost))},
+		{Pattern: "/oauth/device/code", Value: public(wrongMethod(http.MethodPost))},
+		{Pattern: pathRevoke, Value: public(wrongMethod(http.MethodPost))},
+		{Method: http.MethodGet, Pattern: pathUserInfo, Value: operation{handle: (*call).userInfo}},
+		{Method: http.MethodPost, Pattern: pathUserInfo, Value: operation{handle: (*call).userInfo}},
+		{Method: http.MethodGet, Pattern: "/oauth/openapi.yaml", Value: public(document)},
+		{Pattern: "/oauth/...", Value: public(unknownPath)},
 	}
 }
 
@@ -139,25 +148,55 @@ func document(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.serve.ServeHTTP(w, r) }
-
-func (a *API) handle(w http.ResponseWriter, r *http.Request) error {
-	if refusal := web.Refused(r); refusal != nil {
-		return &oauthError{status: refusal.Status, code: "invalid_request", text: refusal.Text, cause: errRequest}
-	}
-	var path web.Path
-	path.Parse(&url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/")})
-	route := a.router.Find(web.MethodOf(r), &path)
-	if route == nil {
-		if allowed := a.router.Allowed(&path); allowed != "" {
-			return wrongMethod(allowed)(w, r)
-		}
-		return unknownPath(w, r)
-	}
-	web.RecordOf(r.Context()).SetRoute(surfaceName, route.Pattern)
-	if strings.HasSuffix(r.URL.Path, "/") {
-		return unknownPath(w, r) // the router ignores a trailing slash, but the path is not one of ours
-	}
-	return route.Value(w, r)
+// call is the state of one request.
+type call struct {
+	pipeline.Call
+	api *API
+	op  *operation
 }
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	pipeline.Serve(&call{
+		Call: pipeline.Call{W: w, R: r, Surface: &a.surface, Audiences: a.opts.Accepted},
+		api:  a,
+	})
+}
+
+// Route implements pipeline.Steps.
+func (c *call) Route() error {
+	var path web.Path
+	path.Parse(&url.URL{Path: "/" + strings.TrimLeft(c.R.URL.Path, "/")})
+	route := c.api.router.Find(web.MethodOf(c.R), &path)
+	if route == nil {
+		if allowed := c.api.router.Allowed(&path); allowed != "" {
+			return wrongMethod(allowed)(c.W, c.R)
+		}
+		return unknownPath(c.W, c.R)
+	}
+	c.SetRoute(route.Pattern)
+	if strings.HasSuffix(c.R.URL.Path, "/") {
+		// The router ignores a trailing slash, but the path is not one of ours.
+		return unknownPath(c.W, c.R)
+	}
+	c.op, c.Public = &route.Value, route.Value.public
+	return nil
+}
+
+// Authenticate implements pipeline.Steps.
+func (c *call) Authenticate() error {
+	if err := c.Call.Authenticate(); err != nil {
+		return unauthenticated(err)
+	}
+	return nil
+}
+
+// Authorize implements pipeline.Steps. Every caller may read what its own token says.
+func (c *call) Authorize() error { return nil }
+
+// Handle implements pipeline.Steps.
+func (c *call) Handle() error { return c.op.handle(c) }
+
+// Audit implements pipeline.Steps. The handlers write the records, before they issue a token:
+// a record names the account that the credentials belong to, not the caller of a token.
+func (c *call) Audit(error, int) {}

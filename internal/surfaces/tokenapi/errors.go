@@ -2,15 +2,14 @@ package tokenapi
 
 import (
 	"errors"
-	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/web"
 	"freshet/internal/identity"
+	"freshet/internal/surfaces/pipeline"
 )
 
 // jsonType has no charset, because clients compare it as a string.
@@ -27,6 +26,7 @@ type oauthError struct {
 	allow      string        // the allowed method
 
 	challenge string // WWW-Authenticate header for a rejected token
+	internal  bool   // the log has the cause; callers must not see it
 }
 
 func (p *oauthError) Error() string { return p.code + ": " + p.text }
@@ -77,7 +77,7 @@ func throttled(wait time.Duration) error {
 	}
 }
 
-// kinds has the responses for errors that are not a *problem.
+// kinds has the responses for errors that are not an oauthError.
 var kinds = map[errs.Kind]oauthError{
 	errs.Internal:        {status: http.StatusInternalServerError, code: "server_error"},
 	errs.Invalid:         {status: http.StatusBadRequest, code: "invalid_request"},
@@ -93,27 +93,47 @@ var kinds = map[errs.Kind]oauthError{
 }
 
 // Refuse responds with an error to a request that the surface cannot serve yet.
-func Refuse(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, err) }
+func Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	errorTable{}.Write(&pipeline.Call{W: w, R: r}, err, errorTable{}.Status(err))
+}
 
-// writeError responds with an error. All errors of the surface are written here.
-func writeError(w http.ResponseWriter, r *http.Request, err error) {
+// errorTable implements pipeline.ErrorTable with oauthErrors and kinds.
+type errorTable struct{}
+
+// Status implements pipeline.ErrorTable.
+func (errorTable) Status(err error) int { return responseTo(err).status }
+
+// responseTo returns the response to an error.
+func responseTo(err error) *oauthError {
 	var p *oauthError
-	if !errors.As(err, &p) {
-		row := kinds[errs.KindOf(err)]
-		p = &row
-		p.text = err.Error()
-		if errors.Is(err, web.ErrBodyTimeout) {
-			p.status = http.StatusRequestTimeout
-		}
-		if p.status == http.StatusServiceUnavailable {
-			p.retryAfter = time.Second
-		}
-		if p.status >= http.StatusInternalServerError && !errors.Is(err, web.ErrStarting) &&
-			!errors.Is(err, web.ErrNoMajority) {
-			p.text = "internal error, request id " + web.RecordOf(r.Context()).RequestID
-		}
+	if errors.As(err, &p) {
+		return p
 	}
-	h := w.Header()
+	var refusal *web.Refusal
+	if errors.As(err, &refusal) {
+		return &oauthError{status: refusal.Status, code: "invalid_request", text: refusal.Text}
+	}
+	row := kinds[errs.KindOf(err)]
+	row.text = err.Error()
+	if errors.Is(err, web.ErrBodyTimeout) {
+		row.status = http.StatusRequestTimeout
+	}
+	if row.status == http.StatusServiceUnavailable {
+		row.retryAfter = time.Second
+	}
+	row.internal = row.status >= http.StatusInternalServerError && !errors.Is(err, web.ErrStarting) &&
+		!errors.Is(err, web.ErrNoMajority)
+	return &row
+}
+
+// Write implements pipeline.ErrorTable. All errors of the surface are written here.
+func (errorTable) Write(c *pipeline.Call, err error, status int) {
+	p, rec := responseTo(err), web.RecordOf(c.R.Context())
+	text := p.text
+	if p.internal {
+		text = "internal error, request id " + rec.RequestID
+	}
+	h := c.W.Header()
 	noStore(h)
 	if p.basic {
 		h.Set("WWW-Authenticate", `Basic realm="freshet"`)
@@ -122,7 +142,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("WWW-Authenticate", p.challenge)
 	}
 	if p.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(p.retryAfter.Seconds())))))
+		h.Set("Retry-After", pipeline.RetryAfterDelay(p.retryAfter))
 	}
 	if p.allow != "" {
 		h.Set("Allow", p.allow)
@@ -130,9 +150,9 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	body := struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
-	}{p.code, p.text}
-	if err := web.WriteJSON(w, p.status, jsonType, body); err != nil {
-		web.RecordOf(r.Context()).Fail(err)
+	}{p.code, text}
+	if err := web.WriteJSON(c.W, status, jsonType, body); err != nil {
+		rec.Fail(err)
 	}
 }
 

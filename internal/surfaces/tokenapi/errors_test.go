@@ -37,7 +37,7 @@ func TestEveryKindAndSentinelIsMapped(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/oauth/token", nil)
 		r.Header.Set(web.RequestIDHeader, "R77")
 		w := httptest.NewRecorder()
-		serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { writeError(w, r, err) })
+		serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Refuse(w, r, err) })
 		web.Middleware(serve, slog.New(slog.DiscardHandler), nil).ServeHTTP(w, r)
 		var body map[string]string
 		if jsonErr := json.Unmarshal(w.Body.Bytes(), &body); jsonErr != nil {

@@ -27,7 +27,7 @@ type response struct {
 // token serves POST /oauth/token.
 func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	address := throttle.AddressKey(a.opts.Source(r))
-	if wait := a.addresses.Take(address); wait > 0 {
+	if wait := a.guard.TakeAddress(address); wait > 0 {
 		return throttled(wait)
 	}
 	req, err := parseRequest(r)
@@ -76,27 +76,17 @@ func secondsUntil(end time.Time) int64 {
 }
 
 // authenticate finds the account by the client credentials. It applies the limits on
-// wrong secrets first, so that guessing is slow whether or not the client exists. One
-// limit counts wrong secrets per client and address, the other per client over all
-// addresses. The second limit does not apply to an address that has already got a token,
-// so that an attacker at other addresses cannot lock the client out.
+// wrong secrets first, so that guessing is slow whether or not the client exists.
 func (a *API) authenticate(r *http.Request, req *request, address string) (*identity.Account, error) {
 	if req.clientID == "" || len(req.clientID) > maxClientID || req.clientSecret.IsZero() {
 		return nil, invalidClient(req.basic)
 	}
-	clientAtAddress := req.clientID + "\x00" + address
-	if wait := a.failures.Peek(clientAtAddress); wait > 0 {
+	if wait := a.guard.Peek(req.clientID, address); wait > 0 {
 		return nil, throttled(wait)
-	}
-	if _, ok := a.owners.Get(clientAtAddress); !ok {
-		if wait := a.guesses.Peek(req.clientID); wait > 0 {
-			return nil, throttled(wait)
-		}
 	}
 	account, err := identity.Authenticate(a.opts.Directory, a.opts.Sealer, req.clientID, req.clientSecret)
 	if errors.Is(err, identity.ErrInvalidClient) {
-		a.failures.Take(clientAtAddress)
-		a.guesses.Take(req.clientID)
+		a.guard.Fail(req.clientID, address)
 		known, _ := a.opts.Directory.AccountByClientID(req.clientID)
 		a.record(r, known, "", http.StatusUnauthorized)
 		return nil, invalidClient(req.basic)
@@ -104,7 +94,7 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 	if err != nil {
 		return nil, err
 	}
-	a.owners.Add(clientAtAddress, struct{}{}, 1)
+	a.guard.Succeed(req.clientID, address)
 	if wait := a.clients.Take(req.clientID); wait > 0 {
 		return nil, throttled(wait)
 	}

@@ -138,7 +138,7 @@ func (a *API) recordSignIn(r *http.Request, subject signin.Subject, verb string,
 // beginDevice serves POST /oauth/device_authorization (RFC 8628 §3.1).
 func (a *API) beginDevice(w http.ResponseWriter, r *http.Request) error {
 	address := throttle.AddressKey(a.opts.Source(r))
-	if wait := a.addresses.Take(address); wait > 0 {
+	if wait := a.guard.TakeAddress(address); wait > 0 {
 		return throttled(wait)
 	}
 	req, err := parseRequest(r)
@@ -176,7 +176,7 @@ func (a *API) beginDevice(w http.ResponseWriter, r *http.Request) error {
 // revoke serves POST /oauth/revoke (RFC 7009), which signs the user out. It responds with
 // 200 to an invalid token: such a token counts as revoked.
 func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
-	if wait := a.addresses.Take(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
+	if wait := a.guard.TakeAddress(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
 		return throttled(wait)
 	}
 	req, err := parseRequest(r)
@@ -231,16 +231,8 @@ type userInfoBody struct {
 }
 
 // userInfo serves /oauth/userinfo: the user or service account of the caller.
-func (a *API) userInfo(w http.ResponseWriter, r *http.Request) error {
-	token, _ := web.BearerToken(r)
-	if token == "" {
-		return unauthenticated(identity.ErrNoToken)
-	}
-	principal, err := a.opts.Authenticator.Authenticate(r.Context(), token, a.opts.Accepted...)
-	if err != nil {
-		return unauthenticated(err)
-	}
-	web.RecordOf(r.Context()).Principal = principal.Name
+func (c *call) userInfo() error {
+	principal := c.Principal
 	body := userInfoBody{
 		Subject: principal.Name, Principal: principal.Name, Kind: "ServiceAccount",
 		Organization: principal.Organization,
@@ -250,9 +242,9 @@ func (a *API) userInfo(w http.ResponseWriter, r *http.Request) error {
 	}
 	if principal.User != "" {
 		body.Kind, body.Username, body.Name = "User", principal.User, principal.User
-		if user, ok := a.opts.Directory.User(principal.Organization, principal.User); ok {
+		if user, ok := c.api.opts.Directory.User(principal.Organization, principal.User); ok {
 			body.Email = user.Email
-			body.Name, _ = a.opts.SignIn.Alive(signin.Subject{
+			body.Name, _ = c.api.opts.SignIn.Alive(signin.Subject{
 				Organization: user.Organization, User: user.Name,
 				UID: user.UID, Email: user.Email,
 			})
@@ -267,8 +259,8 @@ func (a *API) userInfo(w http.ResponseWriter, r *http.Request) error {
 	if !principal.ExpiresAt.IsZero() {
 		body.ExpiresAt = &principal.ExpiresAt
 	}
-	noStore(w.Header())
-	return web.WriteJSON(w, http.StatusOK, jsonType, body)
+	noStore(c.W.Header())
+	return web.WriteJSON(c.W, http.StatusOK, jsonType, body)
 }
 
 // unauthenticated returns the error response for a rejected token (RFC 6750).

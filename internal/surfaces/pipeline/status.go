@@ -1,4 +1,4 @@
-package systemapi
+package pipeline
 
 import (
 	"context"
@@ -7,10 +7,14 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/web"
-	"freshet/internal/surfaces/pipeline"
 )
 
-// statuses is the surface's one table from errors to HTTP statuses.
+// StatusErrors is the error table of the surfaces beside the resource API, whose clients are
+// the same. It responds with a Status in the form of the resource API. The value is the realm
+// of the challenge to unauthenticated callers.
+type StatusErrors string
+
+// statuses has the statuses of the kinds of errors.
 var statuses = map[errs.Kind]int{
 	errs.Invalid:         http.StatusBadRequest,
 	errs.Unauthenticated: http.StatusUnauthorized,
@@ -39,12 +43,13 @@ var reasons = map[int]string{
 	http.StatusInternalServerError: "InternalError",
 }
 
-func statusOf(err error) int {
+// Status implements ErrorTable.
+func (StatusErrors) Status(err error) int {
 	var refusal *web.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		return refusal.Status
-	case errors.Is(err, errMethod):
+	case errors.Is(err, ErrMethod):
 		return http.StatusMethodNotAllowed
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
@@ -52,24 +57,27 @@ func statusOf(err error) int {
 	return statuses[errs.KindOf(err)]
 }
 
-// Refuse responds with an error to a request that the surface cannot serve yet.
-func Refuse(w http.ResponseWriter, r *http.Request, err error) { writeError(w, r, err) }
-
-// writeError responds with an error in the form of the resource API's Status.
-func writeError(w http.ResponseWriter, r *http.Request, err error) {
-	status := statusOf(err)
-	message := err.Error()
+// Write implements ErrorTable.
+func (realm StatusErrors) Write(c *Call, err error, status int) {
+	message, header := err.Error(), c.W.Header()
 	switch status {
 	case http.StatusInternalServerError:
 		// The log has the cause; callers must not see it.
-		message = "internal error, request id " + web.RecordOf(r.Context()).RequestID
+		message = "internal error, request id " + web.RecordOf(c.R.Context()).RequestID
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		w.Header().Set("Retry-After", pipeline.RetryAfter(err))
+		header.Set("Retry-After", RetryAfter(err))
 	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", pipeline.Challenge(surfaceName, err))
+		header.Set("WWW-Authenticate", Challenge(string(realm), err))
+	case http.StatusMethodNotAllowed:
+		header.Set("Allow", c.Allow)
 	}
-	_ = web.WriteJSON(w, status, "application/json", map[string]any{ // strings and numbers always marshal
+	_ = web.WriteJSON(c.W, status, "application/json", map[string]any{ // strings and numbers always marshal
 		"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{},
 		"status": "Failure", "message": message, "reason": reasons[status], "code": status,
 	})
+}
+
+// Refuse responds with an error to a request that a surface with this table cannot serve yet.
+func (realm StatusErrors) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	realm.Write(&Call{W: w, R: r}, err, realm.Status(err))
 }
