@@ -90,7 +90,7 @@ func (c *Client) DeleteGroup(ctx context.Context, tenant, name string) error {
 // ResetGroup sets the offsets of a group, and creates the group if it does not exist. The
 // group must have no members.
 func (c *Client) ResetGroup(ctx context.Context, tenant, name string, positions ...GroupPosition) error {
-	type place struct {
+	type offset struct {
 		Topic     string `json:"topic_name"`
 		Partition *int   `json:"partition_id,omitempty"`
 		Offset    *int64 `json:"offset,omitempty"`
@@ -98,14 +98,14 @@ func (c *Client) ResetGroup(ctx context.Context, tenant, name string, positions 
 		Timestamp *int64 `json:"timestamp,omitempty"`
 	}
 	var body struct {
-		Offsets []place `json:"offsets"`
+		Offsets []offset `json:"offsets"`
 	}
 	for _, p := range positions {
 		t := c.Topic(p.Topic)
 		if t.err != nil {
 			return t.err
 		}
-		at := place{Topic: t.Name(), Partition: p.Partition, Offset: p.Offset}
+		at := offset{Topic: t.Name(), Partition: p.Partition, Offset: p.Offset}
 		switch {
 		case p.Offset != nil:
 		case !p.At.time.IsZero():

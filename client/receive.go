@@ -42,8 +42,8 @@ func (o *ReceiveOptions) defaults() {
 
 // Timeouts of receiving.
 const (
-	// pollWait is how long one call waits for a message.
-	pollWait = 20 * time.Second
+	// pollTimeout is how long one call waits for a message.
+	pollTimeout = 20 * time.Second
 	// settleGrace is the timeout of the last settlements when a loop ends.
 	settleGrace = 10 * time.Second
 )
@@ -195,7 +195,7 @@ func (r *receiver) fetch() {
 			}
 			continue
 		}
-		received, err := r.s.Fetch(r.ctx, min(n, MaxBatch), pollWait, r.o.Lease)
+		received, err := r.s.Fetch(r.ctx, min(n, MaxBatch), pollTimeout, r.o.Lease)
 		arrived := time.Now()
 		switch {
 		case err == nil:

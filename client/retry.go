@@ -13,8 +13,8 @@ import (
 
 // Backoff between attempts.
 const (
-	minWait = 100 * time.Millisecond
-	maxWait = 5 * time.Second
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 5 * time.Second
 	// maxRetryAfter is the longest Retry-After that is followed; above it the call returns
 	// the error.
 	maxRetryAfter = 30 * time.Second
@@ -87,7 +87,7 @@ func (p retryPolicy) wait(err error, attempt int, repeatable bool) (time.Duratio
 // jitter returns an exponential backoff with 50 % jitter, so that clients that failed at the
 // same time do not retry at the same time.
 func jitter(attempt int) time.Duration {
-	wait := min(minWait<<min(attempt-1, 10), maxWait)
+	wait := min(minBackoff<<min(attempt-1, 10), maxBackoff)
 	return wait/2 + rand.N(wait/2)
 }
 

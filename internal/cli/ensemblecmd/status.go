@@ -131,10 +131,10 @@ func (g *ensembleStatus) print(env *command.Env) error {
 
 // roles lists what a member runs or leads for the ensemble.
 func (g *ensembleStatus) roles(name string) (list []string) {
-	for _, role := range []struct{ name, who string }{
+	for _, role := range []struct{ name, member string }{
 		{"controllers", g.Controller}, {"etcd-leader", g.EtcdLeader}, {"log-leader", g.LogLeader},
 	} {
-		if role.who == name {
+		if role.member == name {
 			list = append(list, role.name)
 		}
 	}

@@ -75,7 +75,8 @@ func (s *Links) invited(ctx context.Context, token string) (of Subject, revision
 	if err != nil {
 		return Subject{}, 0, err
 	}
-	if _, alive := s.subjects.Alive(l.Subject); !alive || l.Subject.User == "" || !ok || p.Invitation.Hash != hashOf(token) {
+	if _, alive := s.subjects.Alive(l.Subject); !alive || l.Subject.User == "" || !ok ||
+		p.Invitation.Hash != hashOf(token) {
 		return Subject{}, 0, ErrLinkUsed
 	}
 	return l.Subject, revision, nil
