@@ -133,9 +133,9 @@ func TestWalksCanFail(t *testing.T) {
 		"a call":             {[]string{"1", pebble, "`Engine.Append`", "appends the message"}, ""},
 		"a return":           {[]string{"2 (return)", pebble, "`Engine.Append`", "appends the message"}, ""},
 		"no number":          {[]string{"one", pebble, "`Engine.Append`", "appends the message"}, "want a number"},
-		"an unknown mark":    {[]string{"1 (later)", pebble, "`Engine.Append`", "appends the message"}, "want a number"},
+		"an unknown mark":    {[]string{"1 (later)", pebble, "`Engine.Append`", "appends a message"}, "want a number"},
 		"no description":     {[]string{"1", pebble, "`Engine.Append`", ""}, "want number, file"},
-		"a missing file":     {[]string{"1", "`storage/x.go`", "`Engine.Append`", "appends a message"}, "does not exist"},
+		"a missing file":     {[]string{"1", "`storage/x.go`", "`Engine.Read`", "reads the message"}, "does not exist"},
 		"a missing function": {[]string{"1", pebble, "`Engine.Remove`", "appends the message"}, "does not declare"},
 	} {
 		_, err := parseStep(c.row)
