@@ -114,7 +114,7 @@ const firstLinkLifetime = time.Hour
 
 // adminLink creates a one-time sign-in link for the operator, with an audit record.
 func (s *server) adminLink(ctx context.Context, lifetime time.Duration) (link string, ends time.Time, err error) {
-	token, ends, err := s.signIn.AdminLink(ctx, lifetime)
+	token, ends, err := s.signIn.Links.AdminLink(ctx, lifetime)
 	if err != nil {
 		return "", time.Time{}, err
 	}

@@ -28,12 +28,12 @@ func TestReplicasAreNotifiedOfEnds(t *testing.T) {
 	exists := identity.NewDirectory()
 	exists.PutUser(identity.User{Organization: ann.Organization, Name: ann.User, UID: ann.UID, Email: ann.Email})
 	replica := w.Replica(exists)
-	exists.SetSessionLoader(replica)
+	exists.SetSessionLoader(replica.Grants)
 	other.service = replica
 	v := identity.NewVerifier(w.Issuer, exists, identity.VerifierOptions{})
 	g, token := device(t, w, ann)
 	principal := checkToken(t, v, token, nil)
-	if err := w.People.EndGrant(t.Context(), g.ID); err != nil {
+	if err := w.People.Grants.EndGrant(t.Context(), g.ID); err != nil {
 		t.Fatal(err)
 	}
 	checkToken(t, v, token, identity.ErrSessionEnded)
@@ -42,7 +42,7 @@ func TestReplicasAreNotifiedOfEnds(t *testing.T) {
 	}
 	_, _, token = console(t, w, ann)
 	checkToken(t, v, token, nil)
-	if err := w.People.EndAll(t.Context(), ann.UID); err != nil {
+	if err := w.People.Sessions.EndAll(t.Context(), ann.UID); err != nil {
 		t.Fatal(err)
 	}
 	checkToken(t, v, token, identity.ErrSessionEnded)

@@ -51,7 +51,7 @@ func New(t testing.TB, edit ...func(*signin.Options)) *World {
 	w := &World{World: identitytest.New(t), Etcd: client, t: t, edit: edit}
 	w.Account("default", "admin", func(a *identity.Account) { a.Admin, a.System = true, true })
 	w.People = w.Replica(w.Directory)
-	w.Directory.SetSessionLoader(w.People)
+	w.Directory.SetSessionLoader(w.People.Grants)
 	return w
 }
 
@@ -96,11 +96,11 @@ const Password = "correct horse battery"
 // Invite invites a user and sets Password with the invitation.
 func (w *World) Invite(of signin.Subject) {
 	w.t.Helper()
-	token, _, err := w.People.Invite(w.t.Context(), of.Organization, of.User, "test", time.Hour)
+	token, _, err := w.People.Links.Invite(w.t.Context(), of.Organization, of.User, "test", time.Hour)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.People.Accept(w.t.Context(), token.Reveal(), Password); err != nil {
+	if _, err := w.People.Passwords.Accept(w.t.Context(), token.Reveal(), Password); err != nil {
 		w.t.Fatal(err)
 	}
 }
