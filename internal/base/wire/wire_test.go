@@ -100,7 +100,8 @@ func TestErrors(t *testing.T) {
 				t.Errorf("error %v, want %v", r.Err(), c.want)
 			}
 			r.Fail(errors.New("a later error"))
-			if r.Len() != 0 || r.Uvarint() != 0 || r.Nullable() != nil || r.Rest() != nil || !errors.Is(r.Err(), c.want) {
+			if r.Len() != 0 || r.Uvarint() != 0 || r.Nullable() != nil || r.Rest() != nil ||
+				!errors.Is(r.Err(), c.want) {
 				t.Errorf("fields after the error are not zero, or it changed to %v", r.Err())
 			}
 		})
