@@ -42,20 +42,19 @@ func (b *Builder) Add(r *Record) {
 		key := r.Headers[i].Key
 		size += wire.VarintSize(int64(len(key))) + len(key) + nullableSize(r.Headers[i].Value)
 	}
-	w := wire.Writer(b.buf)
-	w.Varint(int64(size))
-	w.Byte(0)
-	w.Varint(timeDelta)
-	w.Varint(delta)
-	w.Nullable(r.Key)
-	w.Nullable(r.Value)
-	w.Varint(int64(len(r.Headers)))
+	buf := binary.AppendVarint(b.buf, int64(size))
+	buf = append(buf, 0)
+	buf = binary.AppendVarint(buf, timeDelta)
+	buf = binary.AppendVarint(buf, delta)
+	buf = appendNullable(buf, r.Key)
+	buf = appendNullable(buf, r.Value)
+	buf = binary.AppendVarint(buf, int64(len(r.Headers)))
 	for i := range r.Headers {
-		w.Varint(int64(len(r.Headers[i].Key)))
-		w.Raw(r.Headers[i].Key)
-		w.Nullable(r.Headers[i].Value)
+		buf = binary.AppendVarint(buf, int64(len(r.Headers[i].Key)))
+		buf = append(buf, r.Headers[i].Key...)
+		buf = appendNullable(buf, r.Headers[i].Value)
 	}
-	b.buf = w
+	b.buf = buf
 }
 
 // Count returns the number of records in the batch.
@@ -83,6 +82,15 @@ func (b *Builder) Finish() []byte {
 	SetBaseOffset(batch, b.base, 0)
 	writeChecksum(batch)
 	return b.buf
+}
+
+// appendNullable is wire.Writer.Nullable for a buffer that stays in registers: a fetch builds many small
+// records.
+func appendNullable(buf, data []byte) []byte {
+	if data == nil {
+		return binary.AppendVarint(buf, -1)
+	}
+	return append(binary.AppendVarint(buf, int64(len(data))), data...)
 }
 
 func nullableSize(data []byte) int {
