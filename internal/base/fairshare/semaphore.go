@@ -282,28 +282,28 @@ func (s *Semaphore) grantLocked() {
 
 // nextLocked returns the principal to serve next, nil if no waiter can be served.
 func (s *Semaphore) nextLocked() (*organizationUsage, *principalUsage) {
-	var group *organizationUsage
+	var next *organizationUsage
 	var best *principalUsage
 	blocked := false
-	for _, g := range s.organizations {
-		if g.waiting == 0 || group != nil && !g.before(&group.usage) {
+	for _, o := range s.organizations {
+		if o.waiting == 0 || next != nil && !o.before(&next.usage) {
 			continue
 		}
-		for _, m := range g.principals {
-			if m.waiting == 0 || group == g && !m.before(&best.usage) {
+		for _, p := range o.principals {
+			if p.waiting == 0 || next == o && !p.before(&best.usage) {
 				continue
 			}
-			fits, available := s.fitsLocked(g, m, m.queue[0].n)
+			fits, available := s.fitsLocked(o, p, p.queue[0].n)
 			if !fits && available {
 				continue // the principal already holds its share
 			}
-			group, best, blocked = g, m, !fits
+			next, best, blocked = o, p, !fits
 		}
 	}
 	if blocked {
 		return nil, nil
 	}
-	return group, best
+	return next, best
 }
 
 // before reports whether a is served before b.
