@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Policy says which repetitions of an event are logged. The zero Policy logs an event once.
+// Policy defines which repetitions of an event are logged. The zero Policy logs an event once.
 type Policy struct {
 	// After is how long an event must recur before its first line. It suits failures that usually
-	// end by themselves. 0 logs the first event.
+	// end soon. 0 logs the first event.
 	After time.Duration
 	// Forget is the time without the event after which the next one counts as new. 0 means never.
 	Forget time.Duration

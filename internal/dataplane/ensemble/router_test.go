@@ -15,7 +15,7 @@ import (
 )
 
 // TestForwardedRequestsAreNotForwardedAgain checks that this member handles a request that
-// another member has forwarded, whoever owns its topic or group by now.
+// another member has forwarded, even if a third member owns its topic or group by now.
 func TestForwardedRequestsAreNotForwardedAgain(t *testing.T) {
 	t.Parallel()
 	called := false
