@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"freshet/internal/base/lograte"
-
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
+
+	"freshet/internal/base/lograte"
 )
 
 // BridgeKlog redirects the logs of the Kubernetes libraries and of their etcd client to

@@ -100,7 +100,7 @@ func TestPrint(t *testing.T) {
 func TestExplain(t *testing.T) {
 	c := in(t)
 	for path, want := range map[string][]string{
-		"sa":              {"KIND:       ServiceAccount", "ServiceAccount is the identity of a program in an organization"},
+		"sa":              {"KIND:       ServiceAccount", "ServiceAccount is the identity of a program"},
 		"user.spec.email": {"Email is the person's e-mail address"},
 		"mi.spec": {
 			"availabilityMode", "zonal (the default) or regional", "poolRef", "ObjectReference",
