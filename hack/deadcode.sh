@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-for_tests='^internal/(.*/)?(enginetest|identitytest|loadtest|brokertest|kindstest|messagingtest|natstest|passkeytest|pebbletest|signintest|validationtest)/'
+for_tests='^internal/(.*/)?(enginetest|identitytest|loadtest|brokertest|kindstest|messagingtest|natstest|passkeytest|pebbletest|pipelinetest|signintest|validationtest)/'
 
 found=$(
   .cache/bin/deadcode -filter '^freshet/(cmd|internal)' ./...

@@ -98,13 +98,6 @@ func (s *Semaphore) Capacity() int64 { return s.capacity }
 // MaxWaiting returns how many calls of one principal may wait.
 func (s *Semaphore) MaxWaiting() int { return s.maxWaiting }
 
-// Used returns the number of units that are held.
-func (s *Semaphore) Used() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.used
-}
-
 // Acquire acquires n units, or all units if n is more, and returns the acquired number, which the
 // caller must Release. It waits for them up to the timeout: 0 does not wait. It returns
 // ErrTimeout, ErrQueueFull or the error of the context if it acquired nothing.

@@ -160,8 +160,10 @@ func TestSemaphoreAcquireEndsWithTheContext(t *testing.T) {
 			}
 		}
 		s.Release(a, 1)
-		if s.Used() != 0 {
-			t.Errorf("%d units are held, want none", s.Used())
+		// Another caller gets all units only if none is held.
+		other := fairshare.Caller{Organization: "other", Principal: "other"}
+		if n, err := s.Acquire(t.Context(), other, s.Capacity(), 0); err != nil || n != s.Capacity() {
+			t.Errorf("all units after the last release: got %d, %v, want %d", n, err, s.Capacity())
 		}
 	})
 }

@@ -130,9 +130,6 @@ func (r *Reader) Int16() int16 { return int16(r.Uint16()) } //nolint:gosec // tw
 // Int32 consumes a signed big-endian number of four bytes.
 func (r *Reader) Int32() int32 { return int32(r.Uint32()) } //nolint:gosec // two's complement
 
-// Int64 consumes a signed big-endian number of eight bytes.
-func (r *Reader) Int64() int64 { return int64(r.Uint64()) } //nolint:gosec // two's complement
-
 // Uvarint consumes an unsigned varint.
 func (r *Reader) Uvarint() uint64 {
 	if len(r.rest) > 0 && r.rest[0] < 0x80 { // most numbers are small

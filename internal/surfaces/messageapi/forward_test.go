@@ -10,7 +10,7 @@ import (
 	"freshet/internal/broker/messaging"
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/messageapi"
-	"freshet/internal/surfaces/pipeline"
+	"freshet/internal/surfaces/pipeline/pipelinetest"
 )
 
 // otherMember is another member, which owns the topic "there".
@@ -22,7 +22,7 @@ type otherMember struct {
 
 func (e *otherMember) edit(o *messageapi.Options) {
 	inner := o.Resolver
-	o.Resolver = pipeline.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
+	o.Resolver = pipelinetest.ResolverFunc[brokerhttp.Cluster](func(r *http.Request) (brokerhttp.Cluster, error) {
 		found, err := inner.Resolve(r)
 		found.Members = e
 		return found, err

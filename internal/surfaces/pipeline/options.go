@@ -17,12 +17,6 @@ type Resolver[T any] interface {
 	Resolve(r *http.Request) (T, error)
 }
 
-// ResolverFunc adapts a function to a Resolver.
-type ResolverFunc[T any] func(r *http.Request) (T, error)
-
-// Resolve implements Resolver.
-func (f ResolverFunc[T]) Resolve(r *http.Request) (T, error) { return f(r) }
-
 // Authenticator returns the principal of a token that is valid for one of the
 // audiences. It rejects a token with an error of kind Unauthenticated.
 // identity.Verifier implements it.

@@ -33,6 +33,7 @@ import (
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/messageapi"
 	"freshet/internal/surfaces/pipeline"
+	"freshet/internal/surfaces/pipeline/pipelinetest"
 )
 
 // The organization and instance of the tests' cluster, and the path prefix of messages.
@@ -150,7 +151,7 @@ func resolver(broker *messaging.Broker, coordinator func() *groups.Coordinator) 
 		Audiences: []string{identity.InstanceAudience(Organization, Instance)},
 		Members:   brokerhttp.SingleServer{},
 	}
-	return pipeline.ResolverFunc[brokerhttp.Cluster](func(*http.Request) (brokerhttp.Cluster, error) {
+	return pipelinetest.ResolverFunc[brokerhttp.Cluster](func(*http.Request) (brokerhttp.Cluster, error) {
 		resolved := cluster
 		if opened := coordinator(); opened != nil {
 			resolved.Groups = func(context.Context) (*groups.Coordinator, error) { return opened, nil }

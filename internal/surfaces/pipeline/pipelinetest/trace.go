@@ -51,10 +51,16 @@ func (t *Trace) Options(inner pipeline.Options) pipeline.Options {
 	}
 }
 
+// ResolverFunc adapts a function to a pipeline.Resolver.
+type ResolverFunc[T any] func(r *http.Request) (T, error)
+
+// Resolve implements pipeline.Resolver.
+func (f ResolverFunc[T]) Resolve(r *http.Request) (T, error) { return f(r) }
+
 // Resolver returns a resolver that records the step resolve. edit changes the cluster; it may
 // be nil.
 func Resolver[T any](t *Trace, inner pipeline.Resolver[T], edit func(*T)) pipeline.Resolver[T] {
-	return pipeline.ResolverFunc[T](func(r *http.Request) (T, error) {
+	return ResolverFunc[T](func(r *http.Request) (T, error) {
 		t.Add("resolve")
 		found, err := inner.Resolve(r)
 		if edit != nil {
