@@ -202,6 +202,7 @@ func OpenMember(opts Options, g Ensemble) (*Plane, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.notOpen = engine.ErrOpening
 	p.open = func(ctx context.Context, spec provision.Spec, report func(provision.Part)) (*Cluster, error) {
 		return p.openShardedLocked(ctx, g, spec, report)
 	}

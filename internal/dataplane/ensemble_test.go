@@ -133,6 +133,9 @@ func TestJournalsThatCannotBeOpened(t *testing.T) {
 	if err := l.planes["a"].Open(t.Context(), spec("acme", "c")); !errors.Is(err, l.broken) {
 		t.Errorf("got error %v, want %v", err, l.broken)
 	}
+	if _, err := l.planes["a"].FindNamed("acme", "c"); !errors.Is(err, engine.ErrOpening) {
+		t.Errorf("clients get the error %v, want %v, because opening is retried", err, engine.ErrOpening)
+	}
 	l.broken = nil
 	if err := l.planes["a"].Open(t.Context(), spec("acme", "c")); err != nil {
 		t.Errorf("got error %v, want none", err)

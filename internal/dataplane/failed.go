@@ -9,6 +9,8 @@ import (
 type failedCluster struct {
 	spec provision.Spec
 	err  error
+	// notOpen is the error for clients unless the cause has one of its own.
+	notOpen error
 }
 
 // Error returns the cluster and the cause, for the operator.
@@ -25,7 +27,7 @@ func (f *failedCluster) publicError() error {
 	if publicErr := engine.PublicError(f.err); publicErr != nil {
 		return publicErr
 	}
-	return engine.ErrNotOpen
+	return f.notOpen
 }
 
 // findFailed returns a cluster that could not be opened and matches, or nil.

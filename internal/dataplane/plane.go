@@ -47,6 +47,7 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/ops/quota"
+	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
 )
 
@@ -93,6 +94,9 @@ type Plane struct {
 	pool  *workpool.Pool // shared by all clusters, because they share the processor
 	log   *slog.Logger
 	open  openFunc
+	// notOpen is the error for the clients of a cluster that could not be opened: engine.ErrNotOpen,
+	// or engine.ErrOpening where opening is retried.
+	notOpen error
 
 	mu      sync.Mutex // held while a cluster is opened, changed or closed
 	closed  bool
@@ -149,7 +153,7 @@ func Open(opts Options) (*Plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.open = p.openSingleLocked
+	p.open, p.notOpen = p.openSingleLocked, engine.ErrNotOpen
 	return p, nil
 }
 
@@ -216,7 +220,7 @@ func (p *Plane) provisionLocal(ctx context.Context, spec provision.Spec, report 
 	opened, err := p.open(ctx, spec, report)
 	if err != nil {
 		next := p.running.Load().clone()
-		next.failed[spec.UID] = &failedCluster{spec, err}
+		next.failed[spec.UID] = &failedCluster{spec, err, p.notOpen}
 		p.running.Store(next)
 		return err
 	}

@@ -33,6 +33,10 @@ var (
 		"stored data is damaged; see the server log for the first damage, or run freshet check to list all of it")
 	ErrFailed  = errs.New(errs.Unavailable, "engine stopped after a failed write; see the server log")
 	ErrNotOpen = errs.New(errs.Unavailable, "messaging cluster could not be opened; see the server log for the cause")
+	// ErrOpening is returned instead of ErrNotOpen by a member of an ensemble, which opens its
+	// clusters again until it succeeds.
+	ErrOpening = errs.New(errs.Unavailable,
+		"messaging cluster is not open on this member yet; the member tries again; retry in a moment")
 	ErrClosed  = errs.New(errs.Unavailable, "engine is closed")
 	ErrLogLost = errs.New(errs.Unavailable, "shard's copy does not match its replicated log; "+
 		"restore a backup, or list what would be lost with: freshet ensemble accept-loss")

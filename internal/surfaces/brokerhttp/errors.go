@@ -89,6 +89,7 @@ var statusRows = []statusRow{
 	{engine.ErrCorrupt, 503, 503},
 	{engine.ErrNewerFormat, 503, 503},
 	{engine.ErrNotOpen, 503, 503},
+	{engine.ErrOpening, 503, 503},
 	{engine.ErrNotOwner, 503, 503},
 	{engine.ErrNoOwner, 503, 503},
 	{engine.ErrLogLost, 503, 503},

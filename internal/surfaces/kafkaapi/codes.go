@@ -144,6 +144,7 @@ var errorCodes = []struct {
 	{engine.ErrNewerFormat, codeStorage},
 	{engine.ErrLogLost, codeStorage},
 	{engine.ErrNotOpen, codeStorage},
+	{engine.ErrOpening, codeNotAvailable},
 	{statemachine.ErrClosed, codeNotAvailable},
 	{statemachine.ErrBroken, codeStorage},
 	{statemachine.ErrContended, codeNotAvailable},

@@ -17,6 +17,7 @@ import (
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/ops/audit"
+	"freshet/internal/storage/engine"
 	"freshet/internal/surfaces/pipeline"
 )
 
@@ -123,6 +124,9 @@ func beginSASLAuthenticate(ctx context.Context, c *call) pendingResponse {
 	}
 	next, err := auth.verify(ctx, c.conn, request.SASLAuthBytes)
 	auth.mechanism = ""
+	if isTemporary(err) {
+		return pendingResponse{build: func(context.Context) (encodable, error) { return nil, err }, closeAfter: true}
+	}
 	if err != nil {
 		response.ErrorCode, response.ErrorMessage = codeAuthentication, text(err.Error())
 		return pendingResponse{build: func(ctx context.Context) (encodable, error) {
@@ -142,7 +146,9 @@ func (a *auth) handleRaw(ctx context.Context, c *conn, frame []byte) (pendingRes
 	next, err := a.verify(ctx, c, frame)
 	a.mechanism, a.raw = "", false
 	if err != nil {
-		delayFailure(ctx)
+		if !isTemporary(err) {
+			delayFailure(ctx)
+		}
 		return pendingResponse{}, err
 	}
 	a.accept(c, next)
@@ -180,11 +186,26 @@ func (a *auth) verify(ctx context.Context, c *conn, data []byte) (*session, erro
 			err = a.session.checkSameIdentity(next)
 		}
 	}
-	if err != nil {
+	if err != nil && !isTemporary(err) {
 		c.auditRejected(err.Error())
+	}
+	if err != nil {
 		return nil, err
 	}
 	return next, nil
+}
+
+// temporaryError is the reason why credentials cannot be checked, or their cluster not be used, at the
+// moment. Clients give up after SASL_AUTHENTICATION_FAILED, so such an error ends the connection
+// without a response, and clients connect again. The error appears in the log only.
+type temporaryError struct{ error }
+
+// Unwrap returns the cause.
+func (t temporaryError) Unwrap() error { return t.error }
+
+func isTemporary(err error) bool {
+	var temporary temporaryError
+	return errors.As(err, &temporary)
 }
 
 // checkSameIdentity returns an error unless re-authentication keeps account, cluster, namespace and mechanism.
@@ -204,10 +225,13 @@ func (c *conn) newSession(ctx context.Context, given credentials) (*session, err
 	cluster, err := c.cluster(given)
 	if err != nil {
 		disclosed := pipeline.Disclose(ctx, c.server.opts.Authenticator, given.token, err)
-		if errors.Is(disclosed, err) {
-			return nil, err
+		if !errors.Is(disclosed, err) {
+			return nil, publicAuthError(disclosed)
 		}
-		return nil, publicAuthError(disclosed)
+		if errs.KindOf(err) == errs.Unavailable && engine.PublicError(err) == nil {
+			err = temporaryError{err}
+		}
+		return nil, err
 	}
 	principal, err := c.server.opts.Authenticator.Authenticate(ctx, given.token, cluster.Audiences...)
 	if err != nil {
@@ -218,7 +242,7 @@ func (c *conn) newSession(ctx context.Context, given credentials) (*session, err
 		ns = given.namespace
 		exists, err := cluster.Broker.HasNamespace(ctx, ns)
 		if err != nil {
-			return nil, errors.New("namespaces cannot be looked up at the moment; try again")
+			return nil, temporaryError{fmt.Errorf("looking up the namespace of a client: %w", err)}
 		}
 		if !exists {
 			return nil, fmt.Errorf("namespace %s does not exist", ns)
@@ -227,11 +251,11 @@ func (c *conn) newSession(ctx context.Context, given credentials) (*session, err
 	return &session{principal: principal, cluster: cluster, namespace: ns, decisions: &decisions{}}, nil
 }
 
-// publicAuthError returns the error that a client with rejected credentials sees: the reason, unless the
-// credentials could not be checked.
+// publicAuthError returns the error that a client with rejected credentials sees: the reason. The error
+// is temporary if the credentials could not be checked.
 func publicAuthError(err error) error {
 	if errs.KindOf(err) != errs.Unauthenticated {
-		return errors.New("credentials cannot be checked at the moment; try again")
+		return temporaryError{fmt.Errorf("checking the credentials of a client: %w", err)}
 	}
 	return err
 }

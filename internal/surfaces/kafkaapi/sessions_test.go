@@ -2,7 +2,10 @@ package kafkaapi_test
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +17,9 @@ import (
 	"freshet/internal/broker/messaging"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
+	"freshet/internal/ops/audit"
 	"freshet/internal/ops/quota"
+	"freshet/internal/storage/engine"
 	"freshet/internal/surfaces/kafkaapi"
 	"freshet/internal/surfaces/pipeline"
 	"freshet/test/tally"
@@ -312,5 +317,66 @@ func TestAnonymous(t *testing.T) {
 		if _, err := r.exchange(topicsRequest("orders"), nil); err == nil {
 			t.Errorf("%s: got a response without credentials", name)
 		}
+	}
+}
+
+// clustersWith finds the cluster of a harness, or fails with the stored error.
+type clustersWith struct {
+	kafkaapi.Clusters
+	err *atomic.Pointer[error]
+}
+
+func (c clustersWith) Default() (*kafkaapi.Cluster, error) {
+	if err := c.err.Load(); err != nil {
+		return nil, *err
+	}
+	return c.Clusters.Default()
+}
+
+// TestTemporaryErrorsAreNoRejection checks that a client gets no response while its cluster is being
+// opened. After SASL_AUTHENTICATION_FAILED clients give up; without a response they connect again.
+func TestTemporaryErrorsAreNoRejection(t *testing.T) {
+	t.Parallel()
+	var failure atomic.Pointer[error]
+	w := newHarness(t, func(o *kafkaapi.Options) { o.Clusters = clustersWith{o.Clusters, &failure} })
+	send := func(version int16) (*kmsg.SASLAuthenticateResponse, error) {
+		r := &rawClient{harness: w, responses: make(map[int16]int)}
+		r.dial(w.address)
+		defer r.close()
+		if version == 1 {
+			return r.authenticate("PLAIN", "\x00user\x00"+w.token)
+		}
+		handshake := kmsg.NewPtrSASLHandshakeRequest()
+		handshake.Mechanism = "PLAIN"
+		if _, err := r.exchange(handshake, nil); err != nil {
+			return nil, err
+		}
+		credentials := []byte("\x00user\x00" + w.token)
+		frame := append(binary.BigEndian.AppendUint32(nil, uint32(len(credentials))), credentials...)
+		if _, err := r.conn.Write(frame); err != nil {
+			return nil, err
+		}
+		_, err := io.ReadFull(r.in, make([]byte, 4))
+		return &kmsg.SASLAuthenticateResponse{}, err
+	}
+	for _, version := range []int16{0, 1} {
+		var opening error = engine.ErrOpening
+		failure.Store(&opening)
+		if got, err := send(version); !errors.Is(err, io.EOF) {
+			t.Errorf("version %d: got %+v, %v; want the connection closed without a response", version, got, err)
+		}
+		failure.Store(nil)
+		if got, err := send(version); err != nil || got.ErrorCode != 0 {
+			t.Errorf("version %d, after the cluster was opened: got %+v, %v; want a session", version, got, err)
+		}
+	}
+	if n := w.trail.count("stream", "connect", audit.Denied); n != 0 {
+		t.Errorf("got %d audit records of rejected clients, want none", n)
+	}
+	var broken error = engine.ErrNotOpen
+	failure.Store(&broken)
+	if got, err := send(1); err != nil || got.ErrorCode != 58 || got.ErrorMessage == nil ||
+		*got.ErrorMessage != broken.Error() {
+		t.Errorf("cluster that cannot be opened: got %+v, %v; want code 58 with the reason", got, err)
 	}
 }

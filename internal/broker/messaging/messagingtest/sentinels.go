@@ -28,7 +28,7 @@ func Sentinels() []error {
 		messaging.ErrConfig, messaging.ErrTransaction, messaging.ErrProducerEpoch, messaging.ErrSequence,
 		engine.ErrNoPartition, engine.ErrInvalid, engine.ErrTerminated, engine.ErrBacklogFull, engine.ErrDiskFull,
 		engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt, engine.ErrFailed,
-		engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, engine.ErrNotOwner, engine.ErrNoOwner,
-		engine.ErrLogLost, statemachine.ErrClosed, statemachine.ErrBroken, statemachine.ErrContended,
+		engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, engine.ErrOpening, engine.ErrNotOwner,
+		engine.ErrNoOwner, engine.ErrLogLost, statemachine.ErrClosed, statemachine.ErrBroken, statemachine.ErrContended,
 	}
 }
