@@ -36,11 +36,17 @@ func newChangeReceiver() changeReceiver {
 	return changeReceiver{loaded: make(chan struct{}), ctx: ctx, cancel: cancel}
 }
 
-// awaitLoaded waits until all stored resources are loaded.
-func (c *changeReceiver) awaitLoaded(ctx context.Context) error {
+// loadedState is the state of a member that catches up when all stored resources are loaded.
+type loadedState struct {
+	state  membership.State
+	loaded <-chan struct{} // closed when all stored resources are loaded
+}
+
+// CatchUp implements membership.State.
+func (s *loadedState) CatchUp(ctx context.Context) error {
 	select {
-	case <-c.loaded:
-		return nil
+	case <-s.loaded:
+		return s.state.CatchUp(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -31,9 +30,7 @@ type Options struct {
 	Members []bundle.Member // all of them, in the order of the configuration
 	// BundleDir is the directory with the certificates of this member.
 	BundleDir string
-	// RequestID and Refuse are those of forwarding.Forwarder.
-	RequestID func(r *http.Request) string
-	Refuse    func(w http.ResponseWriter, r *http.Request, err, cause error)
+	Requests  forwarding.Requests
 	Log       *slog.Logger
 }
 
@@ -72,7 +69,7 @@ func Open(o Options) (*Member, error) {
 		m.names = append(m.names, member.Name)
 	}
 	m.network = membership.NewNetwork(m.credentials, addresses)
-	m.forwarder = &forwarding.Forwarder{Self: o.Self, Network: m.network, RequestID: o.RequestID, Refuse: o.Refuse}
+	m.forwarder = &forwarding.Forwarder{Self: o.Self, Network: m.network, Requests: o.Requests}
 	return m, nil
 }
 
@@ -103,8 +100,8 @@ func (m *Member) own() (own bundle.Member, index int) {
 type ListenOptions struct {
 	Address     string // configured listen address; "" to derive it from that of the member
 	IdleTimeout time.Duration
-	Limit       func(net.Listener) net.Listener // bounds the connections
-	Failed      func(error)                     // called when the port fails
+	Limit       membership.ConnectionLimit
+	Failed      chan<- error // gets the error when the port fails
 }
 
 // Listen opens the internal port and serves the calls that every member answers while it starts:
@@ -160,9 +157,9 @@ type JoinOptions struct {
 	Etcd   Etcd
 	// Record has the addresses for clients and the version. Join sets the other fields.
 	Record membership.Record
-	// CatchUp applies the changes that were stored while this member had no lease. It is not
-	// called before FinishLoading.
-	CatchUp func(ctx context.Context) error
+	// State is what this member has read of the stored resources. It does not catch up before
+	// FinishLoading.
+	State membership.State
 }
 
 // Join acquires this member's lease. Stored resources are read after that, so that this member
@@ -171,13 +168,8 @@ func (m *Member) Join(ctx context.Context, o JoinOptions) error {
 	own, index := m.own()
 	o.Record.Name, o.Record.Node, o.Record.Internal = own.Name, index+1, own.Internal
 	opened, err := membership.Open(ctx, membership.Options{
-		Etcd: o.Client, Prefix: o.Prefix + "/members", Self: o.Record, Log: m.opts.Log, Probe: m.ping,
-		CatchUp: func(ctx context.Context) error {
-			if err := m.changes.awaitLoaded(ctx); err != nil {
-				return err
-			}
-			return o.CatchUp(ctx)
-		},
+		Etcd: o.Client, Prefix: o.Prefix + "/members", Self: o.Record, Log: m.opts.Log,
+		State: &loadedState{state: o.State, loaded: m.changes.loaded}, Prober: prober{m.network},
 	})
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,6 +28,16 @@ func (externalEtcd) Leader() string                         { return "" }
 func (externalEtcd) StepDown(context.Context) (bool, error) { return false, nil }
 func (externalEtcd) Replace(context.Context, string) error  { return errors.New("unexpected call") }
 func (externalEtcd) External() bool                         { return true }
+
+// noLimit lets a listener accept any number of connections.
+type noLimit struct{}
+
+func (noLimit) Apply(l net.Listener) net.Listener { return l }
+
+// upToDate is a state that is never stale.
+type upToDate struct{}
+
+func (upToDate) CatchUp(context.Context) error { return nil }
 
 // openMembers opens the named members of an ensemble of a, b and c, up to their internal ports.
 func openMembers(t *testing.T, names ...string) map[string]*ensemble.Member {
@@ -60,29 +69,31 @@ func openMembers(t *testing.T, names ...string) map[string]*ensemble.Member {
 		}
 		m, err := ensemble.Open(ensemble.Options{
 			Self: name, Members: list, BundleDir: certificates, Log: slog.New(slog.DiscardHandler),
-			RequestID: func(*http.Request) string { return "" },
-			Refuse:    func(http.ResponseWriter, *http.Request, error, error) {},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = m.Close() })
-		err = m.Listen(t.Context(), ensemble.ListenOptions{
-			Limit:  func(l net.Listener) net.Listener { return l },
-			Failed: func(err error) { t.Errorf("internal port: %v", err) },
-		})
-		if err != nil {
+		failed := make(chan error, 1)
+		if err := m.Listen(t.Context(), ensemble.ListenOptions{Limit: noLimit{}, Failed: failed}); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() {
+			select {
+			case err := <-failed:
+				t.Errorf("internal port: %v", err)
+			default:
+			}
+		})
 		opened[name] = m
 	}
 	return opened
 }
 
-func join(t *testing.T, m *ensemble.Member, client *clientv3.Client, catchUp func(context.Context) error) {
+func join(t *testing.T, m *ensemble.Member, client *clientv3.Client) {
 	t.Helper()
 	err := m.Join(t.Context(), ensemble.JoinOptions{
-		Client: client, Prefix: "/freshet", Etcd: externalEtcd{}, CatchUp: catchUp,
+		Client: client, Prefix: "/freshet", Etcd: externalEtcd{}, State: upToDate{},
 		Record: membership.Record{Version: "v1", Stream: m.Self() + ":9092"},
 	})
 	if err != nil {
@@ -134,7 +145,7 @@ func TestMembers(t *testing.T) {
 	members, client := openMembers(t, "a", "b"), openEtcd(t)
 	a, b := members["a"], members["b"]
 	for _, m := range []*ensemble.Member{a, b} {
-		join(t, m, client, func(context.Context) error { return nil })
+		join(t, m, client)
 		m.FinishLoading()
 	}
 	if !a.Alive() || !b.Alive() {

@@ -70,9 +70,12 @@ func (m *Member) serveAbout(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(m.aboutSelf()) // fails only if the caller disconnected
 }
 
-// ping checks whether another member responds.
-func (m *Member) ping(ctx context.Context, member string) error {
-	return m.network.Post(ctx, member, aboutPath, struct{}{}, nil)
+// prober calls other members at their internal ports.
+type prober struct{ network *membership.Network }
+
+// Probe implements membership.Prober. It requests the status of a member and ignores it.
+func (p prober) Probe(ctx context.Context, member string) error {
+	return p.network.Post(ctx, member, aboutPath, struct{}{}, nil)
 }
 
 func (m *Member) aboutSelf() about {

@@ -55,11 +55,7 @@ func (t *member) openCredentials(context.Context) (err error) {
 	s := t.s
 	options := ensemble.Options{
 		Self: s.cfg.Members.Self, BundleDir: s.cfg.BundleDir(), Log: s.log,
-		RequestID: func(r *http.Request) string { return web.RecordOf(r.Context()).RequestID },
-		Refuse: func(w http.ResponseWriter, r *http.Request, err, cause error) {
-			web.RecordOf(r.Context()).Fail(cause)
-			brokerhttp.Refuse(w, r, err)
-		},
+		Requests: clientRequests{},
 	}
 	for _, m := range s.cfg.Members.List {
 		options.Members = append(options.Members,
@@ -73,11 +69,23 @@ func (t *member) openCredentials(context.Context) (err error) {
 	return migrate.CheckSeed(s.cfg, t.JoinConfig())
 }
 
+// clientRequests implements forwarding.Requests for the calls on clusters, which are the calls that
+// are forwarded.
+type clientRequests struct{}
+
+// RequestID implements forwarding.Requests.
+func (clientRequests) RequestID(r *http.Request) string { return web.RecordOf(r.Context()).RequestID }
+
+// Refuse implements forwarding.Requests.
+func (clientRequests) Refuse(w http.ResponseWriter, r *http.Request, err, cause error) {
+	web.RecordOf(r.Context()).Fail(cause)
+	brokerhttp.Refuse(w, r, err)
+}
+
 func (t *member) openPort(ctx context.Context) error {
 	return t.Listen(ctx, ensemble.ListenOptions{
 		Address: t.s.cfg.Members.Listen.Internal, IdleTimeout: t.s.cfg.Timeouts.Idle.Std(),
-		Limit:  listen.NewLimit(internalConnections).Apply,
-		Failed: func(err error) { t.s.failed <- err },
+		Limit: listen.NewLimit(internalConnections), Failed: t.s.failed,
 	})
 }
 
@@ -138,7 +146,7 @@ func (t *member) join(ctx context.Context) error {
 	s := t.s
 	s.waitFor("its lease in the ensemble")
 	err := t.Join(ctx, ensemble.JoinOptions{
-		Client: s.etcd, Prefix: s.cfg.Etcd.Prefix, Etcd: memberEtcd{s}, CatchUp: t.catchUp,
+		Client: s.etcd, Prefix: s.cfg.Etcd.Prefix, Etcd: memberEtcd{s}, State: t,
 		Record: membership.Record{
 			HTTP: orEmpty(s.cfg.HTTP), HTTPS: orEmpty(s.cfg.HTTPS),
 			Stream:    advertised(s.cfg.Kafka.Plain, s.cfg.Kafka.Advertised),
@@ -215,8 +223,9 @@ func (t *member) onStored() func(kinds.Change) {
 // recorder returns nil: the elected member has controllers of its own, see control.
 func (*member) recorder() reconcile.Recorder { return nil }
 
-// catchUp applies the changes that were stored while this member had no lease.
-func (t *member) catchUp(ctx context.Context) error {
+// CatchUp implements membership.State: it applies the changes that were stored while this member
+// had no lease.
+func (t *member) CatchUp(ctx context.Context) error {
 	if err := t.s.loops.CatchUp(ctx); err != nil {
 		return err
 	}

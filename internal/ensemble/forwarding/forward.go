@@ -50,14 +50,19 @@ type Network interface {
 	URL(member, path string) string
 }
 
+// Requests is the front of the server, which has received the clients' requests.
+type Requests interface {
+	// RequestID returns the id of a client's request, which the owner continues to use.
+	RequestID(r *http.Request) string
+	// Refuse sends a client the error err. cause is for the log.
+	Refuse(w http.ResponseWriter, r *http.Request, err, cause error)
+}
+
 // Forwarder forwards requests from this member. All fields are required.
 type Forwarder struct {
-	Self    string
-	Network Network
-	// RequestID returns the id of a client's request, which the owner continues to use.
-	RequestID func(r *http.Request) string
-	// Refuse sends a client the error err. cause is for the log.
-	Refuse func(w http.ResponseWriter, r *http.Request, err, cause error)
+	Self     string
+	Network  Network
+	Requests Requests
 }
 
 // Sender forwards a request to a member and copies the response to the client. After an error the
@@ -108,7 +113,7 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, member strin
 			}
 			p.Out.Header.Set(headerURI, p.In.RequestURI)
 			p.Out.Header.Set(headerClient, p.In.RemoteAddr)
-			p.Out.Header.Set(headerRequest, f.RequestID(p.In))
+			p.Out.Header.Set(headerRequest, f.Requests.RequestID(p.In))
 		},
 		ModifyResponse: func(answer *http.Response) error {
 			if answer.Header.Get(headerServed) == "" {
@@ -132,7 +137,8 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, member strin
 		return unreached
 	}
 	if r.Context().Err() == nil {
-		f.Refuse(w, r, errs.Newf(errs.Unavailable, "%w (member %s)", remote.ErrUnreachable, member), unreached)
+		err := errs.Newf(errs.Unavailable, "%w (member %s)", remote.ErrUnreachable, member)
+		f.Requests.Refuse(w, r, err, unreached)
 	}
 	return nil
 }

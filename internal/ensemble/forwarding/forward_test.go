@@ -45,6 +45,20 @@ func (b *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	(*b.handler.Load()).ServeHTTP(w, r)
 }
 
+// noLimit lets a listener accept any number of connections.
+type noLimit struct{}
+
+func (noLimit) Apply(l net.Listener) net.Listener { return l }
+
+// requests implements forwarding.Requests as the server does.
+type requests struct{}
+
+func (requests) RequestID(r *http.Request) string { return web.RecordOf(r.Context()).RequestID }
+
+func (requests) Refuse(w http.ResponseWriter, r *http.Request, err, _ error) {
+	brokerhttp.Refuse(w, r, err)
+}
+
 // newMemberPair returns two members. b serves forwarded requests with the handler serves.
 func newMemberPair(t *testing.T, serves http.Handler) (a *ensemble.Member, b *receiver) {
 	t.Helper()
@@ -63,13 +77,17 @@ func newMemberPair(t *testing.T, serves http.Handler) (a *ensemble.Member, b *re
 	b = &receiver{address: addresses[1]}
 	b.serve(serves)
 	other := openMember(t, made, "b")
-	err = other.Listen(t.Context(), ensemble.ListenOptions{
-		Limit:  func(l net.Listener) net.Listener { return l },
-		Failed: func(err error) { t.Errorf("internal port: %v", err) },
-	})
-	if err != nil {
+	failed := make(chan error, 1)
+	if err := other.Listen(t.Context(), ensemble.ListenOptions{Limit: noLimit{}, Failed: failed}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		select {
+		case err := <-failed:
+			t.Errorf("internal port: %v", err)
+		default:
+		}
+	})
 	access := web.NewAccessLog(slog.New(slog.DiscardHandler), web.AccessAll, 0)
 	var ending atomic.Bool
 	served := web.MiddlewareWithShutdown(b, access, nil, &ending)
@@ -92,8 +110,7 @@ func openMember(t *testing.T, made *bundle.Ensemble, name string) *ensemble.Memb
 	}
 	m, err := ensemble.Open(ensemble.Options{
 		Self: name, Members: made.Members, BundleDir: certificates, Log: slog.New(slog.DiscardHandler),
-		RequestID: func(r *http.Request) string { return web.RecordOf(r.Context()).RequestID },
-		Refuse:    func(w http.ResponseWriter, r *http.Request, err, _ error) { brokerhttp.Refuse(w, r, err) },
+		Requests: requests{},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -138,7 +138,7 @@ const refusalsBeforeFence = 2
 func (g *Ensemble) refusesConnection(ctx context.Context, member Record) bool {
 	ctx, cancel := context.WithTimeout(ctx, g.ttl/leaseFraction)
 	defer cancel()
-	return errors.Is(g.opts.Probe(ctx, member.Name), syscall.ECONNREFUSED)
+	return errors.Is(g.opts.Prober.Probe(ctx, member.Name), syscall.ECONNREFUSED)
 }
 
 func (g *Ensemble) leavingKey(member Record) string {

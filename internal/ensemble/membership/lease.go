@@ -39,7 +39,7 @@ func (g *Ensemble) holdLease(ctx context.Context) {
 		lost := make(chan struct{})
 		caught := make(chan error, 1)
 		go func(first bool) {
-			if first {
+			if first || g.opts.State == nil {
 				caught <- nil // this member has read nothing yet that could be stale
 				return
 			}
@@ -87,7 +87,7 @@ func (g *Ensemble) grant(ctx context.Context) (lease clientv3.LeaseID, requested
 	return granted.ID, requestedAt, nil
 }
 
-// catchUp retries Options.CatchUp until it succeeds, the lease is lost or the context ends.
+// catchUp retries State.CatchUp until it succeeds, the lease is lost or the context ends.
 func (g *Ensemble) catchUp(ctx context.Context, lost <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,7 +99,7 @@ func (g *Ensemble) catchUp(ctx context.Context, lost <-chan struct{}) error {
 		}
 	}()
 	for {
-		err := g.opts.CatchUp(ctx)
+		err := g.opts.State.CatchUp(ctx)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}

@@ -20,7 +20,7 @@
 // that. Two clocks count: the monotonic clock, which never jumps, and the wall clock, which
 // advances while a machine is suspended.
 //
-// A member that has lost its lease acquires a new one, catches up (Options.CatchUp), and
+// A member that has lost its lease acquires a new one, catches up (Options.State), and
 // only then is alive again.
 //
 // # Locks
@@ -34,7 +34,7 @@
 // Ensemble.mu and pool.mu are leaf locks and never held together. Alive reads the deadlines
 // without a lock; they are atomic. Invariants: changed is closed and replaced with every
 // change of live and session; the deadlines are extended only by the goroutine that renews
-// the lease, and only after CatchUp has succeeded under that lease; pool.watch runs while
+// the lease, and only after State.CatchUp has succeeded under that lease; pool.watch runs while
 // pool.open is not empty.
 package membership
 
@@ -78,21 +78,35 @@ type Record struct {
 	Lease clientv3.LeaseID `json:"-"`
 }
 
-// Options configures a member. All but TTL, CatchUp and Probe are required.
+// State is what a member has read of the state that the members share. It is stale after the
+// member was without a lease.
+type State interface {
+	// CatchUp brings the state up to date. It runs under a new lease and is retried until it
+	// succeeds.
+	CatchUp(ctx context.Context) error
+}
+
+// Prober calls other members.
+type Prober interface {
+	// Probe calls another member and returns an error if that member does not respond.
+	Probe(ctx context.Context, member string) error
+}
+
+// Options configures a member. All but TTL, State and Prober are required.
 type Options struct {
 	Etcd   *clientv3.Client
 	Prefix string // of the keys, without a trailing slash
 	Self   Record
 	// TTL is the lease's time to live without a renewal; 0 means 5 s.
 	TTL time.Duration
-	// CatchUp brings the member up to date after it was without a lease. It runs under a
-	// new lease and is retried until it succeeds.
-	CatchUp func(ctx context.Context) error
-	// Probe calls another member. When the connection is refused repeatedly, that member
+	// State catches up after the member was without a lease. With nil, the member is up to
+	// date without that.
+	State State
+	// Prober calls the other members. When a connection is refused repeatedly, that member
 	// loses its lease immediately, so that the others need not wait for its expiry. With
 	// nil, members are not probed.
-	Probe func(ctx context.Context, member string) error
-	Log   *slog.Logger
+	Prober Prober
+	Log    *slog.Logger
 }
 
 const (
@@ -135,12 +149,9 @@ func Open(ctx context.Context, opts Options) (*Ensemble, error) {
 		opts: opts, ttl: cmp.Or(opts.TTL, defaultTTL), clockBase: time.Now(), self: opts.Self,
 		live: map[string]Record{}, changed: make(chan struct{}), cancel: cancel,
 	}
-	if g.opts.CatchUp == nil {
-		g.opts.CatchUp = func(context.Context) error { return nil }
-	}
 	g.goroutines.Go(func() { g.holdLease(running) })
 	g.goroutines.Go(func() { g.watchMembers(running) })
-	if opts.Probe != nil {
+	if opts.Prober != nil {
 		g.goroutines.Go(func() { g.probeMembers(running) })
 	}
 	for !g.Alive() || !g.isLive(opts.Self.Name) {

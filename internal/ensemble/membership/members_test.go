@@ -44,14 +44,13 @@ func client(t *testing.T, m *etcd.Member) *clientv3.Client {
 }
 
 // join opens a member. The test's cleanup closes it unless leave was called.
-func join(t *testing.T, c *clientv3.Client, name string,
-	catchUp func(context.Context) error,
-) (g *membership.Ensemble, leave func()) {
+func join(t *testing.T, c *clientv3.Client, name string, state membership.State) (g *membership.Ensemble,
+	leave func(),
+) {
 	t.Helper()
 	g, err := membership.Open(t.Context(), membership.Options{
 		Etcd: c, Prefix: "/freshet/members", Self: membership.Record{Name: name, Internal: name + ":7443"}, TTL: ttl,
-		CatchUp: catchUp,
-		Log:     slog.New(slog.DiscardHandler),
+		State: state, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -105,18 +104,23 @@ func TestMembersSeeEachOther(t *testing.T) {
 	}
 }
 
+// slowState catches up at the second attempt.
+type slowState struct{ calls atomic.Int32 }
+
+func (s *slowState) CatchUp(context.Context) error {
+	if s.calls.Add(1) == 1 {
+		return errors.New("not yet")
+	}
+	return nil
+}
+
 // TestFaultStoreLost revokes a member's lease: the member stops being alive within the
 // lease's time to live, and is alive again after it has caught up.
 func TestFaultStoreLost(t *testing.T) {
 	t.Parallel()
 	c := client(t, store(t))
-	var caught atomic.Int32
-	g, _ := join(t, c, "a", func(context.Context) error {
-		if caught.Add(1) == 1 {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	state := &slowState{}
+	g, _ := join(t, c, "a", state)
 	first := g.Session().Lease()
 	began := time.Now()
 	if _, err := c.Revoke(t.Context(), first); err != nil { // as if the lease had expired
@@ -127,7 +131,7 @@ func TestFaultStoreLost(t *testing.T) {
 		t.Errorf("the member noticed after %s, want less than %s", took, ttl)
 	}
 	await(t, g, "the member is alive again", g.Alive)
-	if n := caught.Load(); n != 2 {
+	if n := state.calls.Load(); n != 2 {
 		t.Errorf("CatchUp was called %d times, want 2: the first call fails", n)
 	}
 	if now := g.Session().Lease(); now == first {
@@ -213,6 +217,19 @@ func TestOneMemberLeads(t *testing.T) {
 	}
 }
 
+// crashes is the network to a member whose machine refuses connections from the moment when the
+// channel is closed.
+type crashes <-chan struct{}
+
+func (c crashes) Probe(context.Context, string) error {
+	select {
+	case <-c:
+		return &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	default:
+		return errors.New("slow")
+	}
+}
+
 // TestFaultCrashedMember: a member whose machine refuses connections loses its lease before
 // it expires.
 func TestFaultCrashedMember(t *testing.T) {
@@ -221,15 +238,7 @@ func TestFaultCrashedMember(t *testing.T) {
 	crashed := make(chan struct{})
 	a, err := membership.Open(t.Context(), membership.Options{
 		Etcd: c, Prefix: "/freshet/members", Self: membership.Record{Name: "a"}, TTL: 5 * ttl,
-		Log: slog.New(slog.DiscardHandler),
-		Probe: func(context.Context, string) error {
-			select {
-			case <-crashed:
-				return &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
-			default:
-				return errors.New("slow")
-			}
-		},
+		Log: slog.New(slog.DiscardHandler), Prober: crashes(crashed),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -24,16 +24,21 @@ type Port struct {
 	server *http.Server
 }
 
+// ConnectionLimit bounds the open connections of listeners.
+type ConnectionLimit interface {
+	// Apply returns a listener that accepts connections only below the limit.
+	Apply(l net.Listener) net.Listener
+}
+
 // PortOptions configures a port. All fields are required.
 type PortOptions struct {
 	Address     string
 	Credentials *bundle.Credentials
 	Members     []string // names of the members that may call
 	IdleTimeout time.Duration
-	// Limit bounds the connections of the listener.
-	Limit func(net.Listener) net.Listener
-	// Failed is called when the port ends without Shutdown or Close.
-	Failed func(error)
+	Limit       ConnectionLimit
+	// Failed gets the error when the port ends without Shutdown or Close.
+	Failed chan<- error
 	Log    *slog.Logger
 }
 
@@ -53,10 +58,10 @@ func OpenPort(ctx context.Context, o PortOptions) (*Port, error) {
 	}}
 	p.server.Protocols.SetHTTP1(true)
 	p.server.Protocols.SetHTTP2(true)
-	bounded := o.Limit(listener)
+	bounded := o.Limit.Apply(listener)
 	go func() {
 		if err := p.server.ServeTLS(bounded, "", ""); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			o.Failed(fmt.Errorf("serving the other members on %s: %w", o.Address, err))
+			o.Failed <- fmt.Errorf("serving the other members on %s: %w", o.Address, err)
 		}
 	}()
 	return p, nil
