@@ -51,17 +51,23 @@ type Journals interface {
 	Close()
 }
 
+// Ownership is notified when this member's ownership of a shard changes. Both methods must
+// return quickly.
+type Ownership interface {
+	// Acquired is called with the engine when this member has become the owner.
+	Acquired(owned engine.Engine)
+	// Lost is called when this member is no longer the owner.
+	Lost()
+}
+
 // ShardOptions configures a shard.
 type ShardOptions struct {
-	Cluster string // UID
-	Number  int
-	Dir     string
-	Copies  int // number of members that should have a copy
-	Store   pebble.Options
-	// OnOwner is called when this member has become the owner of the shard, OnLost when it
-	// no longer is. Both must return quickly.
-	OnOwner func(engine.Engine)
-	OnLost  func()
+	Cluster   string // UID
+	Number    int
+	Dir       string
+	Copies    int // number of members that should have a copy
+	Store     pebble.Options
+	Ownership Ownership
 }
 
 // EnsembleShard is a shard of a cluster on this member.
@@ -135,12 +141,12 @@ func (s *lazyShard) Close() error {
 	if shard == nil {
 		return nil // the broker is not open either
 	}
-	s.onLost()
+	s.Lost()
 	return shard.Close()
 }
 
-// onOwner is called when this member has become the owner of the shard.
-func (s *lazyShard) onOwner(owned engine.Engine) {
+// Acquired implements Ownership.
+func (s *lazyShard) Acquired(owned engine.Engine) {
 	c := s.cluster
 	c.owners.ShardAcquired(owned)
 	c.Broker.ReleaseShard(s.number) // before the first call reaches the new engine
@@ -154,8 +160,8 @@ func (s *lazyShard) onOwner(owned engine.Engine) {
 	s.mu.Unlock()
 }
 
-// onLost is called when this member no longer owns the shard.
-func (s *lazyShard) onLost() {
+// Lost implements Ownership.
+func (s *lazyShard) Lost() {
 	s.mu.Lock()
 	if s.cancel != nil {
 		s.cancel()
@@ -231,7 +237,7 @@ func (p *Plane) openShardedLocked(ctx context.Context, g Ensemble, spec provisio
 			quota.ClusterLimits(spec.Custom)),
 		groups: &lazyGroups{}, journals: memberJournals{journals},
 	}
-	opts := sharded.Options{Cluster: spec.UID, Member: g.Self(), Remote: g.Remote(), Journals: journals.Journal}
+	opts := sharded.Options{Cluster: spec.UID, Member: g.Self(), Remote: g.Remote(), Journals: journals}
 	for i := range n {
 		s := &lazyShard{cluster: c, number: i, log: log}
 		c.shards = append(c.shards, s)
@@ -263,7 +269,7 @@ func (p *Plane) openShardsLocked(ctx context.Context, g Ensemble, c *Cluster, sp
 				Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve,
 				DeadLetters: c.deadLetter,
 			},
-			OnOwner: s.onOwner, OnLost: s.onLost,
+			Ownership: s,
 		})
 		if err != nil {
 			return fmt.Errorf("opening shard %d: %w", i, err)

@@ -93,9 +93,12 @@ func (m *loopbackMember) Self() string { return m.name }
 func (m *loopbackMember) Members() int { return len(m.planes) }
 
 func (m *loopbackMember) Remote() *remote.Client {
-	return &remote.Client{Member: func(name string) (*http.Client, string, error) {
-		return m.servers[name].Client(), m.servers[name].URL, nil
-	}}
+	return &remote.Client{Peers: m}
+}
+
+// Call implements remote.Peers.
+func (m *loopbackMember) Call(name string) (via *http.Client, url string, err error) {
+	return m.servers[name].Client(), m.servers[name].URL, nil
 }
 
 func (m *loopbackMember) Shards(_ context.Context, _ string, wanted int) (int, error) {
@@ -192,7 +195,7 @@ func (l *loopback) move(number int, to string) {
 	s.owner = engine.Owner{Epoch: before.Epoch}
 	l.mu.Unlock()
 	if old != nil {
-		s.opened[before.Member].OnLost()
+		s.opened[before.Member].Ownership.Lost()
 		if err := old.Close(); err != nil {
 			l.t.Fatal(err)
 		}
@@ -201,7 +204,7 @@ func (l *loopback) move(number int, to string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	s.opened[to].OnOwner(next)
+	s.opened[to].Ownership.Acquired(next)
 	l.mu.Lock()
 	s.engine, s.owner = next, engine.Owner{Member: to, Epoch: before.Epoch + 1}
 	l.mu.Unlock()

@@ -71,7 +71,7 @@ func (c *Cluster) assignOwnedShards(ctx context.Context, opened *groups.Coordina
 	for i, s := range c.shards {
 		owned, err := s.Engine()
 		if err != nil {
-			continue // onOwner assigns it when this member becomes the owner
+			continue // Acquired assigns it when this member becomes the owner
 		}
 		if err := eachJournal(i, n, func(j int) error { return opened.AcquireJournal(ctx, owned, j) }); err != nil {
 			return err

@@ -23,7 +23,7 @@
 //
 // Invariants: only a holder of Plane.mu replaces Plane.running. When a shard is lost, its
 // lazyShard cancels the goroutine that reconciles the shard and waits for it, so the broker
-// and the coordinator do not use an engine after OnLost has returned.
+// and the coordinator do not use an engine after lazyShard.Lost has returned.
 package dataplane
 
 import (

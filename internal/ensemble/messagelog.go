@@ -50,13 +50,16 @@ func (m *Member) LogHealth() error {
 // ConnectLog opens a connection to the message log. It is called after UseLog.
 func (m *Member) ConnectLog(name string) (*nats.Conn, error) { return (*m.log.Load()).Connect(name) }
 
-// LogSynced returns a function that reports whether the external NATS servers sync every write,
-// or nil if the members run the servers. It is called after UseLog.
-func (m *Member) LogSynced() func() (synced, known bool, reason, message string) {
-	if external, ok := (*m.log.Load()).(*natsserver.Remote); ok {
-		return external.Synced
+// LogSynced reports whether external NATS servers sync every write, with a reason and a message
+// when they do not or it is unknown (known is false). external is false if the members run the
+// servers, which then always sync. It is called after UseLog.
+func (m *Member) LogSynced() (external, synced, known bool, reason, message string) {
+	servers, external := (*m.log.Load()).(*natsserver.Remote)
+	if !external {
+		return false, true, true, "", ""
 	}
-	return nil
+	synced, known, reason, message = servers.Synced()
+	return true, synced, known, reason, message
 }
 
 // logIsExternal reports whether the members do not run the NATS servers.

@@ -355,9 +355,8 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 		return nil, nil, fmt.Errorf("connecting to the message log: %w", err)
 	}
 	shared, err := datagroup.New(datagroup.Options{
-		Synced: t.LogSynced(), Self: t.Self(), Members: t.Names(), Live: t.liveNames,
-		Etcd: s.etcd, Session: t.Session, Alive: t.Alive, Prefix: s.cfg.Etcd.Prefix,
-		Clusters: s.cfg.Path("clusters"), Log: log, Call: t.Call, Logger: s.log,
+		Self: t.Self(), Members: t.Names(), Membership: t.Member, Etcd: s.etcd, Prefix: s.cfg.Etcd.Prefix,
+		Clusters: s.cfg.Path("clusters"), Log: log, Logger: s.log,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -387,14 +386,6 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 		return nil
 	})
 	return local, plane, nil
-}
-
-func (t *member) liveNames() []string {
-	var names []string
-	for _, record := range t.Live() {
-		names = append(names, record.Name)
-	}
-	return names
 }
 
 // forwardedHandler serves the requests that other members forward, like those of clients.

@@ -35,41 +35,49 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/dataplane"
 	"freshet/internal/ensemble/journal"
+	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/remote"
 	"freshet/internal/ensemble/replicated"
 )
 
-// Options configures a member. All fields except Synced are required.
+// Membership is this server's membership in its ensemble, as ensemble.Member is.
+type Membership interface {
+	// Session returns the etcd session of this member's lease, or nil without a lease.
+	Session() *concurrency.Session
+	// Alive reports whether this member has its lease.
+	Alive() bool
+	// Live returns the members with valid leases, in any order.
+	Live() []membership.Record
+	// Call returns the HTTP client for a member and the URL of its internal listener.
+	Call(member string) (via *http.Client, url string, err error)
+	// LogSynced reports whether external NATS servers sync every write. external is false
+	// when the members run the servers.
+	LogSynced() (external, synced, known bool, reason, message string)
+}
+
+// Options configures a member. All fields are required.
 type Options struct {
-	Self    string
-	Members []string // all of them, in the order of the configuration
-	// Live returns the members with a valid lease, in any order.
-	Live    func() []string
-	Etcd    *clientv3.Client
-	Session func() *concurrency.Session
-	Alive   func() bool
-	Prefix  string // of the keys, without a trailing slash
-	Log     *nats.Conn
+	Self       string
+	Members    []string // all of them, in the order of the configuration
+	Membership Membership
+	Etcd       *clientv3.Client
+	Prefix     string // of the keys, without a trailing slash
+	Log        *nats.Conn
 	// Clusters is the directory that contains the clusters' directories, by UID.
 	Clusters string
-	// Call returns the HTTP client for a member and the URL of its internal listener.
-	Call func(member string) (*http.Client, string, error)
-	// Synced reports whether external NATS servers sync every write, with a reason and a
-	// message when they do not or it is unknown (known is false). nil when the members run
-	// the servers.
-	Synced func() (synced, known bool, reason, message string)
-	Logger *slog.Logger
+	Logger   *slog.Logger
 }
 
 // Paths on the internal listener.
 const (
-	CheckpointsPath = "/checkpoints"
+	CheckpointsPath = replicated.Path
 	ReleasePath     = "/clusters/release"
 )
 
 // Ensemble implements dataplane.Ensemble with etcd and NATS.
 type Ensemble struct {
 	opts      Options
+	members   *liveMembers
 	jetStream natsjs.JetStream
 
 	mu         sync.Mutex
@@ -89,7 +97,10 @@ func New(opts Options) (*Ensemble, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a JetStream client for the replicated log: %w", err)
 	}
-	return &Ensemble{opts: opts, jetStream: stream, openShards: map[shardKey]*replicated.Shard{}}, nil
+	return &Ensemble{
+		opts: opts, members: &liveMembers{opts.Membership, opts.Members}, jetStream: stream,
+		openShards: map[shardKey]*replicated.Shard{},
+	}, nil
 }
 
 // Self implements dataplane.Ensemble.
@@ -99,18 +110,25 @@ func (g *Ensemble) Self() string { return g.opts.Self }
 func (g *Ensemble) Members() int { return len(g.opts.Members) }
 
 // Remote implements dataplane.Ensemble.
-func (g *Ensemble) Remote() *remote.Client { return &remote.Client{Member: g.opts.Call} }
+func (g *Ensemble) Remote() *remote.Client { return &remote.Client{Peers: g.opts.Membership} }
 
 func (g *Ensemble) key(name string) string { return g.opts.Prefix + "/" + name }
 
-// live returns the live members in the order of the configuration.
-func (g *Ensemble) live() []string {
+// liveMembers are the live members in the order of the configuration, which is the same on all
+// members.
+type liveMembers struct {
+	membership Membership
+	all        []string
+}
+
+// Live implements replicated.Members.
+func (m *liveMembers) Live() []string {
 	is := map[string]bool{}
-	for _, name := range g.opts.Live() {
-		is[name] = true
+	for _, record := range m.membership.Live() {
+		is[record.Name] = true
 	}
 	var live []string
-	for _, name := range g.opts.Members {
+	for _, name := range m.all {
 		if is[name] {
 			live = append(live, name)
 		}
@@ -147,7 +165,7 @@ func (g *Ensemble) OpenShard(ctx context.Context, o dataplane.ShardOptions) (dat
 	if o.Store.Logger != nil {
 		opts.Logger = o.Store.Logger // has the readable name of the cluster
 	}
-	opts.Dir, opts.Store, opts.OnOwner, opts.OnLost = o.Dir, o.Store, o.OnOwner, o.OnLost
+	opts.Dir, opts.Store, opts.Ownership = o.Dir, o.Store, o.Ownership
 	opened, err := replicated.Open(ctx, opts)
 	if err != nil {
 		return nil, err
@@ -178,27 +196,19 @@ func copiesOrDefault(copies int) int {
 func (g *Ensemble) shardOptions(cluster string, number int) replicated.Options {
 	return replicated.Options{
 		Cluster: cluster, Number: number, JetStream: g.jetStream, Replicas: len(g.opts.Members),
-		Etcd: g.opts.Etcd, Session: g.opts.Session, Live: g.opts.Alive, Prefix: g.key("shards/"),
-		Member: g.opts.Self, Members: g.live, Peer: g.peer, Logger: g.opts.Logger,
+		Etcd: g.opts.Etcd, Lease: g.opts.Membership, Prefix: g.key("shards/"),
+		Member: g.opts.Self, Members: g.members, Peers: g.opts.Membership, Logger: g.opts.Logger,
 	}
-}
-
-func (g *Ensemble) peer(member string) (via http.RoundTripper, base string, err error) {
-	client, url, err := g.opts.Call(member)
-	if err != nil {
-		return nil, "", err
-	}
-	return client.Transport, url + CheckpointsPath, nil
 }
 
 // CheckpointHandler serves checkpoints of this member's copies to members that start a copy, under
 // CheckpointsPath.
 func (g *Ensemble) CheckpointHandler() http.Handler {
-	return http.StripPrefix(CheckpointsPath, replicated.Handler(func(cluster string, number int) *replicated.Shard {
+	return replicated.Handler(func(cluster string, number int) *replicated.Shard {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		return g.openShards[shardKey{cluster, number}]
-	}))
+	})
 }
 
 // Journals implements dataplane.Ensemble.

@@ -19,6 +19,7 @@ import (
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/ensemble"
 	"freshet/internal/dataplane/provision"
+	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/natsserver/natstest"
 	"freshet/internal/ensemble/remote"
 	"freshet/test/poll"
@@ -71,18 +72,31 @@ func newTestEnsemble(t *testing.T, names ...string) *testEnsemble {
 	return w
 }
 
-func (w *testEnsemble) live() (names []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, name := range w.names {
-		if w.members[name] != nil {
-			names = append(names, name)
-		}
-	}
-	return names
+// testMembership is a member's view of an ensemble in which every member always has its lease.
+type testMembership struct {
+	*testEnsemble
+	session *concurrency.Session
 }
 
-func (w *testEnsemble) call(name string) (*http.Client, string, error) {
+func (m testMembership) Session() *concurrency.Session { return m.session }
+func (testMembership) Alive() bool                     { return true }
+
+func (testMembership) LogSynced() (external, synced, known bool, reason, message string) {
+	return false, true, true, "", ""
+}
+
+// Live implements ensemble.Membership.
+func (w *testEnsemble) Live() (records []membership.Record) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name := range w.members {
+		records = append(records, membership.Record{Name: name})
+	}
+	return records
+}
+
+// Call implements ensemble.Membership.
+func (w *testEnsemble) Call(name string) (via *http.Client, url string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if m := w.members[name]; m != nil {
@@ -112,9 +126,8 @@ func (w *testEnsemble) start(name string) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	shared, err := ensemble.New(ensemble.Options{
-		Self: name, Members: w.names, Live: w.live, Etcd: client, Prefix: "/freshet", Log: w.nats.Connect(index),
-		Call: w.call, Logger: log,
-		Session: func() *concurrency.Session { return session }, Alive: func() bool { return true },
+		Self: name, Members: w.names, Membership: testMembership{w, session}, Etcd: client, Prefix: "/freshet",
+		Log: w.nats.Connect(index), Logger: log,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -67,7 +67,7 @@ func (p *Plane) Destroy(ctx context.Context, uid string) error {
 	if _, err := p.ensemble.opts.Etcd.Delete(ctx, p.specKey()+uid); err != nil {
 		return fmt.Errorf("deleting the spec of the cluster from etcd: %w", err)
 	}
-	live := p.ensemble.live()
+	live := p.ensemble.members.Live()
 	if err := p.ensemble.recordDeletion(ctx, uid, live); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (p *Plane) Destroy(ctx context.Context, uid string) error {
 
 // release makes another member close a cluster.
 func (p *Plane) release(ctx context.Context, member, uid string) error {
-	client, url, err := p.ensemble.opts.Call(member)
+	client, url, err := p.ensemble.opts.Membership.Call(member)
 	if err != nil {
 		return err
 	}
@@ -115,16 +115,12 @@ func (*Plane) InEnsemble() bool { return true }
 // Synced reports whether external NATS servers sync every write. external is false when the
 // members run the servers, which then always sync.
 func (p *Plane) Synced() (external, synced, known bool, reason, message string) {
-	if p.ensemble.opts.Synced == nil {
-		return false, true, true, "", ""
-	}
-	synced, known, reason, message = p.ensemble.opts.Synced()
-	return true, synced, known, reason, message
+	return p.ensemble.opts.Membership.LogSynced()
 }
 
 // Membership returns the number of members of the ensemble, and of those that are live.
 func (p *Plane) Membership() (all, live int) {
-	return len(p.ensemble.opts.Members), len(p.ensemble.live())
+	return len(p.ensemble.opts.Members), len(p.ensemble.members.Live())
 }
 
 // ReleaseHandler handles requests of other members to close a cluster on this one, at ReleasePath.

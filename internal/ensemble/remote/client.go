@@ -13,12 +13,15 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Client calls engines on other members.
-type Client struct {
-	// Member returns the HTTP/2 client for a member, which presents this member's
+// Peers has the connections to the other members, as ensemble.Member does.
+type Peers interface {
+	// Call returns the HTTP/2 client for a member, which presents this member's
 	// certificate, and the URL of the member's internal listener without a path.
-	Member func(name string) (via *http.Client, url string, err error)
+	Call(member string) (via *http.Client, url string, err error)
 }
+
+// Client calls engines on other members.
+type Client struct{ Peers Peers }
 
 // Shard is a shard of a cluster on the member that is believed to own it. It implements
 // the methods of an engine except those that only the owner can execute (AppendBatch and
@@ -44,7 +47,7 @@ func (s *Shard) call(ctx context.Context, r request) (*reply, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		r.Timeout = time.Until(deadline)
 	}
-	via, url, err := s.client.Member(s.owner.Member)
+	via, url, err := s.client.Peers.Call(s.owner.Member)
 	if err != nil {
 		return nil, notSentError(err)
 	}

@@ -143,7 +143,7 @@ func recordCalls(t *testing.T) []string {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	client := &Client{Member: func(string) (*http.Client, string, error) { return server.Client(), server.URL, nil }}
+	client := &Client{Peers: recordedPeer{server}}
 	shard := client.Shard("c", 2, engine.Owner{Member: "a", Epoch: 7})
 	lines := []string{fmt.Sprintf("request %x", typesOf(&request{})), fmt.Sprintf("reply %x", typesOf(&reply{}))}
 	for _, c := range calls {
@@ -155,6 +155,13 @@ func recordCalls(t *testing.T) []string {
 		mu.Unlock()
 	}
 	return lines
+}
+
+// recordedPeer is the connection to the member whose calls are recorded.
+type recordedPeer struct{ *httptest.Server }
+
+func (p recordedPeer) Call(string) (via *http.Client, url string, err error) {
+	return p.Client(), p.URL, nil
 }
 
 // tee copies what is written to a response.

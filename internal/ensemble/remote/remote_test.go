@@ -39,16 +39,18 @@ func (m *member) DeleteTopic(ctx context.Context, _ engine.TopicID) error {
 	return m.err
 }
 
+// peer is the connection to the only other member.
+type peer struct{ *httptest.Server }
+
+func (p peer) Call(string) (*http.Client, string, error) { return p.Client(), p.URL, nil }
+
 func serve(t *testing.T, m *member) (*httptest.Server, *remote.Client) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(remote.NewServer(m, slog.New(slog.DiscardHandler)))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return server, &remote.Client{Member: func(string) (*http.Client, string, error) {
-		return server.Client(),
-			server.URL, nil
-	}}
+	return server, &remote.Client{Peers: peer{server}}
 }
 
 func TestErrorsKeepTheirIdentity(t *testing.T) {
@@ -117,10 +119,7 @@ func TestABrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	client := &remote.Client{Member: func(string) (*http.Client, string, error) {
-		return server.Client(),
-			server.URL, nil
-	}}
+	client := &remote.Client{Peers: peer{server}}
 	err := client.Shard("c", 0, engine.Owner{Member: "a"}).DeleteTopic(t.Context(), 1)
 	if _, refused := remote.Refused(err); refused || !errors.Is(err, remote.ErrUnreachable) ||
 		errs.KindOf(err) != errs.Unavailable {

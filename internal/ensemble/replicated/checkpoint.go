@@ -58,8 +58,11 @@ type servedCheckpoint struct {
 
 func (s *Shard) checkpointDir() string { return s.o.Dir + "-checkpoints" }
 
-// Handler serves checkpoints of shards to other members. It must be mounted at the base URL
-// that Options.Peer returns, on a listener that accepts members only.
+// Path is the path on the internal listener for Handler.
+const Path = "/checkpoints"
+
+// Handler serves checkpoints of shards to other members, under Path. It must be mounted on a
+// listener that accepts members only.
 func Handler(find func(cluster string, number int) *Shard) http.Handler {
 	mux := http.NewServeMux()
 	shard := func(w http.ResponseWriter, r *http.Request) *Shard {
@@ -72,7 +75,7 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 		http.Error(w, "this member has no copy of the shard", http.StatusNotFound)
 		return nil
 	}
-	mux.HandleFunc("GET /{cluster}/{number}/checkpoint", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+Path+"/{cluster}/{number}/checkpoint", func(w http.ResponseWriter, r *http.Request) {
 		s := shard(w, r)
 		if s == nil {
 			return
@@ -91,7 +94,7 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(list) // the client retries
 	})
-	mux.HandleFunc("GET /{cluster}/{number}/state", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+Path+"/{cluster}/{number}/state", func(w http.ResponseWriter, r *http.Request) {
 		s := shard(w, r)
 		if s == nil {
 			return
@@ -104,7 +107,7 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(is) // the client retries
 	})
-	mux.HandleFunc("GET /{cluster}/{number}/checkpoint/{id}/{file}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+Path+"/{cluster}/{number}/checkpoint/{id}/{file}", func(w http.ResponseWriter, r *http.Request) {
 		if s := shard(w, r); s != nil {
 			s.serveFile(w, r)
 		}

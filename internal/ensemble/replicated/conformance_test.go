@@ -52,7 +52,7 @@ func (s *conformanceStore) Open(t testing.TB) engine.Engine {
 	deadline := time.After(60 * time.Second)
 	for {
 		for _, m := range s.running {
-			if e, err := m.Engine(); err == nil && m.o.Live() {
+			if e, err := m.Engine(); err == nil && m.o.Lease.Alive() {
 				s.owner, m.lastEpoch = m, m.epoch()
 				return &conformanceEngine{e, s, t}
 			}

@@ -90,6 +90,21 @@ func (b *shortBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// onePeer is the connection to the only other member.
+type onePeer struct {
+	via *http.Client
+	url string
+}
+
+func (p onePeer) Call(string) (via *http.Client, url string, err error) { return p.via, p.url, nil }
+
+// peersByName are connections to members whose handlers are on one server, under their names.
+type peersByName struct{ url string }
+
+func (p peersByName) Call(member string) (via *http.Client, url string, err error) {
+	return http.DefaultClient, p.url + "/" + member, nil
+}
+
 // servesCheckpoints makes the member's checkpoints available to another member over the transport wire.
 func (m *member) servesCheckpoints(t testing.TB, wire http.RoundTripper) func(*Options) {
 	t.Helper()
@@ -101,7 +116,7 @@ func (m *member) servesCheckpoints(t testing.TB, wire http.RoundTripper) func(*O
 	}))
 	t.Cleanup(server.Close)
 	return func(o *Options) {
-		o.Peer = func(string) (http.RoundTripper, string, error) { return wire, server.URL, nil }
+		o.Peers = onePeer{&http.Client{Transport: wire}, server.URL}
 	}
 }
 
@@ -144,18 +159,18 @@ func TestFetchResumes(t *testing.T) {
 	fill(t, a.awaitOwner(t), 500)
 	server := httptest.NewServer(Handler(func(string, int) *Shard { return a.Shard }))
 	defer server.Close()
-	base, dir := server.URL+"/"+tm.cluster+"/0/checkpoint", t.TempDir()
-	all, err := fetch(t.Context(), http.DefaultTransport, base, false, t.TempDir(), 1<<30)
+	base, dir := server.URL+Path+"/"+tm.cluster+"/0/checkpoint", t.TempDir()
+	all, err := fetch(t.Context(), http.DefaultClient, base, false, t.TempDir(), 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	some, err := fetch(ctx, http.DefaultTransport, base, false, dir, all/2) // two seconds
+	some, err := fetch(ctx, http.DefaultClient, base, false, dir, all/2) // two seconds
 	if err == nil || some == 0 || some >= all {
 		t.Fatalf("cancelled fetch: got %d of %d bytes and error %v, want a part and an error", some, all, err)
 	}
-	rest, err := fetch(t.Context(), http.DefaultTransport, base, false, dir, 1<<30)
+	rest, err := fetch(t.Context(), http.DefaultClient, base, false, dir, 1<<30)
 	if err != nil || rest+some > all+all/10 {
 		t.Errorf("second fetch: got %d bytes after %d of %d, error %v; want the rest only", rest, some, all, err)
 	}
@@ -170,7 +185,7 @@ func TestFetchResumes(t *testing.T) {
 			}
 		}
 	}
-	if _, err := fetch(t.Context(), http.DefaultTransport, base, false, dir, 1<<30); err != nil {
+	if _, err := fetch(t.Context(), http.DefaultClient, base, false, dir, 1<<30); err != nil {
 		t.Fatal(err)
 	}
 	store, err := pebble.OpenStore(dir, pebble.Options{})
@@ -182,7 +197,7 @@ func TestFetchResumes(t *testing.T) {
 	if err = errors.Join(err, decodeErr, store.Close()); err != nil || m.seq == 0 {
 		t.Errorf("fetched store: got position %+v, error %v; want one", m, err)
 	}
-	if _, err := fetch(t.Context(), http.DefaultTransport, server.URL+"/"+tm.cluster+"/1x/checkpoint", false, dir,
+	if _, err := fetch(t.Context(), http.DefaultClient, server.URL+Path+"/"+tm.cluster+"/1x/checkpoint", false, dir,
 		1); err == nil {
 		t.Error("fetch of a missing shard: got no error, want one")
 	}

@@ -44,7 +44,7 @@
 //  4. A message counts if and only if it has the next index of the newest epoch. Every
 //     reader of the log decides this in the same way (record.continues).
 //  5. An owner serves reads only while its lease is valid by the monotonic clock
-//     (Options.Live). Its writes depend on no clock.
+//     (Lease.Alive). Its writes depend on no clock.
 //  6. Only the owner changes the list of members with a copy, in a transaction that
 //     requires its owner key. A member acquires the owner key in a transaction that
 //     requires the list that it knows. So a member without a copy never becomes the owner.
@@ -73,7 +73,7 @@
 // Shard.mu, checkpoints.mu and writer.mu are leaf locks; no two of them are held together.
 // The engine's commit goroutine calls writer.Append, so writer.mu comes after any lock of the
 // engine; the writer never calls the engine.
-// OnOwner and OnLost are called without a lock.
+// Options.Ownership is called without a lock.
 //
 // Not protected by a lock, because one goroutine uses them: mismatched and the follower
 // (run), the upkeeper (upkeep). writer.known is written with writer.mu by the writer's own

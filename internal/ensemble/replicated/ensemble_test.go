@@ -74,7 +74,8 @@ func (g *testEnsemble) team() *team {
 	return &team{g: g, cluster: fmt.Sprintf("c%d", g.next.Add(1)), dir: g.t.TempDir()}
 }
 
-func (tm *team) members() []string {
+// Live implements Members.
+func (tm *team) Live() []string {
 	tm.mu.Lock()
 	defer tm.mu.Unlock()
 	return slices.Clone(tm.live)
@@ -161,12 +162,11 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 	if m.js, err = jetstream.New(conn); err != nil {
 		t.Fatal(err)
 	}
-	session := func() *concurrency.Session { return m.session }
 	o := Options{
 		Cluster: tm.cluster, Number: tm.number, Dir: tm.dir + "/" + name,
 		JetStream: m.js, Replicas: tm.g.nats.Size(),
-		Etcd: m.client, Session: session, Live: watchLease(ctx, m.client, session),
-		Prefix: "/shards", Member: name, Members: tm.members,
+		Etcd: m.client, Lease: watchLease(ctx, m.client, m.session),
+		Prefix: "/shards", Member: name, Members: tm,
 		Store: pebble.Options{
 			Splitter: enginetest.Lines{}, MemTableBytes: 1 << 20, EraBytes: 1 << 10,
 			TrimDelay: 300 * time.Millisecond,
@@ -195,7 +195,7 @@ func (m *member) awaitOwner(t testing.TB) engine.Engine {
 	deadline := time.After(60 * time.Second)
 	for {
 		changed := m.Changed()
-		if e, err := m.Engine(); err == nil && m.o.Live() {
+		if e, err := m.Engine(); err == nil && m.o.Lease.Alive() {
 			return e
 		}
 		select {

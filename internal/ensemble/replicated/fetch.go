@@ -31,7 +31,7 @@ const (
 
 // bootstrap replaces the store with a checkpoint of another member.
 func (s *Shard) bootstrap(ctx context.Context, f *follower) error {
-	if s.o.Peer == nil {
+	if s.o.Peers == nil {
 		return fmt.Errorf("%w: %w", engine.ErrLogLost, errBehind)
 	}
 	// From now on the owner keeps the log for this copy, because it has flushed nothing.
@@ -47,8 +47,8 @@ func (s *Shard) bootstrap(ctx context.Context, f *follower) error {
 // fetchAny copies a checkpoint of another member's store to a directory. A fresh checkpoint
 // has everything that was in the log before the call.
 func (s *Shard) fetchAny(ctx context.Context, dir string, fresh bool) error {
-	if s.o.Peer == nil {
-		return errors.New("no connection to other members is configured")
+	if s.o.Peers == nil {
+		return errNoPeers
 	}
 	owner, ranked := s.Owner().Member, s.ranked()
 	s.mu.Lock()
@@ -75,17 +75,29 @@ func (s *Shard) fetchAny(ctx context.Context, dir string, fresh bool) error {
 	return failures
 }
 
+var errNoPeers = errors.New("no connection to other members is configured")
+
+// peer returns the HTTP client for a member and the URL of its copy of this shard.
+func (s *Shard) peer(member string) (via *http.Client, base string, err error) {
+	if s.o.Peers == nil {
+		return nil, "", errNoPeers
+	}
+	via, base, err = s.o.Peers.Call(member)
+	if err != nil {
+		return nil, "", err
+	}
+	return via, base + Path + "/" + url.PathEscape(s.o.Cluster) + "/" + strconv.Itoa(s.o.Number), nil
+}
+
 func (s *Shard) fetchDir() string { return s.o.Dir + ".fetch" }
 
 func (s *Shard) fetchFrom(ctx context.Context, member, dir string, fresh bool) error {
-	via, base, err := s.o.Peer(member)
+	via, base, err := s.peer(member)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	base = strings.TrimSuffix(base, "/") + "/" + url.PathEscape(s.o.Cluster) + "/" +
-		strconv.Itoa(s.o.Number) + "/checkpoint"
-	fetched, err := fetch(ctx, via, base, fresh, dir, s.o.FetchBytes)
+	fetched, err := fetch(ctx, via, base+"/checkpoint", fresh, dir, s.o.FetchBytes)
 	if err != nil {
 		return err
 	}
@@ -120,10 +132,10 @@ func (s *Shard) adopt(f *follower) error {
 // fetch copies the checkpoint that a member's handler serves under base to dir, limited to
 // perSecond bytes per second. It reuses files of an interrupted fetch. It returns the number
 // of bytes fetched.
-func fetch(ctx context.Context, via http.RoundTripper, base string, fresh bool, dir string,
+func fetch(ctx context.Context, via *http.Client, base string, fresh bool, dir string,
 	perSecond int64,
 ) (int64, error) {
-	f := &fetcher{client: &http.Client{Transport: via}, base: base, dir: dir, perSecond: perSecond, begin: time.Now()}
+	f := &fetcher{client: via, base: base, dir: dir, perSecond: perSecond, begin: time.Now()}
 	list, err := f.list(ctx, fresh)
 	if err != nil {
 		return 0, err

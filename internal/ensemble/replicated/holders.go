@@ -121,7 +121,7 @@ func (v *shardView) holderCopies() map[string]replicaStatus {
 
 // ranked returns the live members that have a copy, the preferred owner first.
 func (s *Shard) ranked() []string {
-	live := s.o.Members()
+	live := s.o.Members.Live()
 	s.mu.Lock()
 	holders := s.view.holders
 	s.mu.Unlock()

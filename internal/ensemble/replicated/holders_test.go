@@ -125,9 +125,7 @@ func (f *five) run(t *testing.T, name string) *member {
 	m := f.start(t, name, 0, nil, quickFlush, func(o *Options) {
 		o.All, o.Copies = []string{"a", "b", "c", "d", "e"}, 3
 		o.Settle, o.GoneAfter = 100*time.Millisecond, 2*time.Second
-		o.Peer = func(member string) (http.RoundTripper, string, error) {
-			return http.DefaultTransport, f.url + "/" + member, nil
-		}
+		o.Peers = peersByName{f.url}
 	})
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,12 +13,19 @@ import (
 // different rates.
 const marginShare = 5
 
-// watchLease returns a function that reports whether the member's lease is certainly valid
-// by the monotonic clock: from before the last successful renewal request, for the time to
-// live less a margin. All shards of a member share it. It ends with ctx.
-func watchLease(ctx context.Context, client *clientv3.Client, session func() *concurrency.Session) (live func() bool) {
-	begin := time.Now()
-	var until atomic.Int64 // since begin; 0 for never
+// watchedLease is a member's lease. It is valid by the monotonic clock from before the last
+// successful renewal request, for the time to live less a margin. All shards of a member share
+// it.
+type watchedLease struct {
+	client  *clientv3.Client
+	session *concurrency.Session
+	begin   time.Time
+	until   atomic.Int64 // since begin; 0 for never
+}
+
+// watchLease renews a lease until ctx ends.
+func watchLease(ctx context.Context, client *clientv3.Client, session *concurrency.Session) *watchedLease {
+	l := &watchedLease{client: client, session: session, begin: time.Now()}
 	go func() {
 		timer := time.NewTimer(0)
 		defer timer.Stop()
@@ -26,37 +33,38 @@ func watchLease(ctx context.Context, client *clientv3.Client, session func() *co
 			select {
 			case <-timer.C:
 			case <-ctx.Done():
-				until.Store(0)
+				l.until.Store(0)
 				return
 			}
-			ttl := renew(ctx, client, session(), begin, &until)
+			ttl := l.renew(ctx)
 			timer.Reset(max(ttl/4, 100*time.Millisecond))
 		}
 	}()
-	return func() bool { return int64(time.Since(begin)) < until.Load() }
+	return l
 }
 
-// renew renews a lease and stores until when it is valid. It returns the time to live.
-func renew(ctx context.Context, client *clientv3.Client, s *concurrency.Session, begin time.Time,
-	until *atomic.Int64,
-) time.Duration {
-	if s == nil {
-		return 0
-	}
+// Session implements Lease.
+func (l *watchedLease) Session() *concurrency.Session { return l.session }
+
+// Alive implements Lease.
+func (l *watchedLease) Alive() bool { return int64(time.Since(l.begin)) < l.until.Load() }
+
+// renew renews the lease and stores until when it is valid. It returns the time to live.
+func (l *watchedLease) renew(ctx context.Context) time.Duration {
 	select {
-	case <-s.Done():
-		until.Store(0)
+	case <-l.session.Done():
+		l.until.Store(0)
 		return 0
 	default:
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	sent := time.Since(begin)
-	response, err := client.KeepAliveOnce(ctx, s.Lease())
+	sent := time.Since(l.begin)
+	response, err := l.client.KeepAliveOnce(ctx, l.session.Lease())
 	if err != nil || response.TTL <= 0 {
 		return 0
 	}
 	ttl := time.Duration(response.TTL) * time.Second
-	until.Store(int64(sent + ttl - ttl/marginShare))
+	l.until.Store(int64(sent + ttl - ttl/marginShare))
 	return ttl
 }

@@ -10,11 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -92,18 +88,14 @@ func (s *Shard) stateOf(ctx context.Context, member string) (StoreState, error) 
 	if member == s.o.Member {
 		return s.state()
 	}
-	if s.o.Peer == nil {
-		return StoreState{}, errors.New("no connection to other members is configured")
-	}
-	via, base, err := s.o.Peer(member)
+	via, base, err := s.peer(member)
 	if err != nil {
 		return StoreState{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	f := &fetcher{client: &http.Client{Transport: via}}
-	resp, err := f.get(ctx, strings.TrimSuffix(base, "/")+"/"+url.PathEscape(s.o.Cluster)+"/"+
-		strconv.Itoa(s.o.Number)+"/state", 0)
+	f := &fetcher{client: via}
+	resp, err := f.get(ctx, base+"/state", 0)
 	if err != nil {
 		return StoreState{}, err
 	}
@@ -134,7 +126,7 @@ func (s *Shard) Loss(ctx context.Context, from string) (*Loss, error) {
 		holders = s.o.All
 	}
 	if holders == nil {
-		holders = s.o.Members()
+		holders = s.o.Members.Live()
 	}
 	for _, name := range holders {
 		if is, err := s.stateOf(ctx, name); err == nil {

@@ -29,9 +29,7 @@ func (p *pair) run(t *testing.T, name string) *member {
 	t.Helper()
 	m := p.start(t, name, 0, nil, func(o *Options) {
 		o.All = []string{"a", "b"}
-		o.Peer = func(member string) (http.RoundTripper, string, error) {
-			return http.DefaultTransport, p.url + "/" + member, nil
-		}
+		o.Peers = peersByName{p.url}
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,6 +13,38 @@ import (
 	"freshet/internal/storage/pebble"
 )
 
+// Lease is the member's lease in its ensemble.
+type Lease interface {
+	// Session returns the session of the lease, or nil while there is none. It is called
+	// again when that session has ended.
+	Session() *concurrency.Session
+	// Alive reports whether the lease is certainly valid, by the monotonic clock.
+	Alive() bool
+}
+
+// Members are the members of the ensemble.
+type Members interface {
+	// Live returns the members with a valid lease, in an order that is the same on all
+	// members.
+	Live() []string
+}
+
+// Peers has the connections to the other members.
+type Peers interface {
+	// Call returns the HTTP client for a member and the URL of its internal listener, which
+	// serves Handler under Path.
+	Call(member string) (via *http.Client, url string, err error)
+}
+
+// Ownership is notified when this member's ownership of a shard changes. Both methods must
+// return quickly.
+type Ownership interface {
+	// Acquired is called with the engine when this member has become the owner.
+	Acquired(owned engine.Engine)
+	// Lost is called when this member is no longer the owner, before the engine is closed.
+	Lost()
+}
+
 // Options configures a shard. Fields without a default are required.
 type Options struct {
 	Cluster string // uid of the cluster
@@ -22,35 +54,26 @@ type Options struct {
 	JetStream jetstream.JetStream
 	Replicas  int // of the log
 
-	Etcd *clientv3.Client
-	// Session returns the session of the member's lease, or nil while there is none. It is
-	// called again when that session has ended.
-	Session func() *concurrency.Session
-	// Live reports whether the lease is certainly valid, by the monotonic clock.
-	Live func() bool
+	Etcd  *clientv3.Client
+	Lease Lease
 	// Prefix is the prefix of the keys in etcd, such as /freshet/shards/.
 	Prefix string
 
-	Member string
-	// Members returns the members with a valid lease, in an order that is the same on all
-	// members.
-	Members func() []string
+	Member  string
+	Members Members
 	// All are the members of the ensemble, in an order that is the same on all members.
 	// Copies is the number of members that have a copy of the shard (SetCopies). Without All
 	// every member has one.
 	All    []string
 	Copies int
 
-	// Peer returns the transport and the base URL of another member's checkpoint handler
-	// (Handler). When it is nil, a new copy can start from the log only.
-	Peer func(member string) (via http.RoundTripper, base string, err error)
+	// Peers is for checkpoints of other members' copies. When it is nil, a new copy can start
+	// from the log only.
+	Peers Peers
 
 	Store pebble.Options
 
-	// OnOwner is called with the engine when this member has become the owner, OnLost when
-	// it no longer is. Both must return quickly.
-	OnOwner func(engine.Engine)
-	OnLost  func()
+	Ownership Ownership // nil when nobody has to be notified
 
 	// LogBytes is the size of the log at which produce requests are rejected; 0 means 4 GiB.
 	LogBytes int64

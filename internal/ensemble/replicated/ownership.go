@@ -258,7 +258,7 @@ func (s *Shard) sleep(ctx context.Context) { s.await(ctx, nil, retryInterval) }
 // waits for the response even when the context ends, because a forgotten key would keep all
 // members from owning the shard.
 func (s *Shard) acquire(ctx context.Context, holdersRev int64) (*claim, error) {
-	session := s.o.Session()
+	session := s.o.Lease.Session()
 	if session == nil {
 		return nil, errors.New("member has no lease")
 	}

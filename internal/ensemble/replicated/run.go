@@ -322,8 +322,8 @@ func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
 	s.changeLocked()
 	s.mu.Unlock()
 	s.log.Info("this member owns the shard", slog.Uint64("epoch", w.epoch), slog.Uint64("message", f.at.seq))
-	if s.o.OnOwner != nil {
-		s.o.OnOwner(e)
+	if s.o.Ownership != nil {
+		s.o.Ownership.Acquired(e)
 	}
 	graceful, why := s.serve(ctx, f.store, c, w)
 	s.log.Info("this member gives up the shard", slog.Uint64("epoch", w.epoch), slog.String("reason", why))
@@ -331,8 +331,8 @@ func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
 	s.engine, s.writer, s.role = nil, nil, Standby
 	s.changeLocked()
 	s.mu.Unlock()
-	if s.o.OnLost != nil {
-		s.o.OnLost()
+	if s.o.Ownership != nil {
+		s.o.Ownership.Lost()
 	}
 	return s.retire(e, w, graceful)
 }
@@ -353,7 +353,7 @@ func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
 		// The rest of an incomplete batch will never arrive.
 		at := f.last
 		at.seq = f.seq
-		w, err := newWriter(f.st, at, s.instance, s.o.Live, s.o.LogBytes)
+		w, err := newWriter(f.st, at, s.instance, s.o.Lease.Alive, s.o.LogBytes)
 		if err != nil {
 			return nil, err
 		}

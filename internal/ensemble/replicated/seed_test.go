@@ -52,11 +52,7 @@ func TestSeed(t *testing.T) {
 				return m.Shard
 			}).ServeHTTP(w, r)
 		}))
-		peers := func(o *Options) {
-			o.Peer = func(member string) (http.RoundTripper, string, error) {
-				return http.DefaultTransport, server.URL + "/" + member, nil
-			}
-		}
+		peers := func(o *Options) { o.Peers = peersByName{server.URL} }
 		start := func(name string, server int) *member {
 			m := tm.start(t, name, server%servers, nil, quickFlush, peers)
 			tm.mu.Lock()

@@ -151,7 +151,7 @@ func (s *Shard) setRole(role Role, err error) {
 
 // Status returns the state of the shard.
 func (s *Shard) Status() Status {
-	live := s.o.Members()
+	live := s.o.Members.Live()
 	s.refreshApplied()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -75,7 +75,7 @@ func TestOwners(t *testing.T) {
 	}
 	e = b.awaitOwner(t)
 	t.Logf("handed over in %s", time.Since(begin))
-	if live, got := tm.members(), b.candidates(); !slices.Contains(live, "a") || !slices.Equal(got, []string{"b"}) {
+	if live, got := tm.Live(), b.candidates(); !slices.Contains(live, "a") || !slices.Equal(got, []string{"b"}) {
 		t.Errorf("candidates after a has handed over, with %v live: got %v, want b alone immediately", live, got)
 	}
 	wantTexts(t, e, "one")

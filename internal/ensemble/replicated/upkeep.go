@@ -166,7 +166,7 @@ func (u *upkeeper) ownerTick(ctx context.Context, st *stream, w *writer) error {
 	}
 	s.end.Store(max(s.end.Load(), state.LastSeq))
 	w.bytes.Store(int64(state.Bytes))
-	live := s.o.Members()
+	live := s.o.Members.Live()
 	least, copies := u.copies(live)
 	u.presence.observe(slices.Concat(s.o.All, slices.Collect(maps.Keys(copies))), live)
 	reported := u.reportedEnd(state.LastSeq)

@@ -73,7 +73,7 @@ func (s *store) Open(t testing.TB) engine.Engine {
 		opened.parts = append(opened.parts, e)
 	}
 	owner.engines = opened.parts[:shards]
-	opts := sharded.Options{Cluster: "c", Member: "a", Journals: opened.parts[shards].Journal}
+	opts := sharded.Options{Cluster: "c", Member: "a", Journals: opened.parts[shards]}
 	for i := range shards {
 		opts.Shards = append(opts.Shards, &shard{owner: owner, number: i, here: !s.elsewhere})
 	}
@@ -92,15 +92,17 @@ func (s *store) Open(t testing.TB) engine.Engine {
 		transport.Protocols.SetUnencryptedHTTP2(true)
 		opened.client = &http.Client{Transport: transport}
 		opts.Member = "b"
-		opts.Remote = &remote.Client{Member: func(string) (*http.Client, string, error) {
-			return opened.client,
-				"http://a", nil
-		}}
+		opts.Remote = &remote.Client{Peers: opened}
 	}
 	cluster = sharded.New(opts)
 	opened.Engine = cluster
 	s.opened = opened
 	return opened
+}
+
+// Call implements remote.Peers.
+func (s *stack) Call(string) (via *http.Client, url string, err error) {
+	return s.client, "http://a", nil
 }
 
 // AppendBatch calls the owner's engine; every other method uses the remote member.

@@ -30,14 +30,19 @@ type Shard interface {
 	Close() error
 }
 
+// Journals are the journals that all members share.
+type Journals interface {
+	// Journal opens a journal.
+	Journal(ctx context.Context, name string) (engine.Journal, error)
+}
+
 // Options configures an engine. Shards and Journals are required.
 type Options struct {
-	Cluster string // UID of the cluster, for requests to other members
-	Member  string // name of this member
-	Shards  []Shard
-	Remote  *remote.Client // nil when there are no other members
-	// Journals opens the journals that all members share.
-	Journals func(ctx context.Context, name string) (engine.Journal, error)
+	Cluster  string // UID of the cluster, for requests to other members
+	Member   string // name of this member
+	Shards   []Shard
+	Remote   *remote.Client // nil when there are no other members
+	Journals Journals
 	// OwnerTimeout is how long a call waits for a shard to have an owner; 0 means 5 s.
 	OwnerTimeout time.Duration
 }

@@ -30,7 +30,7 @@ func JournalShard(name string, shards int) (shard int, ok bool) {
 func (e *Engine) Journal(ctx context.Context, name string) (engine.Journal, error) {
 	shard, ok := JournalShard(name, len(e.shards))
 	if !ok {
-		return e.opts.Journals(ctx, name)
+		return e.opts.Journals.Journal(ctx, name)
 	}
 	owned, err := e.shards[shard].Engine()
 	if err != nil {
