@@ -12,6 +12,7 @@ import (
 
 	"freshet/internal/base/version"
 	"freshet/internal/base/web"
+	"freshet/internal/broker/groups"
 	"freshet/internal/config"
 	"freshet/internal/controlplane/apiserver"
 	"freshet/internal/controlplane/bootstrap"
@@ -367,7 +368,7 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 	}
 	s.closers = append(s.closers, local.Close)
 	plane := datagroup.NewPlane(local, shared)
-	t.router = &datagroup.Router{Members: t.Member, Clusters: local.Clusters, Groups: s.groupsOf, Logger: s.log}
+	t.router = &datagroup.Router{Members: t.Member, Local: localClusters{local, s}, Logger: s.log}
 	t.SetApplied(plane.Applied)
 	t.Handle(remote.Path, remote.NewServer(local, s.log))
 	t.Handle(datagroup.CheckpointsPath+"/", shared.CheckpointHandler())
@@ -386,6 +387,17 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 		return nil
 	})
 	return local, plane, nil
+}
+
+// localClusters implements datagroup.LocalClusters with the data plane of this member.
+type localClusters struct {
+	*dataplane.Plane
+	s *server
+}
+
+// Groups implements datagroup.LocalClusters.
+func (l localClusters) Groups(c *dataplane.Cluster) (*groups.Coordinator, error) {
+	return l.s.groupsOf(c)
 }
 
 // forwardedHandler serves the requests that other members forward, like those of clients.

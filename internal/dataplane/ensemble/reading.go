@@ -99,11 +99,11 @@ func (r *Router) ReadingHandler() http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		for _, c := range r.Clusters() {
+		for _, c := range r.Local.Clusters() {
 			if c.UID != q.Cluster {
 				continue
 			}
-			coordinator, err := r.Groups(c)
+			coordinator, err := r.Local.Groups(c)
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusServiceUnavailable)
 				return

@@ -26,15 +26,20 @@ type Members interface {
 	Post(ctx context.Context, member, path string, in, out any) error
 }
 
+// LocalClusters are the clusters of this member.
+type LocalClusters interface {
+	// Clusters returns the open clusters.
+	Clusters() []*dataplane.Cluster
+	// Groups returns this member's coordinator of a cluster's consumer groups.
+	Groups(c *dataplane.Cluster) (*groups.Coordinator, error)
+}
+
 // Router finds the members that serve the topics and consumer groups of clusters. All fields
 // are required.
 type Router struct {
 	Members Members
-	// Clusters returns the open clusters.
-	Clusters func() []*dataplane.Cluster
-	// Groups returns this member's coordinator of a cluster's consumer groups.
-	Groups func(*dataplane.Cluster) (*groups.Coordinator, error)
-	Logger *slog.Logger
+	Local   LocalClusters
+	Logger  *slog.Logger
 }
 
 // Routes returns the members of a cluster for calls over HTTP.
