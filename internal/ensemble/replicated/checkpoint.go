@@ -61,6 +61,9 @@ func (s *Shard) checkpointDir() string { return s.o.Dir + "-checkpoints" }
 // Path is the path on the internal listener for Handler.
 const Path = "/checkpoints"
 
+// copyPattern matches the requests about one copy.
+const copyPattern = "GET " + Path + "/{cluster}/{number}"
+
 // Handler serves checkpoints of shards to other members, under Path. It must be mounted on a
 // listener that accepts members only.
 func Handler(find func(cluster string, number int) *Shard) http.Handler {
@@ -75,7 +78,7 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 		http.Error(w, "this member has no copy of the shard", http.StatusNotFound)
 		return nil
 	}
-	mux.HandleFunc("GET "+Path+"/{cluster}/{number}/checkpoint", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(copyPattern+"/checkpoint", func(w http.ResponseWriter, r *http.Request) {
 		s := shard(w, r)
 		if s == nil {
 			return
@@ -94,7 +97,7 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(list) // the client retries
 	})
-	mux.HandleFunc("GET "+Path+"/{cluster}/{number}/state", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(copyPattern+"/state", func(w http.ResponseWriter, r *http.Request) {
 		s := shard(w, r)
 		if s == nil {
 			return
@@ -107,7 +110,7 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(is) // the client retries
 	})
-	mux.HandleFunc("GET "+Path+"/{cluster}/{number}/checkpoint/{id}/{file}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(copyPattern+"/checkpoint/{id}/{file}", func(w http.ResponseWriter, r *http.Request) {
 		if s := shard(w, r); s != nil {
 			s.serveFile(w, r)
 		}
