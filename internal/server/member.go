@@ -79,8 +79,8 @@ func (clientRequests) RequestID(r *http.Request) string { return web.RecordOf(r.
 
 // Refuse implements forwarding.Requests.
 func (clientRequests) Refuse(w http.ResponseWriter, r *http.Request, err, cause error) {
-	web.RecordOf(r.Context()).Fail(cause)
 	brokerhttp.Refuse(w, r, err)
+	web.RecordOf(r.Context()).Fail(cause) // the log has the cause, the client the public error
 }
 
 func (t *member) openPort(ctx context.Context) error {
