@@ -176,7 +176,7 @@ func (s *server) openPlane(context.Context) error {
 	if s.plane, s.clusters, err = s.topology.openPlane(opts); err != nil {
 		return err
 	}
-	s.stager = staging.New(staging.Options{Config: s.cfg, Settings: s.settings, Plane: s.plane, Etcd: s.etcd})
+	s.stager = staging.New(staging.Options{Config: s.cfg, Settings: &s.settings, Plane: s.plane, Etcd: s.etcd})
 	s.backups = backup.NewSchedule(backup.ScheduleOptions{
 		Directory: s.cfg.Backup.Directory, Every: s.cfg.Backup.Every.Std(), Keep: s.cfg.Backup.Keep,
 		WithoutKeys: s.cfg.Backup.WithoutKeys, Stage: s.stager.Stage, Log: s.log,
