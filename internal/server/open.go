@@ -179,7 +179,7 @@ func (s *server) openPlane(context.Context) error {
 	s.stager = staging.New(staging.Options{Config: s.cfg, Settings: &s.settings, Plane: s.plane, Etcd: s.etcd})
 	s.backups = backup.NewSchedule(backup.ScheduleOptions{
 		Directory: s.cfg.Backup.Directory, Every: s.cfg.Backup.Every.Std(), Keep: s.cfg.Backup.Keep,
-		WithoutKeys: s.cfg.Backup.WithoutKeys, Stage: s.stager.Stage, Log: s.log,
+		WithoutKeys: s.cfg.Backup.WithoutKeys, Stager: s.stager, Log: s.log,
 	})
 	return nil
 }
