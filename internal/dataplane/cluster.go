@@ -138,7 +138,7 @@ func (c *Cluster) used(r quota.Resource) int64 {
 
 // mayBeMissing reports whether the missing store of a cluster that has run before may be created.
 func (p *Plane) mayBeMissing(uid string) bool {
-	return p.opts.MayBeMissing != nil && p.opts.MayBeMissing(uid)
+	return p.opts.Restored != nil && p.opts.Restored.MayHaveNoStore(uid)
 }
 
 // with returns the same running cluster with another spec.

@@ -172,7 +172,7 @@ func (s *server) openPlane(context.Context) error {
 	if s.restored, err = restore.OpenFirstStart(s.cfg.DataDir); err != nil {
 		return err
 	}
-	opts.MayBeMissing = s.restored.MayHaveNoStore
+	opts.Restored = s.restored
 	if s.plane, s.clusters, err = s.topology.openPlane(opts); err != nil {
 		return err
 	}
