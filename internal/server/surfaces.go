@@ -6,7 +6,6 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/web"
-	"freshet/internal/broker/groups"
 	"freshet/internal/controlplane/apiserver"
 	"freshet/internal/dataplane"
 	"freshet/internal/ops/certificates"
@@ -147,7 +146,7 @@ func (b brokers) Resolve(r *http.Request) (brokerhttp.Cluster, error) {
 		Members: s.topology.routes(c),
 	}
 	if b.withGroups && c.Stream {
-		found.Groups = func(context.Context) (*groups.Coordinator, error) { return s.groupsOf(c) }
+		found.Groups = clusterGroups{s, c}
 	}
 	return found, nil
 }
