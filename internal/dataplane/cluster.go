@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"freshet/internal/base/workpool"
+	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane/provision"
 	"freshet/internal/identity/access"
@@ -80,7 +81,8 @@ func (p *Plane) openSingleLocked(ctx context.Context, spec provision.Spec,
 	report(provision.Storage)
 	limits := p.opts.Quotas.Organization(spec.Organization).Open(spec.Name, quota.ClusterLimits(spec.Custom))
 	c := &Cluster{
-		Engine: store, Quota: limits, groups: &lazyGroups{}, owners: soleOwner{}, journals: storedJournals{},
+		Engine: store, Quota: limits, groups: &lazyGroups{open: groups.Open}, owners: soleOwner{},
+		journals: storedJournals{},
 	}
 	if err := c.start(ctx, p.opts.Limits, p.pool, log, report); err != nil {
 		limits.Close()
