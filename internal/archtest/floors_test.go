@@ -150,7 +150,13 @@ var floors = []floor{
 		},
 		concat(apiserver, pebble, nats, []string{"freshet/internal/server/..."}),
 	},
-	{[]string{"cmd/freshet"}, []string{"internal/cli", "internal/ops/datadir", "internal/server/..."}, nil},
+	{
+		[]string{"cmd/freshet"},
+		[]string{
+			"internal/cli", "internal/config", "internal/ops/backup", "internal/ops/datadir", "internal/server/...",
+		},
+		nil,
+	},
 
 	// Not part of the product: test suites, fixtures and benchmarks may start any part.
 	{

@@ -11,6 +11,21 @@ import (
 	"freshet/internal/config"
 )
 
+// checkedServer is a server whose data directory the-dir has the results of do.
+type checkedServer struct {
+	Server
+	t  *testing.T
+	do func(report servercmd.CheckReport) error
+}
+
+// Check implements servercmd.Server.
+func (s checkedServer) Check(_ context.Context, cfg *config.Config, report servercmd.CheckReport) error {
+	if cfg.DataDir != "the-dir" {
+		s.t.Errorf("directory: got %q, want the-dir", cfg.DataDir)
+	}
+	return s.do(report)
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -41,14 +56,8 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out, errOut bytes.Buffer
-			code := Execute(t.Context(), []string{"check", "the-dir"}, Streams{Out: &out, Err: &errOut}, Server{
-				Check: func(_ context.Context, cfg *config.Config, report servercmd.CheckReport) error {
-					if cfg.DataDir != "the-dir" {
-						t.Errorf("directory: got %q, want the-dir", cfg.DataDir)
-					}
-					return tc.do(report)
-				},
-			})
+			code := Execute(t.Context(), []string{"check", "the-dir"}, Streams{Out: &out, Err: &errOut},
+				checkedServer{t: t, do: tc.do})
 			if code != tc.code || out.String() != tc.out || !strings.Contains(errOut.String(), tc.err) {
 				t.Errorf("got %d %q %q, want %d %q %q", code, out.String(), errOut.String(), tc.code, tc.out, tc.err)
 			}

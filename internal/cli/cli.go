@@ -35,8 +35,11 @@ import (
 // Streams are the process's input and output.
 type Streams = command.Streams
 
-// Server has the functions of the server that commands call.
-type Server = servercmd.Server
+// Server is the server on this machine, as commands call it.
+type Server interface {
+	servercmd.Server
+	doctorcmd.Inspector
+}
 
 // The exit codes. They are part of the command line's contract with scripts.
 const (
@@ -129,7 +132,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		schemacmd.Commands(env),
 		servercmd.Commands(server),
 		ensemblecmd.Commands(env),
-		doctorcmd.Commands(env, server.Formats, server.InspectNATS),
+		doctorcmd.Commands(env, server),
 		opscmd.Commands(env),
 		generatecmd.Commands(env),
 	} {

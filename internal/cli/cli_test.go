@@ -30,6 +30,27 @@ type result struct {
 	served   *config.Config
 }
 
+// fakeServer is a server that runs with the given outcome. Its other operations panic.
+type fakeServer struct {
+	Server
+	outcome error
+	sealed  map[string]int // number of secrets under each encryption key
+	served  *config.Config // of the last run
+}
+
+// Run implements servercmd.Server.
+func (s *fakeServer) Run(_ context.Context, cfg *config.Config, _ func() (*config.Config, error), _ io.Writer,
+	_ []string,
+) error {
+	s.served = cfg
+	return s.outcome
+}
+
+// SealedSecrets implements servercmd.Server.
+func (s *fakeServer) SealedSecrets(context.Context, *config.Config, string) (map[string]int, error) {
+	return s.sealed, nil
+}
+
 func run(t *testing.T, args ...string) result {
 	t.Helper()
 	return runServe(t, nil, args...)
@@ -44,19 +65,10 @@ func runServe(t *testing.T, outcome error, args ...string) result {
 // encryption key.
 func runSealed(t *testing.T, outcome error, counts map[string]int, args ...string) result {
 	t.Helper()
-	var r result
 	var out, err bytes.Buffer
-	serve := func(_ context.Context, cfg *config.Config, _ func() (*config.Config, error), _ io.Writer,
-		_ []string,
-	) error {
-		r.served = cfg
-		return outcome
-	}
-	sealed := func(context.Context, *config.Config, string) (map[string]int, error) { return counts, nil }
-	r.code = Execute(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &err},
-		Server{Run: serve, SealedSecrets: sealed})
-	r.out, r.err = out.String(), err.String()
-	return r
+	server := &fakeServer{outcome: outcome, sealed: counts}
+	code := Execute(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &err}, server)
+	return result{code: code, out: out.String(), err: err.String(), served: server.served}
 }
 
 func TestServeFlags(t *testing.T) {
@@ -276,7 +288,7 @@ func parseError(line string) error {
 			break
 		}
 	}
-	fresh := newRoot(&command.Env{Getenv: func(string) string { return "" }}, Server{})
+	fresh := newRoot(&command.Env{Getenv: func(string) string { return "" }}, nil)
 	target, rest, err := fresh.Find(words[1:])
 	if err == nil {
 		err = target.ParseFlags(rest)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"freshet/internal/base/workpool"
+	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane/provision"
 	"freshet/internal/identity/access"
@@ -80,7 +81,8 @@ func (p *Plane) openSingleLocked(ctx context.Context, spec provision.Spec,
 	report(provision.Storage)
 	limits := p.opts.Quotas.Organization(spec.Organization).Open(spec.Name, quota.ClusterLimits(spec.Custom))
 	c := &Cluster{
-		Engine: store, Quota: limits, groups: &lazyGroups{}, owners: soleOwner{}, journals: storedJournals{},
+		Engine: store, Quota: limits, groups: &lazyGroups{open: groups.Open}, owners: soleOwner{},
+		journals: storedJournals{},
 	}
 	if err := c.start(ctx, p.opts.Limits, p.pool, log, report); err != nil {
 		limits.Close()
@@ -138,7 +140,7 @@ func (c *Cluster) used(r quota.Resource) int64 {
 
 // mayBeMissing reports whether the missing store of a cluster that has run before may be created.
 func (p *Plane) mayBeMissing(uid string) bool {
-	return p.opts.MayBeMissing != nil && p.opts.MayBeMissing(uid)
+	return p.opts.Restored != nil && p.opts.Restored.MayHaveNoStore(uid)
 }
 
 // with returns the same running cluster with another spec.

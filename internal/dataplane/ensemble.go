@@ -235,7 +235,7 @@ func (p *Plane) openShardedLocked(ctx context.Context, g Ensemble, spec provisio
 	c := &Cluster{
 		Quota: p.opts.Quotas.Organization(spec.Organization).Open(spec.Name,
 			quota.ClusterLimits(spec.Custom)),
-		groups: &lazyGroups{}, journals: memberJournals{journals},
+		groups: &lazyGroups{open: groups.OpenMember}, journals: memberJournals{journals},
 	}
 	opts := sharded.Options{Cluster: spec.UID, Member: g.Self(), Remote: g.Remote(), Journals: journals}
 	for i := range n {

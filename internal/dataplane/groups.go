@@ -11,9 +11,12 @@ import (
 )
 
 // lazyGroups opens a cluster's consumer group coordinator on first use, so that a cluster
-// without Kafka consumers does not pay for it. mu protects both fields and is held while the
+// without Kafka consumers does not pay for it. open is groups.Open on a single server and
+// groups.OpenMember on a member. mu protects the fields below it and is held while the
 // coordinator is opened.
 type lazyGroups struct {
+	open func(context.Context, groups.Journals, groups.Options) (*groups.Coordinator, error)
+
 	mu     sync.Mutex
 	opened *groups.Coordinator
 	closed bool
@@ -30,8 +33,7 @@ func (c *Cluster) Groups(ctx context.Context, initialDelay time.Duration,
 		return nil, groups.ErrClosed
 	}
 	if l.opened == nil {
-		opened, err := groups.Open(ctx, c.Engine,
-			groups.Options{InitialDelay: initialDelay, Logger: log, Ensemble: len(c.shards) > 0})
+		opened, err := l.open(ctx, c.Engine, groups.Options{InitialDelay: initialDelay, Logger: log})
 		if err != nil {
 			return nil, err
 		}

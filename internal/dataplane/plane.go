@@ -65,11 +65,16 @@ type Options struct {
 	OpenTables  int   // files that all clusters together keep open to read; 1000 when 0
 	DiskReserve int64 // free disk space that messages must not use; the engine's default when 0
 	Limits      messaging.Limits
-	// MayBeMissing reports whether the store of a cluster that has run before may be missing:
-	// after a restore, for a cluster that was created during the backup. nil means none.
-	MayBeMissing func(uid string) bool
-	Quotas       *quota.Organizations // nil: no limits
-	Logger       *slog.Logger
+	Restored    Restored             // nil if the data was not restored from a backup
+	Quotas      *quota.Organizations // nil: no limits
+	Logger      *slog.Logger
+}
+
+// Restored is the backup that the data was restored from; restore.FirstStart implements it.
+type Restored interface {
+	// MayHaveNoStore reports whether a cluster that has run before may have no store: it was
+	// created during the backup.
+	MayHaveNoStore(uid string) bool
 }
 
 const (

@@ -155,7 +155,7 @@ func (s *server) signInPages(options pipeline.Options) (*signinapi.API, error) {
 		SignIn: s.signIn, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(),
 		Origins:      signinapi.Origins(s.identity.addresses, s.cfg.TLS.Names, s.cfg.HTTPS),
 		Organization: s.cfg.Admin.Organization,
-		ProviderName: s.cfg.SignIn.OpenID.Name, Auditor: options.Auditor, Observe: s.identity.signIns.Count,
+		ProviderName: s.cfg.SignIn.OpenID.Name, Auditor: options.Auditor, Counter: &s.identity.signIns,
 	}
 	if s.identity.provider != nil {
 		opts.Provider = s.identity.provider

@@ -11,7 +11,6 @@ import (
 	"freshet/internal/broker/groups"
 	"freshet/internal/config"
 	"freshet/internal/dataplane"
-	"freshet/internal/ops/disk"
 	"freshet/internal/ops/listen"
 	"freshet/internal/surfaces/clusterpath"
 	"freshet/internal/surfaces/kafkaapi"
@@ -83,7 +82,7 @@ func (s *server) openKafka(context.Context) error {
 			Connections:  s.ports.budget.Kafka(s.cfg.Kafka.Connections),
 			StallTimeout: s.cfg.Timeouts.WriteBody.Std(),
 		},
-		Logger: s.log,
+		Disk: s.reserve, Logger: s.log,
 	})
 	for _, end := range s.kafka.stopTurnAway {
 		end()
@@ -91,7 +90,7 @@ func (s *server) openKafka(context.Context) error {
 	if s.kafka.plain != nil {
 		s.serveKafka(kafkaapi.Listener{
 			Name: "plain", Listener: s.kafka.plain, Advertised: s.cfg.Kafka.Advertised,
-			Anonymous: kafkaapi.AnonymousTokens(s.cfg.Kafka.Anonymous, s.identity.directory, s.identity.issuer),
+			Anonymous: kafkaapi.NewAnonymousAccount(s.cfg.Kafka.Anonymous, s.identity.directory, s.identity.issuer),
 		})
 	}
 	if s.kafka.tls != nil {
@@ -166,11 +165,23 @@ func (c kafkaClusters) serves(found *dataplane.Cluster, err error) (*kafkaapi.Cl
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
 		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker,
 		Groups: coordinator, Quota: found.Quota,
-		Members:     c.s.topology.nodes(found),
-		ServesKafka: func() bool { return c.s.plane.ServesKafka(found.UID) && c.s.servers.Alive() },
-		Disk:        func() (total, free int64, err error) { return disk.Space(c.s.cfg.DataDir) },
+		Members: c.s.topology.nodes(found),
 	}, nil
 }
+
+// Serves implements kafkaapi.Clusters.
+func (c kafkaClusters) Serves(cluster *kafkaapi.Cluster) bool {
+	return c.s.plane.ServesKafka(cluster.UID) && c.s.servers.Alive()
+}
+
+// clusterGroups are the consumer groups of a cluster. It implements brokerhttp.Groups.
+type clusterGroups struct {
+	s       *server
+	cluster *dataplane.Cluster
+}
+
+// Coordinator implements brokerhttp.Groups.
+func (g clusterGroups) Coordinator() (*groups.Coordinator, error) { return g.s.groupsOf(g.cluster) }
 
 // groupsOf returns the coordinator of a cluster's consumer groups.
 func (s *server) groupsOf(c *dataplane.Cluster) (*groups.Coordinator, error) {

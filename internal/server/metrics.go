@@ -13,7 +13,7 @@ import (
 // collectors returns the collectors of the running parts. All phases must be done.
 func (s *server) collectors() []prometheus.Collector {
 	list := []prometheus.Collector{
-		clustermetrics.NewCollector(s.plane, func() bool { return s.settings().Metrics.Topics }),
+		clustermetrics.NewCollector(s.plane, func() bool { return s.settings.Load().Metrics.Topics }),
 		identitymetrics.NewCollector(s.identity.directory, s.identity.verifier, &s.identity.signIns),
 		storemetrics.NewCollector(s.store, s.api.Usage),
 		quota.NewCollector(s.quotas),

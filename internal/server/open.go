@@ -172,14 +172,14 @@ func (s *server) openPlane(context.Context) error {
 	if s.restored, err = restore.OpenFirstStart(s.cfg.DataDir); err != nil {
 		return err
 	}
-	opts.MayBeMissing = s.restored.MayHaveNoStore
+	opts.Restored = s.restored
 	if s.plane, s.clusters, err = s.topology.openPlane(opts); err != nil {
 		return err
 	}
-	s.stager = staging.New(staging.Options{Config: s.cfg, Settings: s.settings, Plane: s.plane, Etcd: s.etcd})
+	s.stager = staging.New(staging.Options{Config: s.cfg, Settings: &s.settings, Plane: s.plane, Etcd: s.etcd})
 	s.backups = backup.NewSchedule(backup.ScheduleOptions{
 		Directory: s.cfg.Backup.Directory, Every: s.cfg.Backup.Every.Std(), Keep: s.cfg.Backup.Keep,
-		WithoutKeys: s.cfg.Backup.WithoutKeys, Stage: s.stager.Stage, Log: s.log,
+		WithoutKeys: s.cfg.Backup.WithoutKeys, Stager: s.stager, Log: s.log,
 	})
 	return nil
 }

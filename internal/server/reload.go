@@ -38,12 +38,12 @@ func (s *server) reload(ctx context.Context, read func() (*config.Config, error)
 		failed("reading the configuration", err)
 		return
 	}
-	now, changed, restart := s.settings().Reload(next)
+	now, changed, restart := s.settings.Load().Reload(next)
 	if err := s.logger.SetLevel(now.Log.Level); err != nil {
 		failed("setting the log level", err)
 	}
 	s.access.Configure(accessMode(now), now.Log.AccessRate)
-	s.current.Store(now)
+	s.settings.Store(now)
 	if defaults, own, err := quotasOf(now); err != nil {
 		failed("setting the quotas", err)
 	} else {

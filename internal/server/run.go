@@ -52,13 +52,13 @@ import (
 
 // server contains all running parts.
 type server struct {
-	cfg     *config.Config
-	current atomic.Pointer[config.Config] // the configuration with changes by SIGHUP, see settings
-	logger  *telemetry.Log
-	log     *slog.Logger
-	access  *web.AccessLog
-	metrics *telemetry.Metrics
-	plan    *pools.Plan
+	cfg      *config.Config
+	settings currentSettings
+	logger   *telemetry.Log
+	log      *slog.Logger
+	access   *web.AccessLog
+	metrics  *telemetry.Metrics
+	plan     *pools.Plan
 
 	reserve   *disk.Reserve
 	restored  *restore.FirstStart
@@ -150,7 +150,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	}
 	s.topology = newTopology(s)
 	loaded := *cfg // a copy from before the addresses of open ports are written into cfg
-	s.current.Store(&loaded)
+	s.settings.Store(&loaded)
 	opening, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	s.abort = abort
@@ -167,10 +167,6 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	err = s.wait(ctx, hangUps, read)
 	return errors.Join(err, s.close())
 }
-
-// settings returns the current configuration. Settings that need a restart have their values
-// from the start.
-func (s *server) settings() *config.Config { return s.current.Load() }
 
 // wait returns when the context is canceled or a part has failed. It reloads on SIGHUP.
 func (s *server) wait(ctx context.Context, hangUps <-chan os.Signal, read func() (*config.Config, error)) error {

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"strings"
+	"sync/atomic"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/base/web"
@@ -13,6 +15,17 @@ import (
 	"freshet/internal/ops/disk"
 	"freshet/internal/ops/quota"
 )
+
+// currentSettings is the configuration with the changes by SIGHUP. Settings that need a restart
+// have their values from the start.
+type currentSettings struct{ atomic.Pointer[config.Config] }
+
+// YAML returns the configuration as YAML, without secrets.
+func (s *currentSettings) YAML() ([]byte, error) {
+	var text bytes.Buffer
+	err := config.Print(&text, s.Load())
+	return text.Bytes(), err
+}
 
 // quotasOf returns the default limits, and those of single organizations.
 func quotasOf(cfg *config.Config) (defaults quota.Limits, own map[string]quota.Limits, err error) {

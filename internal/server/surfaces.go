@@ -1,14 +1,11 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/web"
-	"freshet/internal/broker/groups"
-	"freshet/internal/config"
 	"freshet/internal/controlplane/apiserver"
 	"freshet/internal/dataplane"
 	"freshet/internal/ops/certificates"
@@ -105,12 +102,7 @@ func (s *server) surfaceOptions() pipeline.Options {
 func (s *server) system(options pipeline.Options) http.Handler {
 	return systemapi.New(systemapi.Options{
 		Options: options, Audiences: s.identity.audiences, Metrics: s.metrics,
-		Ensemble: systemMembers{s.servers, s.clusters},
-		Configuration: func() ([]byte, error) {
-			var text bytes.Buffer
-			err := config.Print(&text, s.settings())
-			return text.Bytes(), err
-		},
+		Ensemble: systemMembers{s.servers, s.clusters}, Configuration: &s.settings,
 	})
 }
 
@@ -154,7 +146,7 @@ func (b brokers) Resolve(r *http.Request) (brokerhttp.Cluster, error) {
 		Members: s.topology.routes(c),
 	}
 	if b.withGroups && c.Stream {
-		found.Groups = func(context.Context) (*groups.Coordinator, error) { return s.groupsOf(c) }
+		found.Groups = clusterGroups{s, c}
 	}
 	return found, nil
 }

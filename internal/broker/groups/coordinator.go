@@ -27,9 +27,6 @@ type Options struct {
 	HeartbeatInterval time.Duration
 	// Logger logs failures of background work; nil means slog.Default().
 	Logger *slog.Logger
-	// Ensemble means that the members of an ensemble divide the journals among themselves: Open opens
-	// no journal, AcquireJournal does.
-	Ensemble bool
 }
 
 // Coordinator coordinates the consumer groups of one cluster.
@@ -60,8 +57,28 @@ type Journals interface {
 	Journal(ctx context.Context, name string) (engine.Journal, error)
 }
 
-// Open loads the groups of a cluster and starts to coordinate them.
+// Open loads the groups of a cluster and starts to coordinate them. The caller is the only
+// coordinator of the cluster.
 func Open(ctx context.Context, journals Journals, opts Options) (*Coordinator, error) {
+	c := newCoordinator(ctx, opts)
+	for i := range shards {
+		s, err := c.openShard(ctx, journals, journalName(i))
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.shards[i].Store(s)
+	}
+	return c.start(ctx, journals)
+}
+
+// OpenMember starts to coordinate groups on a member of an ensemble. The members divide the journals
+// of the groups among themselves: AcquireJournal loads the groups of a journal.
+func OpenMember(ctx context.Context, journals Journals, opts Options) (*Coordinator, error) {
+	return newCoordinator(ctx, opts).start(ctx, journals)
+}
+
+// newCoordinator returns a coordinator without groups.
+func newCoordinator(ctx context.Context, opts Options) *Coordinator {
 	if opts.InitialDelay == 0 {
 		opts.InitialDelay = DefaultInitialDelay
 	}
@@ -74,13 +91,12 @@ func Open(ctx context.Context, journals Journals, opts Options) (*Coordinator, e
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.absentShard = &shard{c: c}
-	for i := 0; i < shards && !opts.Ensemble; i++ {
-		s, err := c.openShard(ctx, journals, journalName(i))
-		if err != nil {
-			return nil, errors.Join(err, c.Close())
-		}
-		c.shards[i].Store(s)
-	}
+	return c
+}
+
+// start opens the producer ids, which the members of an ensemble share, and starts the background
+// work. It closes the coordinator on an error.
+func (c *Coordinator) start(ctx context.Context, journals Journals) (*Coordinator, error) {
 	if err := c.openProducerIDs(ctx, journals); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

@@ -3,8 +3,8 @@
 // disk, the addresses, etcd, NATS and the other members. It then checks the server with
 // requests that any client can send. It changes nothing.
 //
-// The checks that need the server's internals (data formats, NATS) are passed in as
-// functions, so that the package does not import the server.
+// An Inspector, which is passed in, does the checks that need the server's internals (data
+// formats, NATS), so that the package does not import the server.
 package doctorcmd
 
 import (
@@ -21,15 +21,15 @@ import (
 	"freshet/internal/config"
 )
 
-// Formats reports whether an older version wrote the data directory. It returns an error if
-// this version cannot read it.
-type Formats func(dir string) (older bool, err error)
-
-// InspectNATS inspects the NATS servers of a configuration without changing them. It returns
-// a description, the settings that keep members from becoming ready (wrong), and those that
-// it warns about (unsure).
-type InspectNATS func(ctx context.Context, cfg *config.Config) (description string, problems,
-	warnings []string, err error)
+// Inspector inspects what a server on this machine uses. It changes nothing.
+type Inspector interface {
+	// Formats reports whether an older version wrote the data directory. It returns an error if
+	// this version cannot read it.
+	Formats(dir string) (older bool, err error)
+	// InspectNATS inspects the NATS servers of a configuration. It returns a description, the
+	// settings that keep members from becoming ready (problems), and those that it warns about.
+	InspectNATS(ctx context.Context, cfg *config.Config) (description string, problems, warnings []string, err error)
+}
 
 // The outcomes of a check.
 const (
@@ -55,11 +55,10 @@ type report struct {
 
 // doctor is the state of one doctor command.
 type doctor struct {
-	env         *command.Env
-	formats     Formats
-	inspectNATS InspectNATS
-	file        string // configuration file (--config)
-	emit        func(finding) error
+	env       *command.Env
+	inspector Inspector
+	file      string // configuration file (--config)
+	emit      func(finding) error
 
 	report report
 	err    error // first error of printing
@@ -71,12 +70,12 @@ type doctor struct {
 }
 
 // Commands returns `freshet doctor`.
-func Commands(env *command.Env, formats Formats, log InspectNATS) []*cobra.Command {
-	return command.InSection(command.SectionServer, newDoctor(env, formats, log))
+func Commands(env *command.Env, inspector Inspector) []*cobra.Command {
+	return command.InSection(command.SectionServer, newDoctor(env, inspector))
 }
 
-func newDoctor(env *command.Env, formats Formats, log InspectNATS) *cobra.Command {
-	d := &doctor{env: env, formats: formats, inspectNATS: log}
+func newDoctor(env *command.Env, inspector Inspector) *cobra.Command {
+	d := &doctor{env: env, inspector: inspector}
 	var format output.Format
 	var timeout time.Duration
 	cmd := &cobra.Command{

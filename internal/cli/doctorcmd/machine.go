@@ -80,7 +80,7 @@ func (d *doctor) directory() bool {
 		return false
 	}
 	d.permissions(dir, info)
-	older, err := d.formats(dir)
+	older, err := d.inspector.Formats(dir)
 	switch {
 	case err != nil:
 		d.failed("data format", err.Error(), "See docs/howto/upgrade.md.")

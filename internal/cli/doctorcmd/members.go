@@ -42,7 +42,7 @@ func (d *doctor) nats(ctx context.Context) {
 	if !d.config.NATS.External() {
 		return
 	}
-	description, problems, warnings, err := d.inspectNATS(ctx, d.config)
+	description, problems, warnings, err := d.inspector.InspectNATS(ctx, d.config)
 	if err != nil {
 		d.failed("nats", err.Error(), "Start the NATS servers, or correct nats.urls and its credentials and "+
 			"certificates; the server does not start without NATS.")

@@ -1,6 +1,6 @@
 // Package servercmd implements the commands for the operator of a server: serve, its
 // configuration, its data directory, backups and health. They run on the machine of the
-// server and use no context. The server's functions are passed in as Server, so that tests
+// server and use no context. They call the server through the interface Server, so that tests
 // of the command line do not link the server's packages. Commands for a server on another
 // machine are in opscmd, those for ensembles in ensemblecmd.
 package servercmd
@@ -16,27 +16,21 @@ import (
 	"freshet/internal/ops/backup"
 )
 
-// Server has the functions of the server that commands call.
-type Server struct {
+// Server is the server on this machine, running or stopped.
+type Server interface {
 	// Run serves until the context ends; it prints its start messages on out. read reads the
 	// configuration again and applies the same flags; exports are variables that the
 	// operator must set so that commands use this server.
-	Run func(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer,
+	Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, error), out io.Writer,
 		exports []string) error
 	// SealedSecrets counts the stored secrets by the encryption key that seals them.
-	SealedSecrets func(ctx context.Context, cfg *config.Config, active string) (map[string]int, error)
+	SealedSecrets(ctx context.Context, cfg *config.Config, active string) (map[string]int, error)
 	// Restore writes a data directory from a backup.
-	Restore func(ctx context.Context, r backup.RestoreOptions) (*backup.Manifest, error)
+	Restore(ctx context.Context, r backup.RestoreOptions) (*backup.Manifest, error)
 	// Check verifies the data directory of a stopped server.
-	Check func(ctx context.Context, cfg *config.Config, report CheckReport) error
-	// Formats reports whether an older version wrote the data directory. It returns an error
-	// if this version cannot read it.
-	Formats func(dir string) (older bool, err error)
+	Check(ctx context.Context, cfg *config.Config, report CheckReport) error
 	// Migrate copies the data directory of a single server into an ensemble.
-	Migrate func(ctx context.Context, from string, cfg *config.Config, report MigrateReport) error
-	// InspectNATS inspects the NATS servers of a configuration (doctorcmd.InspectNATS).
-	InspectNATS func(ctx context.Context, cfg *config.Config) (description string, problems,
-		warnings []string, err error)
+	Migrate(ctx context.Context, from string, cfg *config.Config, report MigrateReport) error
 }
 
 // Commands returns the commands of this package.

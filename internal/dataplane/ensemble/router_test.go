@@ -63,6 +63,15 @@ func TestSinglePlane(t *testing.T) {
 	if owners, err := c.Coordinators(t.Context()); len(owners) > 0 || err != nil {
 		t.Errorf("coordinators: got %v, %v; want none", owners, err)
 	}
+	if all, live := plane.Membership(); all != 1 || live != 1 {
+		t.Errorf("members: got %d and %d live, want one server", all, live)
+	}
+	if external, synced, known, _, _ := plane.Synced(); external || !synced || !known {
+		t.Errorf("log: got external %t, synced %t, known %t; want no external log", external, synced, known)
+	}
+	if shards := plane.Shards("u"); shards != nil {
+		t.Errorf("shards: got %v, want none", shards)
+	}
 	if shards := plane.ShardStatus(nil); shards != nil {
 		t.Errorf("shards: got %v, want none", shards)
 	}

@@ -10,6 +10,14 @@ import (
 // SinglePlane runs the clusters of a single server. They have no shards.
 type SinglePlane struct{ *dataplane.Plane }
 
+// Membership returns one server, which is live.
+func (SinglePlane) Membership() (all, live int) { return 1, 1 }
+
+// Synced reports that there is no external log.
+func (SinglePlane) Synced() (external, synced, known bool, reason, message string) {
+	return false, true, true, "", ""
+}
+
 // ShardStatus returns no shards.
 func (SinglePlane) ShardStatus(map[string]map[string]uint64) []ShardStatus { return nil }
 

@@ -109,9 +109,6 @@ func (p *Plane) release(ctx context.Context, member, uid string) error {
 	return nil
 }
 
-// InEnsemble reports that clusters run on an ensemble.
-func (*Plane) InEnsemble() bool { return true }
-
 // Synced reports whether external NATS servers sync every write. external is false when the
 // members run the servers, which then always sync.
 func (p *Plane) Synced() (external, synced, known bool, reason, message string) {

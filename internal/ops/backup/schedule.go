@@ -14,10 +14,14 @@ type ScheduleOptions struct {
 	Every       time.Duration // interval between two backups
 	Keep        int           // how many backups to keep
 	WithoutKeys bool
-	// Stage makes a consistent copy of all data. It returns the folder of the copy and a
-	// function to remove it.
-	Stage func(ctx context.Context, progress func(string)) (dir string, remove func() error, err error)
-	Log   *slog.Logger
+	Stager      Stager
+	Log         *slog.Logger
+}
+
+// Stager makes consistent copies of all data of the server.
+type Stager interface {
+	// Stage makes a copy. It returns the folder of the copy and a function to remove it.
+	Stage(ctx context.Context, progress func(string)) (dir string, remove func() error, err error)
 }
 
 // Schedule takes scheduled backups and counts them.
@@ -83,7 +87,7 @@ func (b *Schedule) take(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
-	staged, remove, err := b.opts.Stage(ctx, func(string) {})
+	staged, remove, err := b.opts.Stager.Stage(ctx, func(string) {})
 	if err != nil {
 		return err
 	}

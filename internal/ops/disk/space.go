@@ -2,8 +2,12 @@ package disk
 
 import (
 	"fmt"
+	"path/filepath"
 	"syscall"
 )
+
+// Space returns the size and the free space of the file system of the data directory.
+func (r *Reserve) Space() (total, free int64, err error) { return Space(filepath.Dir(r.path)) }
 
 // Space returns the size and the free space of the file system of a directory.
 func Space(dir string) (total, free int64, err error) {

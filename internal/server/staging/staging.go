@@ -48,12 +48,16 @@ type Plane interface {
 
 // Options are the data to copy.
 type Options struct {
-	Config *config.Config
-	// Settings returns the configuration with the changes since the start. The copy contains
-	// it.
-	Settings func() *config.Config
+	Config   *config.Config
+	Settings Settings // the copy contains them
 	Plane    Plane
 	Etcd     *clientv3.Client
+}
+
+// Settings are the configuration with the changes since the start.
+type Settings interface {
+	// YAML returns the current configuration as YAML, without secrets.
+	YAML() ([]byte, error)
 }
 
 // Stager makes staged copies.
@@ -195,11 +199,11 @@ func (s *Stager) stageEtcd(ctx context.Context, dir string) (keys []string, err 
 // stageFiles copies the other files of the data directory, and the configuration. It leaves
 // out files that every start writes (admin.json, kubeconfig).
 func (s *Stager) stageFiles(dir string) error {
-	var text bytes.Buffer
-	if err := config.Print(&text, s.Settings()); err != nil {
+	text, err := s.Settings.YAML()
+	if err != nil {
 		return err
 	}
-	if err := privatefile.Write(filepath.Join(dir, backup.ConfigurationFile), text.Bytes()); err != nil {
+	if err := privatefile.Write(filepath.Join(dir, backup.ConfigurationFile), text); err != nil {
 		return err
 	}
 	names := []string{backup.AdminTokenFile, backup.TLSDir + "/ca.crt", backup.TLSDir + "/ca.key"}

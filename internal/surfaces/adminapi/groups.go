@@ -69,7 +69,7 @@ func (c *call) groupCoordinator() (*groups.Coordinator, error) {
 	if c.Cluster.Groups == nil {
 		return nil, errNoKafka
 	}
-	return c.Cluster.Groups(c.R.Context())
+	return c.Cluster.Groups.Coordinator()
 }
 
 // bindGroup parses the group from the path and its tenant from the query.

@@ -1,7 +1,6 @@
 package brokerhttp
 
 import (
-	"context"
 	"net/http"
 
 	"freshet/internal/base/errs"
@@ -21,9 +20,9 @@ const Surface = "messages"
 // Cluster is the target of a request.
 type Cluster struct {
 	Broker *messaging.Broker
-	// Groups returns the coordinator of the Kafka consumer groups. It is nil if the
-	// cluster does not serve the Kafka protocol. Calls on messages do not need it.
-	Groups func(context.Context) (*groups.Coordinator, error)
+	// Groups are the Kafka consumer groups. It is nil if the cluster does not serve the
+	// Kafka protocol. Calls on messages do not need it.
+	Groups Groups
 	// Scope has the organization, instance and cluster; calls add the names in the path.
 	Scope access.Scope
 	// Audiences are the names under which the cluster accepts tokens.
@@ -32,6 +31,12 @@ type Cluster struct {
 	Quota *quota.Cluster
 	// Members finds the server that handles a call.
 	Members Members
+}
+
+// Groups are the consumer groups of a cluster.
+type Groups interface {
+	// Coordinator returns the coordinator of the groups, and opens it on first use.
+	Coordinator() (*groups.Coordinator, error)
 }
 
 // Resolver finds the cluster of a request.

@@ -9,20 +9,20 @@ import (
 	"freshet/internal/surfaces/kafkaapi"
 )
 
-func TestAnonymousTokens(t *testing.T) {
+func TestAnonymousAccount(t *testing.T) {
 	t.Parallel()
 	w := identitytest.New(t)
-	if kafkaapi.AnonymousTokens("", w.Directory, w.Issuer) != nil {
-		t.Error("without an account: got a function, want nil")
+	if got := kafkaapi.NewAnonymousAccount("", w.Directory, w.Issuer); got != nil {
+		t.Errorf("without the setting: got %+v, want nil", got)
 	}
 	const audience = "urn:vendor:messaging:acme:prod"
 	cluster := &kafkaapi.Cluster{Audiences: []string{audience}}
-	issue := kafkaapi.AnonymousTokens("acme/guest", w.Directory, w.Issuer)
-	if _, err := issue(cluster); err == nil || !strings.Contains(err.Error(), "acme/guest of stream.anonymous") {
+	guest := kafkaapi.NewAnonymousAccount("acme/guest", w.Directory, w.Issuer)
+	if _, err := guest.Token(cluster); err == nil || !strings.Contains(err.Error(), "acme/guest of stream.anonymous") {
 		t.Errorf("unknown account: got %v, want an error that names it", err)
 	}
 	w.Account("acme", "guest") // created while the server runs
-	token, err := issue(cluster)
+	token, err := guest.Token(cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,8 @@ func TestAnonymousTokens(t *testing.T) {
 		t.Errorf("token: got %+v, %v; want service account guest of acme", p, err)
 	}
 	w.Account("acme", "root", func(a *identity.Account) { a.Admin = true })
-	if _, err := kafkaapi.AnonymousTokens("acme/root", w.Directory, w.Issuer)(cluster); err == nil ||
+	root := kafkaapi.NewAnonymousAccount("acme/root", w.Directory, w.Issuer)
+	if _, err := root.Token(cluster); err == nil ||
 		!strings.Contains(err.Error(), "is an administrator") {
 		t.Errorf("account of an administrator: got %v, want an error", err)
 	}

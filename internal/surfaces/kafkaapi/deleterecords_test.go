@@ -13,6 +13,7 @@ import (
 
 	"freshet/internal/broker/messaging"
 	"freshet/internal/ops/audit"
+	"freshet/internal/surfaces/kafkaapi"
 )
 
 // fill creates a topic with ten records, three of them in one batch.
@@ -167,12 +168,18 @@ func TestDescribeLogDirs(t *testing.T) {
 	}
 }
 
+// fixedDisk is a disk of a fixed size.
+type fixedDisk struct{ total, free int64 }
+
+// Space implements kafkaapi.Disk.
+func (d fixedDisk) Space() (total, free int64, err error) { return d.total, d.free, nil }
+
 // TestLogDirsReportTheDisk checks that a caller who may describe the cluster gets the size of the
 // disk and its free space.
 func TestLogDirsReportTheDisk(t *testing.T) {
 	t.Parallel()
-	silent, w := newHarness(t), newHarness(t)
-	w.cluster.Disk = func() (total, free int64, err error) { return 1000, 300, nil }
+	silent := newHarness(t)
+	w := newHarness(t, func(o *kafkaapi.Options) { o.Disk = fixedDisk{total: 1000, free: 300} })
 	w.bind("reader", "topic-consumer")
 	request := kmsg.NewPtrDescribeLogDirsRequest()
 	request.Version = 4

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +44,7 @@ type harness struct {
 	options  pipeline.Options
 	token    string // of the organization's administrator
 	trail    auditTrail
+	stopped  atomic.Bool // the cluster no longer serves the Kafka protocol
 }
 
 // auditTrail stores audit records.
@@ -125,7 +127,7 @@ func newHarnessOn(t *testing.T, eng engine.Engine, edit ...func(*kafkaapi.Option
 }
 
 // listen serves on one more port.
-func (w *harness) listen(anonymous func(*kafkaapi.Cluster) (string, error)) (address string) {
+func (w *harness) listen(anonymous *kafkaapi.AnonymousAccount) (address string) {
 	w.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(w.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -153,6 +155,9 @@ func (w *harness) Named(org, name string) (*kafkaapi.Cluster, error) {
 	}
 	return nil, &pipeline.UndisclosedError{Organization: org, Err: errors.New("no such cluster")}
 }
+
+// Serves implements kafkaapi.Clusters.
+func (w *harness) Serves(*kafkaapi.Cluster) bool { return !w.stopped.Load() }
 
 // account creates a service account and returns a token for it.
 func (w *harness) account(name string, edit ...func(*identity.Account)) string {

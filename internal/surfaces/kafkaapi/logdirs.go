@@ -32,8 +32,8 @@ func describeLogDirs(ctx context.Context, c *call, request *kmsg.DescribeLogDirs
 	}
 	dir := kmsg.NewDescribeLogDirsResponseDir() // TotalBytes and UsableBytes are -1
 	dir.Dir = logDir
-	if disk := c.session.cluster.Disk; disk != nil {
-		if total, free, err := disk(); err == nil {
+	if disk := c.conn.server.opts.Disk; disk != nil {
+		if total, free, err := disk.Space(); err == nil {
 			dir.TotalBytes, dir.UsableBytes = total, free
 		}
 	}

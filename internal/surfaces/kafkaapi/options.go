@@ -26,11 +26,6 @@ type Cluster struct {
 	Groups       *groups.Coordinator
 	Quota        *quota.Cluster // nil means no limits
 	Members      Members
-	// Disk returns the total and the free bytes of the cluster's disk; nil means that they are not
-	// reported.
-	Disk func() (total, free int64, err error)
-	// ServesKafka reports whether the cluster still serves the Kafka protocol; nil means always.
-	ServesKafka func() bool
 }
 
 // Clusters finds clusters. Its errors are one sentence that clients may see.
@@ -41,6 +36,13 @@ type Clusters interface {
 	Named(organization, name string) (*Cluster, error)
 	// Default returns the cluster for clients that name none.
 	Default() (*Cluster, error)
+	// Serves reports whether a cluster still serves the Kafka protocol on this server.
+	Serves(cluster *Cluster) bool
+}
+
+// Disk is the disk of all clusters of this server.
+type Disk interface {
+	Space() (total, free int64, err error)
 }
 
 // Limits bounds the resources that clients can use.
@@ -67,6 +69,7 @@ type Options struct {
 	Policy   Policy
 	Clusters Clusters
 	Limits   Limits
+	Disk     Disk // nil means that its space is not reported
 	// ListAll includes the topics of other namespaces in lists of all topics.
 	ListAll bool
 	Logger  *slog.Logger // nil discards logs

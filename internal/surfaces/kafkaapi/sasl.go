@@ -70,7 +70,7 @@ func (a *auth) checkAllowed(ctx context.Context, c *conn, h *header) error {
 	if !a.session.principal.Live() {
 		return errRevoked
 	}
-	if serves := a.session.cluster.ServesKafka; serves != nil && !serves() {
+	if !c.server.opts.Clusters.Serves(a.session.cluster) {
 		return errors.New("cluster no longer serves the Kafka protocol")
 	}
 	return nil
@@ -83,7 +83,7 @@ func (a *auth) startAnonymous(ctx context.Context, c *conn) error {
 	if err != nil {
 		return err
 	}
-	token, err := c.listener.Anonymous(cluster)
+	token, err := c.listener.Anonymous.Token(cluster)
 	if err != nil {
 		return fmt.Errorf("starting an anonymous session: %w", err)
 	}

@@ -79,9 +79,9 @@ type Listener struct {
 	Name       string      // used in statistics
 	TLS        *tls.Config // nil for plain text
 	Advertised string      // host[:port] that clients connect to; "" for the address they connected to
-	// Anonymous returns a token for clients on the loopback interface that send no credentials; nil
+	// Anonymous is the account of clients on the loopback interface that send no credentials; nil
 	// means that every client must authenticate.
-	Anonymous func(*Cluster) (string, error)
+	Anonymous *AnonymousAccount
 }
 
 // Serve accepts connections until the server is shut down.

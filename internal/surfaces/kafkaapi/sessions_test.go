@@ -294,11 +294,12 @@ func TestAnonymous(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	w.partitioned("orders", 1)
-	guest, _ := w.identity.Account(organization, "guest")
+	w.identity.Account(organization, "guest")
 	w.bind("guest", "topic-consumer")
-	address := w.listen(func(*kafkaapi.Cluster) (string, error) {
-		return w.identity.Token(guest, identity.InstanceAudience(organization, instance)), nil
-	})
+	anonymous := func(name string) *kafkaapi.AnonymousAccount {
+		return kafkaapi.NewAnonymousAccount(organization+"/"+name, w.identity.Directory, w.identity.Issuer)
+	}
+	address := w.listen(anonymous("guest"))
 	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.DefaultProduceTopic("orders"),
 		kgo.DisableIdempotentWrite(), kgo.ConsumeTopics("orders"))
 	w.ok(err)
@@ -310,13 +311,27 @@ func TestAnonymous(t *testing.T) {
 	if err := client.ProduceSync(short(t), &kgo.Record{Value: []byte("x")}).FirstErr(); err == nil {
 		t.Error("producing as an anonymous consumer: got no error")
 	}
-	refused := w.listen(func(*kafkaapi.Cluster) (string, error) { return "", fmt.Errorf("no such account") })
+	refused := w.listen(anonymous("nobody"))
 	for name, at := range map[string]string{"without such an account": refused, "without the setting": w.address} {
 		r := &rawClient{harness: w}
 		r.dial(at)
 		if _, err := r.exchange(topicsRequest("orders"), nil); err == nil {
 			t.Errorf("%s: got a response without credentials", name)
 		}
+	}
+}
+
+// TestClusterStopsServing checks that the connections to a cluster end when it no longer serves the
+// Kafka protocol.
+func TestClusterStopsServing(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.partitioned("orders", 1)
+	r := w.wire(w.token)
+	roundTrip[*kmsg.MetadataResponse](r, topicsRequest("orders"))
+	w.stopped.Store(true)
+	if _, err := r.exchange(topicsRequest("orders"), nil); err == nil {
+		t.Error("got a response of a cluster without the Kafka protocol, want the connection to end")
 	}
 }
 

@@ -111,7 +111,7 @@ func (a *API) showPasskeyChange(w http.ResponseWriter, r *http.Request, session 
 		status = statusWithRetry(w, err)
 	}
 	rec := pipeline.Record(r, surfaceName, nil, pipeline.Authorization{}, status)
-	rec.Verb, rec.Resource, rec.Source = verb, "passkeys", a.opts.Source(r)
+	rec.Verb, rec.Resource = verb, "passkeys"
 	rec.Organization, rec.Principal = session.Subject.Organization, a.opts.SignIn.Principal(session.Subject)
 	a.opts.Auditor.Record(rec)
 	switch kind := errs.KindOf(err); {

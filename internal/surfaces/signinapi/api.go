@@ -67,11 +67,23 @@ type Options struct {
 	Organization string   // default of the organization field in the form
 	Provider     Provider // nil: no OpenID provider
 	ProviderName string
-	Limits       Limits                       // zero values select the defaults
-	Source       func(*http.Request) string   // returns the caller's address; nil for that of the connection
-	Auditor      pipeline.Auditor             // nil: no audit records
-	Observe      func(method, outcome string) // counts sign-ins; nil: not counted
+	Limits       Limits           // zero values select the defaults
+	Auditor      pipeline.Auditor // nil: no audit records
+	Counter      Counter          // nil: sign-ins are not counted
 }
+
+// Counter counts sign-ins; identitymetrics.SignIns implements it.
+type Counter interface {
+	// Count counts a sign-in with a method (signin.MethodPassword and others): success, failure or
+	// throttled.
+	Count(method, outcome string)
+}
+
+// noCounter implements Counter without counting.
+type noCounter struct{}
+
+// Count implements Counter.
+func (noCounter) Count(string, string) {}
 
 // Limits are the rate limits of sign-in attempts.
 type Limits struct {
@@ -107,11 +119,8 @@ func New(opts Options) (*API, error) {
 	if opts.SignIn == nil || opts.Sealer == nil {
 		return nil, errors.New("signinapi: People and Sealer are required")
 	}
-	if opts.Source == nil {
-		opts.Source = func(r *http.Request) string { return r.RemoteAddr }
-	}
-	if opts.Observe == nil {
-		opts.Observe = func(string, string) {}
+	if opts.Counter == nil {
+		opts.Counter = noCounter{}
 	}
 	opts.Auditor = pipeline.AuditorOrDiscard(opts.Auditor)
 	opts.Limits.complete()
@@ -226,7 +235,7 @@ func (c *call) Audit(error, int) {}
 // record writes an audit record. of is the zero Subject if the user is unknown.
 func (a *API) record(r *http.Request, subject signin.Subject, verb, method string, status int) {
 	rec := pipeline.Record(r, surfaceName, nil, pipeline.Authorization{}, status)
-	rec.Verb, rec.Resource, rec.Source = verb, "sessions", a.opts.Source(r)
+	rec.Verb, rec.Resource = verb, "sessions"
 	if subject.UID != "" {
 		rec.Organization, rec.Principal = subject.Organization, a.opts.SignIn.Principal(subject)
 	}

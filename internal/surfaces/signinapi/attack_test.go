@@ -258,9 +258,7 @@ func TestAttackEnumeration(t *testing.T) {
 // the owner is not locked out.
 func TestAttackBruteForce(t *testing.T) {
 	t.Parallel()
-	address := func(r *http.Request) string { return r.Header.Get("X-Test-Address") + ":1" }
 	w := newHarness(t, func(o *signinapi.Options) {
-		o.Source = address
 		o.Limits.Account = throttle.Rate{PerSecond: 0.0001, Burst: 5}
 		o.Limits.Guesses = throttle.Rate{PerSecond: 0.0001, Burst: 20}
 		o.Limits.Address = throttle.Rate{PerSecond: 0.0001, Burst: 8}
@@ -271,7 +269,7 @@ func TestAttackBruteForce(t *testing.T) {
 		b.get("/oauth/signin")
 		r := b.request(http.MethodPost, "/oauth/signin",
 			url.Values{"proof": {b.csrfToken}, "organization": {"acme"}, "name": {name}, "password": {password}})
-		r.Header.Set("X-Test-Address", address)
+		r.Header.Set(addressHeader, address)
 		a := b.do(r)
 		if (a.status == 429) != (a.header.Get("Retry-After") != "") {
 			t.Errorf("got %d with Retry-After %q, want it for 429 only", a.status, a.header.Get("Retry-After"))

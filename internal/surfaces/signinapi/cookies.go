@@ -102,7 +102,7 @@ func (a *API) startSession(w http.ResponseWriter, r *http.Request, subject signi
 	a.setCookie(w, r, cookieSession, cookie.Reveal(), time.Until(s.Ends))
 	a.setCookie(w, r, cookieBrowser, "", 0)
 	a.record(r, subject, "signin", method, http.StatusOK)
-	a.opts.Observe(method, "success")
+	a.opts.Counter.Count(method, "success")
 	web.RecordOf(r.Context()).Principal = a.opts.SignIn.Principal(subject)
 	return nil
 }

@@ -39,7 +39,7 @@ func newHarness(t testing.TB, edit ...func(*signinapi.Options)) *harness {
 	opts := signinapi.Options{
 		SignIn: w.People, Sealer: w.Sealer, Issuer: "https://issuer",
 		Origins:      []string{"http://" + w.server.Listener.Addr().String()},
-		Organization: "acme", Auditor: w, Observe: w.observe,
+		Organization: "acme", Auditor: w, Counter: w,
 	}
 	for _, e := range edit {
 		e(&opts)
@@ -48,10 +48,23 @@ func newHarness(t testing.TB, edit ...func(*signinapi.Options)) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.server.Config.Handler = web.Middleware(api, slog.New(slog.DiscardHandler), nil)
+	w.server.Config.Handler = fromAddress(web.Middleware(api, slog.New(slog.DiscardHandler), nil))
 	w.server.Start()
 	t.Cleanup(w.server.Close)
 	return w
+}
+
+// addressHeader is the header of the address that a test sends a request from.
+const addressHeader = "X-Test-Address"
+
+// fromAddress serves requests with addressHeader as if they came from that address.
+func fromAddress(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if address := r.Header.Get(addressHeader); address != "" {
+			r.RemoteAddr = address + ":1"
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Record implements pipeline.Auditor.
@@ -61,7 +74,8 @@ func (w *harness) Record(r audit.Record) {
 	w.records = append(w.records, r)
 }
 
-func (w *harness) observe(method, outcome string) {
+// Count implements signinapi.Counter.
+func (w *harness) Count(method, outcome string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counts[method+" "+outcome]++

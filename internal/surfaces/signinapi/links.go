@@ -79,7 +79,7 @@ func (a *API) followLink(w http.ResponseWriter, r *http.Request, form url.Values
 func (a *API) recordLinkFailure(r *http.Request, err error, method string) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
 		a.record(r, signin.Subject{}, "signin", method, http.StatusUnauthorized)
-		a.opts.Observe(method, "failure")
+		a.opts.Counter.Count(method, "failure")
 	}
 	return err
 }

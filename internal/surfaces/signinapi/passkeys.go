@@ -112,14 +112,14 @@ func (a *API) signInPasskey(w http.ResponseWriter, r *http.Request, form url.Val
 	if formPage.Organization == "" {
 		formPage.Organization = a.opts.Organization
 	}
-	if wait := a.guard.TakeAddress(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
-		a.opts.Observe(signin.MethodPasskey, "throttled")
+	if wait := a.guard.TakeAddress(throttle.AddressKey(r.RemoteAddr)); wait > 0 {
+		a.opts.Counter.Count(signin.MethodPasskey, "throttled")
 		return a.showSignInError(w, r, &throttledError{wait}, formPage)
 	}
 	subject, err := a.checkPasskey(r, form, organization, userName)
 	if kind := errs.KindOf(err); kind == errs.Unauthenticated {
 		a.record(r, subject, "signin", signin.MethodPasskey, http.StatusUnauthorized)
-		a.opts.Observe(signin.MethodPasskey, "failure")
+		a.opts.Counter.Count(signin.MethodPasskey, "failure")
 		return a.showSignInError(w, r, err, formPage)
 	}
 	if err != nil {

@@ -50,15 +50,15 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) er
 	}
 	formPage := page{Next: form.Get("next"), Organization: organization, Name: userName}
 	account := organization + "\x00" + strings.ToLower(userName)
-	address := throttle.AddressKey(a.opts.Source(r))
+	address := throttle.AddressKey(r.RemoteAddr)
 	if wait := a.guard.Take(account, address); wait > 0 {
-		a.opts.Observe(signin.MethodPassword, "throttled")
+		a.opts.Counter.Count(signin.MethodPassword, "throttled")
 		return a.showSignInError(w, r, &throttledError{wait}, formPage)
 	}
 	subject, err := a.opts.SignIn.Authenticate(r.Context(), organization, userName, password)
 	if errors.Is(err, signin.ErrWrongPassword) {
 		a.record(r, subject, "signin", signin.MethodPassword, http.StatusUnauthorized)
-		a.opts.Observe(signin.MethodPassword, "failure")
+		a.opts.Counter.Count(signin.MethodPassword, "failure")
 		return a.showSignInError(w, r, err, formPage)
 	}
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) er
 
 // admitAttempt counts an attempt to use a secret in a link or form.
 func (a *API) admitAttempt(r *http.Request) error {
-	if wait := a.guard.TakeAddress(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
+	if wait := a.guard.TakeAddress(throttle.AddressKey(r.RemoteAddr)); wait > 0 {
 		return &throttledError{wait}
 	}
 	return nil

@@ -65,7 +65,7 @@ func (a *API) callback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		if kind := errs.KindOf(err); kind == errs.Unauthenticated || kind == errs.Denied {
 			a.record(r, signin.Subject{}, "signin", signin.MethodProvider, http.StatusUnauthorized)
-			a.opts.Observe(signin.MethodProvider, "failure")
+			a.opts.Counter.Count(signin.MethodProvider, "failure")
 		}
 		return err
 	}
@@ -87,7 +87,7 @@ func (a *API) signInByEmail(w http.ResponseWriter, r *http.Request, email, next 
 	switch len(found) {
 	case 0:
 		a.record(r, signin.Subject{}, "signin", signin.MethodProvider, http.StatusUnauthorized)
-		a.opts.Observe(signin.MethodProvider, "failure")
+		a.opts.Counter.Count(signin.MethodProvider, "failure")
 		return errNoUser
 	case 1:
 		if err := a.startSession(w, r, found[0], signin.MethodProvider); err != nil {

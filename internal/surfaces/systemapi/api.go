@@ -49,10 +49,16 @@ type Options struct {
 	Audiences []string
 	// Metrics gathers the series.
 	Metrics Gatherer
-	// Configuration returns the effective configuration as YAML, without secrets.
-	Configuration func() ([]byte, error)
+	// Configuration is the effective configuration.
+	Configuration Configuration
 	// Ensemble is the ensemble of the server.
 	Ensemble Ensemble
+}
+
+// Configuration is the configuration of the server.
+type Configuration interface {
+	// YAML returns the current configuration as YAML, without secrets.
+	YAML() ([]byte, error)
 }
 
 // API serves the state of the server.
@@ -205,7 +211,7 @@ func (c *call) writeMetrics() error {
 }
 
 func (c *call) writeConfiguration() error {
-	text, err := c.api.opts.Configuration()
+	text, err := c.api.opts.Configuration.YAML()
 	if err != nil {
 		return err
 	}

@@ -118,11 +118,17 @@ func newFixture(t *testing.T) *fixture {
 	f.api = systemapi.New(systemapi.Options{
 		Options:   pipeline.Options{Authenticator: world.Verifier, Authorizer: policy, Auditor: f.trail},
 		Audiences: []string{identitytest.IssuerURL}, Metrics: registry,
-		Configuration: func() ([]byte, error) { return []byte("domain: example\n"), nil },
+		Configuration: configuration("domain: example\n"),
 		Ensemble:      f,
 	})
 	return f
 }
+
+// configuration is a configuration as YAML.
+type configuration string
+
+// YAML implements systemapi.Configuration.
+func (c configuration) YAML() ([]byte, error) { return []byte(c), nil }
 
 func (f *fixture) get(ctx context.Context, user, method, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()

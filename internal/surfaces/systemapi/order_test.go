@@ -26,7 +26,7 @@ func TestOrderOfSteps(t *testing.T) {
 	nobody := token("nobody", func(*identity.Account) {})
 	api := systemapi.New(systemapi.Options{
 		Audiences: []string{identitytest.IssuerURL}, Ensemble: &fixture{},
-		Configuration: func() ([]byte, error) { return nil, nil },
+		Configuration: configuration(""),
 		Options: trace.Options(pipeline.Options{
 			Authenticator: world.Verifier, Authorizer: access.NewPolicy(), Limiter: pipelinetest.FullLimiter(),
 		}),

@@ -34,11 +34,10 @@ type Options struct {
 	// Audiences are the addresses of the resource API. The first one is its
 	// base URL: the default, and an audience of every token for it.
 	Audiences []string
-	Instances identity.Instances         // nil if there are no data planes
-	Lifetime  time.Duration              // lifetime of tokens for the resource API; 0 for the default
-	Limits    Limits                     // zero values select the defaults
-	Source    func(*http.Request) string // returns the caller's address; nil for that of the connection
-	Auditor   pipeline.Auditor           // nil: no audit records
+	Instances identity.Instances // nil if there are no data planes
+	Lifetime  time.Duration      // lifetime of tokens for the resource API; 0 for the default
+	Limits    Limits             // zero values select the defaults
+	Auditor   pipeline.Auditor   // nil: no audit records
 }
 
 // API serves the token surface.
@@ -59,9 +58,6 @@ func New(opts Options) (*API, error) {
 		opts.SignIn == nil || opts.Authenticator == nil {
 		return nil, errors.New(
 			"tokenapi: Issuer, Directory, Sealer, Audiences, People and Authenticator are required")
-	}
-	if opts.Source == nil {
-		opts.Source = func(r *http.Request) string { return r.RemoteAddr }
 	}
 	opts.Auditor = pipeline.AuditorOrDiscard(opts.Auditor)
 	opts.Limits.complete()

@@ -183,21 +183,17 @@ func TestLimitersEvictTheLeastRecentlyUsed(t *testing.T) {
 	}
 }
 
-func TestSourceDecidesTheAddress(t *testing.T) {
+// TestConnectionDecidesTheAddress: a client cannot change its address with a header.
+func TestConnectionDecidesTheAddress(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(o *tokenapi.Options) {
-		o.Limits.Address = tokenapi.Rate{PerSecond: 0.001, Burst: 1}
-		o.Source = func(r *http.Request) string { return strings.TrimSpace(r.Header.Get("X-Forwarded-For")) }
-	})
-	as := func(address string) func(*http.Request) {
-		return func(r *http.Request) { r.Header.Set("X-Forwarded-For", address) }
-	}
+	f := newFixture(t, func(o *tokenapi.Options) { o.Limits.Address = tokenapi.Rate{PerSecond: 0.001, Burst: 1} })
 	for i, want := range []int{200, 429} {
-		if w := f.post("application/json", jsonBody(f.fields(base)), as("192.0.2.1")); w.Code != want {
+		forwarded := func(r *http.Request) { r.Header.Set("X-Forwarded-For", fmt.Sprintf("192.0.2.%d", i)) }
+		if w := f.post("application/json", jsonBody(f.fields(base)), from("192.0.2.9:1"), forwarded); w.Code != want {
 			t.Errorf("request %d: status %d, want %v", i, w.Code, want)
 		}
 	}
-	if w := f.post("application/json", jsonBody(f.fields(base)), as("a name")); w.Code != 200 {
+	if w := f.post("application/json", jsonBody(f.fields(base)), from("a name")); w.Code != 200 {
 		t.Errorf("status %d, want 200", w.Code)
 	}
 }

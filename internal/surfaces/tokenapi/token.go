@@ -26,7 +26,7 @@ type response struct {
 
 // token serves POST /oauth/token.
 func (a *API) token(w http.ResponseWriter, r *http.Request) error {
-	address := throttle.AddressKey(a.opts.Source(r))
+	address := throttle.AddressKey(r.RemoteAddr)
 	if wait := a.guard.TakeAddress(address); wait > 0 {
 		return throttled(wait)
 	}
@@ -126,7 +126,7 @@ func loggableAudience(audience string) string {
 // be a misplaced secret.
 func (a *API) record(r *http.Request, account *identity.Account, aud string, status int) {
 	rec := pipeline.Record(r, surfaceName, nil, pipeline.Authorization{}, status)
-	rec.Verb, rec.Resource, rec.Source = "create", "tokens", a.opts.Source(r)
+	rec.Verb, rec.Resource = "create", "tokens"
 	if account != nil {
 		rec.Organization = account.Organization
 		rec.Principal = a.opts.Issuer.PrincipalName(account.Organization, account.Name)

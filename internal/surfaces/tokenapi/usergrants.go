@@ -130,14 +130,14 @@ func (a *API) writeGrant(w http.ResponseWriter, r *http.Request, req *request, g
 // recordSignIn writes an audit record about a user's grant.
 func (a *API) recordSignIn(r *http.Request, subject signin.Subject, verb string, status int) {
 	rec := pipeline.Record(r, surfaceName, nil, pipeline.Authorization{}, status)
-	rec.Verb, rec.Resource, rec.Source = verb, "grants", a.opts.Source(r)
+	rec.Verb, rec.Resource = verb, "grants"
 	rec.Organization, rec.Principal = subject.Organization, a.opts.SignIn.Principal(subject)
 	a.opts.Auditor.Record(rec)
 }
 
 // beginDevice serves POST /oauth/device_authorization (RFC 8628 §3.1).
 func (a *API) beginDevice(w http.ResponseWriter, r *http.Request) error {
-	address := throttle.AddressKey(a.opts.Source(r))
+	address := throttle.AddressKey(r.RemoteAddr)
 	if wait := a.guard.TakeAddress(address); wait > 0 {
 		return throttled(wait)
 	}
@@ -176,7 +176,7 @@ func (a *API) beginDevice(w http.ResponseWriter, r *http.Request) error {
 // revoke serves POST /oauth/revoke (RFC 7009), which signs the user out. It responds with
 // 200 to an invalid token: such a token counts as revoked.
 func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
-	if wait := a.guard.TakeAddress(throttle.AddressKey(a.opts.Source(r))); wait > 0 {
+	if wait := a.guard.TakeAddress(throttle.AddressKey(r.RemoteAddr)); wait > 0 {
 		return throttled(wait)
 	}
 	req, err := parseRequest(r)

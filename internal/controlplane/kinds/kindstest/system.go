@@ -11,6 +11,7 @@ import (
 	"freshet/api/generated/clientset/versioned"
 	"freshet/internal/controlplane/kinds"
 	"freshet/internal/dataplane"
+	"freshet/internal/dataplane/ensemble"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/identity/identitytest"
@@ -91,7 +92,7 @@ func (s *System) run(dir string) {
 
 func (s *System) kinds(directory *identity.Directory, stored func(kinds.Change)) *kinds.Set {
 	return kinds.New(kinds.Options{
-		Plan: Plan(), Plane: s.plane, Issuer: s.world.Issuer, Directory: directory, Sealer: s.world.Sealer,
+		Plan: Plan(), Plane: ensemble.SinglePlane{Plane: s.plane}, Issuer: s.world.Issuer, Directory: directory, Sealer: s.world.Sealer,
 		OnStored: stored,
 		Policy:   access.NewPolicy(), SystemOrganization: "default", SystemAccount: "admin",
 		SignIns: emptySignIns(directory, s.world.Issuer), Log: slog.New(slog.DiscardHandler),

@@ -22,13 +22,19 @@ import (
 	"freshet/internal/dataplane/provision"
 )
 
-// Plane runs clusters.
+// Plane runs clusters, on a single server or on the members of an ensemble.
 type Plane interface {
 	// Provision opens the cluster or updates an open one, and reports each part that has started.
 	// It is idempotent.
 	Provision(ctx context.Context, spec provision.Spec, report func(provision.Part)) error
 	// Destroy closes the cluster and deletes its data; it succeeds if the cluster does not exist.
 	Destroy(ctx context.Context, uid string) error
+	// Shards describes the shards of a cluster; nil when it is not open or has no shards.
+	Shards(uid string) []provision.Shard
+	// Membership returns the number of servers that run clusters, and of those that are live.
+	Membership() (all, live int)
+	// Synced reports whether an external log syncs every write.
+	Synced() (external, synced, known bool, reason, message string)
 }
 
 // Controller provisions clusters on the plane, and tears them down.
@@ -139,7 +145,7 @@ func (c *Controller) provision(ctx context.Context, cluster *object,
 		return c.failed(ctx, cluster, reasonFailed, err)
 	}
 	c.backoff.Forget(cluster.UID)
-	return c.refreshInterval(), c.write(ctx, cluster, c.describe(cluster, instance))
+	return c.refreshInterval(cluster), c.write(ctx, cluster, c.describe(cluster, instance))
 }
 
 // failed writes the error and the time of the next attempt to the status.

@@ -19,7 +19,7 @@ import (
 	"freshet/internal/dataplane/provision"
 )
 
-// fakePlane is a data plane that fails on demand.
+// fakePlane is the data plane of a single server. It fails on demand.
 type fakePlane struct {
 	mu        sync.Mutex
 	fail      error
@@ -57,6 +57,17 @@ func (p *fakePlane) Destroy(_ context.Context, uid string) error {
 	delete(p.running, uid)
 	p.destroyed = append(p.destroyed, uid)
 	return nil
+}
+
+// Shards implements messagingcluster.Plane.
+func (*fakePlane) Shards(string) []provision.Shard { return nil }
+
+// Membership implements messagingcluster.Plane.
+func (*fakePlane) Membership() (all, live int) { return 1, 1 }
+
+// Synced implements messagingcluster.Plane.
+func (*fakePlane) Synced() (external, synced, known bool, reason, message string) {
+	return false, true, true, "", ""
 }
 
 func (p *fakePlane) set(fail error) {

@@ -24,26 +24,13 @@ const (
 	shardsInterval = 10 * time.Second // owners and copies change without an event
 )
 
-// ensemblePlane is a plane in an ensemble.
-type ensemblePlane interface {
-	Shards(uid string) []provision.Shard
-	InEnsemble() bool
-	Membership() (all, live int)
-	// Synced reports whether an external log syncs every write.
-	Synced() (external, synced, known bool, reason, message string)
-}
-
 // conditionSynced exists in an ensemble with an external log: whether acknowledged writes survive a
 // simultaneous power loss of a majority of the log's servers. It does not affect Ready.
 const conditionSynced = "WritesSynced"
 
 // syncedCondition returns the condition WritesSynced; false if it does not apply.
 func (c *Controller) syncedCondition(cluster *object) (v1alpha1.Condition, bool) {
-	plane, ok := c.plane.(ensemblePlane)
-	if !ok || !plane.InEnsemble() {
-		return v1alpha1.Condition{}, false
-	}
-	external, synced, known, reason, message := plane.Synced()
+	external, synced, known, reason, message := c.plane.Synced()
 	if !external {
 		return v1alpha1.Condition{}, false
 	}
@@ -59,28 +46,16 @@ func (c *Controller) syncedCondition(cluster *object) (v1alpha1.Condition, bool)
 
 // shardsOf returns the shards of a cluster; nil without shards.
 func (c *Controller) shardsOf(cluster *object) []provision.Shard {
-	if plane, ok := c.plane.(ensemblePlane); ok {
-		return plane.Shards(string(cluster.UID))
-	}
-	return nil
+	return c.plane.Shards(string(cluster.UID))
 }
 
-// refreshInterval returns the interval at which a cluster's status is refreshed without a change; 0 for
-// never.
-func (c *Controller) refreshInterval() time.Duration {
-	if plane, ok := c.plane.(ensemblePlane); ok && plane.InEnsemble() {
+// refreshInterval returns the interval at which a running cluster's status is refreshed without a
+// change; 0 for never.
+func (c *Controller) refreshInterval(cluster *object) time.Duration {
+	if len(c.shardsOf(cluster)) > 0 {
 		return shardsInterval
 	}
 	return 0
-}
-
-// membership returns the number of members of the ensemble, and of those that are live; one and one
-// for a single server.
-func (c *Controller) membership() (all, live int) {
-	if plane, ok := c.plane.(ensemblePlane); ok && plane.InEnsemble() {
-		return plane.Membership()
-	}
-	return 1, 1
 }
 
 // copiesOf returns the requested number of copies of each shard.
@@ -176,7 +151,7 @@ func (c *Controller) withShards(cluster *object) *object {
 		return cluster
 	}
 	known := cluster.DeepCopy()
-	members, live := c.membership()
+	members, live := c.plane.Membership()
 	known.Status.Shards = shardStatus(shards)
 	if known.Status.Storage != nil { // the cluster has run before
 		known.Status.Broker, known.Status.Storage = componentCounts(shards, members, live)

@@ -23,7 +23,6 @@ type fakeEnsemblePlane struct {
 }
 
 func (p *fakeEnsemblePlane) Shards(string) []provision.Shard { return *p.shards.Load() }
-func (*fakeEnsemblePlane) InEnsemble() bool                  { return true }
 func (*fakeEnsemblePlane) Membership() (all, live int)       { return 5, 4 }
 
 func (p *fakeEnsemblePlane) Synced() (external, synced, known bool, reason, message string) {

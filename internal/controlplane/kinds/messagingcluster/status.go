@@ -92,7 +92,7 @@ func (c *Controller) describe(cluster *object, instance *v1alpha1.MessagingInsta
 	known := c.withShards(cluster).DeepCopy()
 	status := *known.Status.DeepCopy()
 	status.ObservedGeneration = cluster.Generation
-	members, live := c.membership()
+	members, live := c.plane.Membership()
 	status.Broker, status.Storage = componentCounts(c.shardsOf(cluster), members, live)
 	status.InstanceType = instance.Spec.Type
 	status.Endpoints = endpointsOf(c.plan, cluster, instance)

@@ -6,7 +6,6 @@ package brokertest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -139,6 +138,12 @@ func (w *Harness) Groups() *groups.Coordinator {
 	return coordinator
 }
 
+// openGroups implements brokerhttp.Groups with an open coordinator.
+type openGroups struct{ coordinator *groups.Coordinator }
+
+// Coordinator implements brokerhttp.Groups.
+func (g openGroups) Coordinator() (*groups.Coordinator, error) { return g.coordinator, nil }
+
 // Resolver returns a resolver that finds the same cluster for every request.
 func Resolver(broker *messaging.Broker) brokerhttp.Resolver {
 	return resolver(broker, func() *groups.Coordinator { return nil })
@@ -154,7 +159,7 @@ func resolver(broker *messaging.Broker, coordinator func() *groups.Coordinator) 
 	return pipelinetest.ResolverFunc[brokerhttp.Cluster](func(*http.Request) (brokerhttp.Cluster, error) {
 		resolved := cluster
 		if opened := coordinator(); opened != nil {
-			resolved.Groups = func(context.Context) (*groups.Coordinator, error) { return opened, nil }
+			resolved.Groups = openGroups{opened}
 		}
 		return resolved, nil
 	})
