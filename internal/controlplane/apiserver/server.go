@@ -320,15 +320,15 @@ func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
 	backend.Transport.TrustedCAFile = cfg.Etcd.CAFile
 	backend.Transport.CertFile = cfg.Etcd.CertFile
 	backend.Transport.KeyFile = cfg.Etcd.KeyFile
-	if dial := cfg.Etcd.Dial; dial != nil {
+	if dialer := cfg.Etcd.Dialer; dialer != nil {
 		backend.Transport.EgressLookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
-			return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, nil
+			return func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.Dial(ctx) }, nil
 		}
 	}
 	backend.CompactionInterval = cmp.Or(cfg.CompactionInterval, compactionInterval)
 	opts := options.NewEtcdOptions(backend)
 	opts.DefaultStorageMediaType = "application/vnd.kubernetes.protobuf"
 	opts.DeleteCollectionWorkers = 8
-	opts.SkipHealthEndpoints = cfg.Etcd.Call != nil // useDirectStores adds its own checks
+	opts.SkipHealthEndpoints = cfg.Etcd.Member != nil // useDirectStores adds its own checks
 	return opts
 }
