@@ -166,7 +166,6 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	coreResources.organizations.Contents = contents(storages)
 	if err := install(generic, scheme, codecs, cfg, storages, coreResources); err != nil {
 		return nil, err
 	}
@@ -222,7 +221,8 @@ func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme,
 			return fmt.Errorf("installing the reviews: %w", err)
 		}
 	}
-	return coreResources.install(generic, scheme, codecs, kindsOf(cfg.Kinds), newPolicy(cfg).readable)
+	return coreResources.install(generic, scheme, codecs, kindsOf(cfg.Kinds), contents{storages},
+		newPolicy(cfg).readable)
 }
 
 // setDefaults changes defaults of the API machinery.
