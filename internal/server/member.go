@@ -210,10 +210,8 @@ func (e memberEtcd) Replace(ctx context.Context, name string) error {
 	return etcd.ReplaceMember(ctx, e.s.etcd, lost)
 }
 
-// onStored confirms every change on the other members.
-func (t *member) onStored() func(kinds.Change) {
-	return func(c kinds.Change) { t.Confirm(change{Stored: &c}) }
-}
+// replicas returns the other members.
+func (t *member) replicas() kinds.Replicas { return replicas{t.s} }
 
 // recorder returns nil: the elected member has controllers of its own, see control.
 func (*member) recorder() reconcile.Recorder { return nil }

@@ -50,12 +50,17 @@ type Inviter interface {
 		time.Time, error)
 }
 
+// Links knows the pages that accept invitations; signinapi.Links implements it.
+type Links interface {
+	// InviteURL returns the URL of a link with this token.
+	InviteURL(token string) string
+}
+
 // Options are the dependencies of the subresource.
 type Options struct {
 	Authorizer Authorizer
 	Inviter    Inviter
-	// URL returns the URL of a link with this token.
-	URL func(token string) string
+	Links      Links
 }
 
 // New creates the subresource.
@@ -119,7 +124,7 @@ func (m *linkCreator) Execute(ctx context.Context, call subresource.Call[*Invita
 		return nil, err
 	}
 	end := metav1.NewTime(ends)
-	link.Status = InvitationLinkStatus{URL: m.URL(token.Reveal()), ExpirationTime: &end}
+	link.Status = InvitationLinkStatus{URL: m.Links.InviteURL(token.Reveal()), ExpirationTime: &end}
 	return link, nil
 }
 
