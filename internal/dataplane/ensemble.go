@@ -267,7 +267,7 @@ func (p *Plane) openShardsLocked(ctx context.Context, g Ensemble, c *Cluster, sp
 			Dir: filepath.Join(p.dir(spec.UID), sharded.ShardDir(i)),
 			Store: pebble.Options{
 				Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve,
-				DeadLetters: c.deadLetter,
+				DeadLetters: c.Engine,
 			},
 			Ownership: s,
 		})
@@ -286,12 +286,6 @@ func (c *Cluster) setCopies(n int) {
 			shard.SetCopies(n)
 		}
 	}
-}
-
-// deadLetter appends a dead letter to a topic of another shard.
-func (c *Cluster) deadLetter(ctx context.Context, to engine.TopicID, letter engine.Message) error {
-	_, err := c.Engine.Append(ctx, to, 0, []engine.Message{letter})
-	return err
 }
 
 // WantedShards returns the number of shards of a new cluster, given its spec.config.custom.

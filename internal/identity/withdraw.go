@@ -19,11 +19,17 @@ const (
 
 // Withdrawer withdraws the signing keys that the operator lists in a file.
 type Withdrawer struct {
-	Keys   *Keyring
-	File   string
-	Shared bool   // other replicas share the keys and may withdraw them
-	Notify func() // returns when the other replicas have applied a withdrawal
-	Log    *slog.Logger
+	Keys     *Keyring
+	File     string
+	Shared   bool // other replicas share the keys and may withdraw them
+	Replicas Replicas
+	Log      *slog.Logger
+}
+
+// Replicas are the other processes that verify tokens with the same keys.
+type Replicas interface {
+	// NotifyWithdrawn returns when the other replicas have applied a withdrawal.
+	NotifyWithdrawn()
 }
 
 // Run checks for the file, and for keys that other replicas have withdrawn, until ctx is
@@ -80,7 +86,7 @@ func (w *Withdrawer) Withdraw(ctx context.Context) error {
 		if err := w.Keys.Withdraw(ctx, known...); err != nil && !errors.Is(err, ErrSigningKeyUnknown) {
 			return err
 		}
-		w.Notify()
+		w.Replicas.NotifyWithdrawn()
 		w.Log.Warn("signing keys were withdrawn; all tokens that they signed are rejected", slog.Any("keys", known))
 	}
 	return os.Remove(w.File)

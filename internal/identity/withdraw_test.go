@@ -34,9 +34,9 @@ func TestWithdrawer(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := keys.IDs()
-			notified := 0
+			notified := &notifications{}
 			w := &identity.Withdrawer{
-				Keys: keys, File: filepath.Join(t.TempDir(), "withdrawn"), Notify: func() { notified++ },
+				Keys: keys, File: filepath.Join(t.TempDir(), "withdrawn"), Replicas: notified,
 				Log: slog.New(slog.DiscardHandler),
 			}
 			if err := w.Withdraw(t.Context()); err != nil {
@@ -48,8 +48,8 @@ func TestWithdrawer(t *testing.T) {
 			if err := w.Withdraw(t.Context()); (err != nil) != c.remains {
 				t.Errorf("got error %v, want one: %t", err, c.remains)
 			}
-			if keys.Contains(before[0]) == c.withdrawn || (notified == 1) != c.withdrawn {
-				t.Errorf("withdrawn %t and notified %d times, want %t", !keys.Contains(before[0]), notified,
+			if keys.Contains(before[0]) == c.withdrawn || (notified.withdrawn == 1) != c.withdrawn {
+				t.Errorf("withdrawn %t and notified %d times, want %t", !keys.Contains(before[0]), notified.withdrawn,
 					c.withdrawn)
 			}
 			if _, err := os.Stat(w.File); errors.Is(err, fs.ErrNotExist) == c.remains {
@@ -58,3 +58,9 @@ func TestWithdrawer(t *testing.T) {
 		})
 	}
 }
+
+// notifications counts the calls of NotifyWithdrawn.
+type notifications struct{ withdrawn int }
+
+// NotifyWithdrawn implements identity.Replicas.
+func (n *notifications) NotifyWithdrawn() { n.withdrawn++ }

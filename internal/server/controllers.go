@@ -23,10 +23,9 @@ func (s *server) openResources(context.Context) (err error) {
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
 		Policy: s.identity.policy, SignIns: s.signIn,
 		Addresses: s.identity.addresses, TokenLifetime: s.cfg.Tokens.Lifetime.Std(),
-		Inviter:            s.signIn,
-		InviteURL:          func(token string) string { return signinapi.InviteURL(s.cfg.PublicURL(), token) },
+		Inviter: s.signIn, Links: signinapi.Links{Base: s.cfg.PublicURL()},
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
-		OnStored: s.topology.onStored(), Log: s.log,
+		Replicas: s.topology.replicas(), Log: s.log,
 	})
 	s.topology.startLoading()
 	s.api, err = apiserver.New(apiserver.Config{

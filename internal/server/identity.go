@@ -127,7 +127,7 @@ func (s *server) openSignIn() error {
 		DeviceLifetime:    s.cfg.SignIn.DeviceLifetime.Std(),
 		RefreshGrace:      refreshGrace,
 		AdminOrganization: s.cfg.Admin.Organization, AdminAccount: s.cfg.Admin.ServiceAccount,
-		Replicas: signInReplicas{s}, Log: s.log,
+		Replicas: replicas{s}, Log: s.log,
 	}
 	if provider := s.cfg.SignIn.OpenID; provider.Issuer != "" {
 		var secret []byte
@@ -177,7 +177,7 @@ func (s *server) adminLink(ctx context.Context, lifetime time.Duration) (link st
 		Time: time.Now(), Surface: "control", Verb: "create", Resource: "links", Decision: audit.Allowed,
 		Principal: s.identity.authenticator.Operator().Name, Organization: s.cfg.Admin.Organization,
 	})
-	return signinapi.LinkURL(s.cfg.PublicURL(), token.Reveal()), ends, nil
+	return signinapi.Links{Base: s.cfg.PublicURL()}.LinkURL(token.Reveal()), ends, nil
 }
 
 // serveLink handles freshet admin link.

@@ -102,7 +102,7 @@ func (t *member) startEtcd(ctx context.Context, dir string, opts etcd.Options) (
 	g := &etcd.Ensemble{
 		Self: own.Name, Listen: listen, ID: joining.EnsembleID, Existing: joining.Existing,
 		CAFile: files.CA, CertFile: files.Cert, KeyFile: files.Key,
-		OnWaiting: func(why string) { s.waitFor("a majority of its ensemble: " + why) },
+		Reporter: t,
 	}
 	for _, m := range s.cfg.Members.List {
 		g.Peers = append(g.Peers, etcd.Peer{Name: m.Name, Address: m.Etcd})
@@ -114,6 +114,9 @@ func (t *member) startEtcd(ctx context.Context, dir string, opts etcd.Options) (
 	}
 	return etcd.Join(ctx, dir, g, opts)
 }
+
+// ReportWaiting implements etcd.Reporter with the health pages.
+func (t *member) ReportWaiting(why string) { t.s.waitFor("a majority of its ensemble: " + why) }
 
 // openLog starts this member's NATS server for the message log, or connects to external
 // ones.
@@ -216,10 +219,8 @@ func (e memberEtcd) Replace(ctx context.Context, name string) error {
 	return etcd.ReplaceMember(ctx, e.s.etcd, lost)
 }
 
-// onStored confirms every change on the other members.
-func (t *member) onStored() func(kinds.Change) {
-	return func(c kinds.Change) { t.Confirm(change{Stored: &c}) }
-}
+// replicas returns the other members.
+func (t *member) replicas() kinds.Replicas { return replicas{t.s} }
 
 // recorder returns nil: the elected member has controllers of its own, see control.
 func (*member) recorder() reconcile.Recorder { return nil }

@@ -28,8 +28,8 @@ func (single) startEtcd(ctx context.Context, dir string, opts etcd.Options) (*et
 	return etcd.Start(ctx, dir, opts)
 }
 
-// onStored returns nil: no other server has to apply the change.
-func (single) onStored() func(kinds.Change) { return nil }
+// replicas returns nil: no other server has to apply a change.
+func (single) replicas() kinds.Replicas { return nil }
 
 func (t single) recorder() reconcile.Recorder { return t.s.api.Recorder() }
 

@@ -85,8 +85,8 @@ type memberPhases interface {
 
 // controlTopology is the part of topology that runs the resource API.
 type controlTopology interface {
-	// onStored returns the function that is called with every stored change; nil for none.
-	onStored() func(kinds.Change)
+	// replicas returns the servers that must apply every stored change; nil for none.
+	replicas() kinds.Replicas
 	// recorder returns where this server's own controllers record events; nil for nowhere.
 	recorder() reconcile.Recorder
 	// startLoading is called before stored resources are read, finishLoading when all are
@@ -179,20 +179,28 @@ func (s *server) applyChange(ctx context.Context, text []byte) error {
 	return nil
 }
 
-// signInReplicas are the other servers, which serve the same sign-in records.
-type signInReplicas struct{ server *server }
+// replicas are the other servers, which serve the same objects, sign-in records and keys.
+type replicas struct{ server *server }
+
+// NotifyStored implements kinds.Replicas: it returns when all servers have applied a change.
+func (r replicas) NotifyStored(stored kinds.Change) {
+	r.server.servers.Confirm(change{Stored: &stored})
+}
 
 // NotifyEnd implements signin.Replicas: it returns when a session has ended on all servers.
-func (r signInReplicas) NotifyEnd(key string, revision int64) {
+func (r replicas) NotifyEnd(key string, revision int64) {
 	r.server.servers.Confirm(change{Ended: &endedSignIn{key, revision}})
 }
+
+// NotifyWithdrawn implements identity.Replicas: it returns when all servers have read the signing
+// keys again.
+func (r replicas) NotifyWithdrawn() { r.server.servers.Confirm(change{SigningKeys: true}) }
 
 // withdrawer returns the Withdrawer of the signing keys that the operator lists in a file.
 func (s *server) withdrawer() *identity.Withdrawer {
 	return &identity.Withdrawer{
 		Keys: s.identity.keys, File: s.cfg.WithdrawnKeysFile(),
-		Shared: s.cfg.Etcd.External() || s.cfg.Members.Enabled(),
-		Notify: func() { s.servers.Confirm(change{SigningKeys: true}) },
-		Log:    s.log,
+		Shared: s.cfg.Etcd.External() || s.cfg.Members.Enabled(), Replicas: replicas{s},
+		Log: s.log,
 	}
 }

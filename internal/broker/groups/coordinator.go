@@ -113,7 +113,7 @@ func (c *Coordinator) openShard(ctx context.Context, journals Journals, name str
 		return nil, fmt.Errorf("opening journal %s: %w", name, err)
 	}
 	machine, err := statemachine.Open(ctx, journal,
-		statemachine.Options[*state]{Empty: newState, Restore: restore, Name: name, Logger: c.log})
+		statemachine.Options[*state]{Empty: newState(), Name: name, Logger: c.log})
 	if err != nil {
 		return nil, err
 	}

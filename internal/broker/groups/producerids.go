@@ -47,13 +47,13 @@ func (s *producerIDState) Snapshot(w io.Writer) error {
 	return err
 }
 
-func restoreIDs(r io.Reader) (*producerIDState, error) {
+// Restore implements statemachine.State.
+func (s *producerIDState) Restore(r io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(r, 9))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s := &producerIDState{}
-	return s, s.Apply(0, data)
+	return s.Apply(0, data)
 }
 
 func (c *Coordinator) openProducerIDs(ctx context.Context, journals Journals) error {
@@ -62,8 +62,7 @@ func (c *Coordinator) openProducerIDs(ctx context.Context, journals Journals) er
 		return fmt.Errorf("opening journal %s: %w", producersJournal, err)
 	}
 	c.producers.machine, err = statemachine.Open(ctx, journal, statemachine.Options[*producerIDState]{
-		Empty: func() *producerIDState { return &producerIDState{next: 1} }, Restore: restoreIDs,
-		Name: producersJournal, Logger: c.log,
+		Empty: &producerIDState{next: 1}, Name: producersJournal, Logger: c.log,
 	})
 	return err
 }

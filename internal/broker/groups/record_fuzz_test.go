@@ -65,8 +65,8 @@ func FuzzRecord(f *testing.F) {
 			}
 		}
 		before := snapshot(t, s)
-		again, err := restore(bytes.NewReader(before))
-		if err != nil {
+		again := newState()
+		if err := again.Restore(bytes.NewReader(before)); err != nil {
 			t.Fatalf("restoring a snapshot: %v", err)
 		}
 		if after := snapshot(t, again); !bytes.Equal(before, after) {
@@ -110,7 +110,7 @@ func restoreAll(s *state) {
 	})
 }
 
-// FuzzSnapshot checks that restore rejects invalid snapshots.
+// FuzzSnapshot checks that Restore rejects invalid snapshots.
 func FuzzSnapshot(f *testing.F) {
 	s := newState()
 	for i, record := range seedRecords() {
@@ -127,7 +127,7 @@ func FuzzSnapshot(f *testing.F) {
 	}
 	f.Add(out.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if s, err := restore(bytes.NewReader(data)); err == nil {
+		if s := newState(); s.Restore(bytes.NewReader(data)) == nil {
 			checkCounts(t, s)
 		}
 	})

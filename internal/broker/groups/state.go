@@ -310,27 +310,26 @@ func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) {
 	}
 }
 
-// restore reads the output of Snapshot.
-func restore(in io.Reader) (*state, error) {
+// Restore implements statemachine.State.
+func (s *state) Restore(in io.Reader) error {
 	buffered := bufio.NewReader(in)
-	s := newState()
 	for position := uint64(1); ; position++ {
 		size, err := binary.ReadUvarint(buffered)
 		if err == io.EOF { //nolint:errorlint // ReadUvarint returns it bare between records
-			return s, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the length of record %d: %w", position, err)
+			return fmt.Errorf("reading the length of record %d: %w", position, err)
 		}
 		if size > 1<<30 {
-			return nil, fmt.Errorf("%w: record %d has %d bytes", engine.ErrCorrupt, position, size)
+			return fmt.Errorf("%w: record %d has %d bytes", engine.ErrCorrupt, position, size)
 		}
 		record := make([]byte, size)
 		if _, err := io.ReadFull(buffered, record); err != nil {
-			return nil, fmt.Errorf("reading record %d: %w", position, err)
+			return fmt.Errorf("reading record %d: %w", position, err)
 		}
 		if err := s.Apply(position, record); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }

@@ -78,8 +78,7 @@ func Open(ctx context.Context, eng engine.Engine, opts Options) (*Broker, error)
 		return nil, fmt.Errorf("opening the catalogue's journal: %w", err)
 	}
 	machine, err := statemachine.Open(ctx, journal, statemachine.Options[*catalogueState]{
-		Empty:         newCatalogueState,
-		Restore:       restoreCatalogueState,
+		Empty:         newCatalogueState(),
 		SnapshotBytes: opts.SnapshotBytes,
 		Name:          "catalogue",
 		Logger:        opts.Logger,

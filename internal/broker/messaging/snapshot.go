@@ -52,30 +52,29 @@ func (l *lineWriter) write(r record) {
 	}
 }
 
-// restoreCatalogueState reads the output of Snapshot.
-func restoreCatalogueState(r io.Reader) (*catalogueState, error) {
-	c := newCatalogueState()
+// Restore implements statemachine.State.
+func (c *catalogueState) Restore(r io.Reader) error {
 	in := json.NewDecoder(bufio.NewReaderSize(r, 64<<10))
 	for line := 1; ; line++ {
 		var r record
 		if err := in.Decode(&r); errors.Is(err, io.EOF) {
 			if line == 1 {
-				return nil, errs.New(errs.Internal, "catalogue snapshot is empty")
+				return errs.New(errs.Internal, "catalogue snapshot is empty")
 			}
-			return c, nil
+			return nil
 		} else if err != nil {
-			return nil, fmt.Errorf("catalogue snapshot, line %d: %w", line, err)
+			return fmt.Errorf("catalogue snapshot, line %d: %w", line, err)
 		}
 		if r.Format > recordFormat {
-			return nil, fmt.Errorf("catalogue snapshot of format %d: %w", r.Format, engine.ErrNewerFormat)
+			return fmt.Errorf("catalogue snapshot of format %d: %w", r.Format, engine.ErrNewerFormat)
 		}
-		if err := c.restore(r); err != nil {
-			return nil, fmt.Errorf("catalogue snapshot, line %d: %w", line, err)
+		if err := c.restoreRecord(r); err != nil {
+			return fmt.Errorf("catalogue snapshot, line %d: %w", line, err)
 		}
 	}
 }
 
-func (c *catalogueState) restore(r record) error {
+func (c *catalogueState) restoreRecord(r record) error {
 	switch r.Op {
 	case opSeed:
 		c.seeded = r.Seeded

@@ -96,11 +96,13 @@ func (s withCodec) GetRESTOptions(resource schema.GroupResource, example runtime
 
 // install installs the resources.
 func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme,
-	codecs serializer.CodecFactory, kinds kinds, readable events.Readable,
+	codecs serializer.CodecFactory, kinds kinds, contents contents, readable events.Readable,
 ) error {
 	legacy := genericapiserver.NewDefaultAPIGroupInfo(corev1.GroupName, scheme, metav1.ParameterCodec, codecs)
 	legacy.NegotiatedSerializer = readableStatuses{legacy.NegotiatedSerializer}
-	storages := map[string]rest.Storage{"namespaces": c.organizations.REST(), "events": c.events.Core(readable)}
+	storages := map[string]rest.Storage{
+		"namespaces": c.organizations.REST(contents), "events": c.events.Core(readable),
+	}
 	if c.quotas != nil {
 		storages["resourcequotas"] = quotas.REST{Book: c.quotas, Kinds: kinds, Readable: readable}
 	}
@@ -120,30 +122,31 @@ func (c core) install(generic *genericapiserver.GenericAPIServer, scheme *runtim
 // maxContents is the number of objects that are named when an organization is not empty.
 const maxContents = 3
 
-// contents returns a function that lists some objects of an organization.
-func contents(storages map[string]rest.Storage) func(ctx context.Context, organization string) ([]string, error) {
-	return func(ctx context.Context, organization string) ([]string, error) {
-		// Read as the service, which sees all objects.
-		ctx = request.WithNamespace(context.WithoutCancel(ctx), organization)
-		ctx = request.WithUser(ctx, nil)
-		var found []string
-		for _, plural := range namespaced(storages) {
-			list, err := storages[plural].(rest.Lister).List(ctx, &metav1internal.ListOptions{Limit: maxContents})
-			if err != nil {
-				return nil, fmt.Errorf("reading the %s of organization %s: %w", plural, organization, err)
-			}
-			err = meta.EachListItem(list, func(obj runtime.Object) error {
-				if object, err := meta.Accessor(obj); err == nil && len(found) < maxContents {
-					found = append(found, plural+"/"+object.GetName())
-				}
-				return nil
-			})
-			if err != nil || len(found) == maxContents {
-				return found, err
-			}
+// contents reads the objects of organizations from the stores of the kinds.
+type contents struct{ storages map[string]rest.Storage }
+
+// Sample implements organizations.Contents.
+func (c contents) Sample(ctx context.Context, organization string) ([]string, error) {
+	// Read as the service, which sees all objects.
+	ctx = request.WithNamespace(context.WithoutCancel(ctx), organization)
+	ctx = request.WithUser(ctx, nil)
+	var found []string
+	for _, plural := range namespaced(c.storages) {
+		list, err := c.storages[plural].(rest.Lister).List(ctx, &metav1internal.ListOptions{Limit: maxContents})
+		if err != nil {
+			return nil, fmt.Errorf("reading the %s of organization %s: %w", plural, organization, err)
 		}
-		return found, nil
+		err = meta.EachListItem(list, func(obj runtime.Object) error {
+			if object, err := meta.Accessor(obj); err == nil && len(found) < maxContents {
+				found = append(found, plural+"/"+object.GetName())
+			}
+			return nil
+		})
+		if err != nil || len(found) == maxContents {
+			return found, err
+		}
 	}
+	return found, nil
 }
 
 // namespaced returns the resources whose objects belong to organizations.

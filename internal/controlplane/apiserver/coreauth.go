@@ -3,7 +3,6 @@ package apiserver
 import (
 	"context"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -91,8 +90,7 @@ func (p policy) readable(ctx context.Context, namespace string) func(corev1.Obje
 	// Caches the results, because the scope of an object must be read from the store.
 	allowed := map[corev1.ObjectReference]bool{}
 	return func(regarding corev1.ObjectReference) bool {
-		resource := strings.ToLower(regarding.Kind) + "s"
-		kind, ok := p.kinds[resource]
+		resource, kind, ok := p.kinds.ofKind(regarding.Kind)
 		if !ok || !principal.Live() || regarding.Namespace != principal.Organization {
 			return false
 		}

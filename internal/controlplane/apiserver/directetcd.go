@@ -35,7 +35,7 @@ import (
 // those of the API machinery.
 type directStores struct {
 	generic.RESTOptionsGetter
-	etcd      etcd.Endpoints
+	member    *etcd.Member
 	client    *clientv3.Client // for the compactor
 	compactor interface {
 		etcd3.Compactor
@@ -45,12 +45,13 @@ type directStores struct {
 
 // useDirectStores makes the server open its stores this way if its etcd is embedded.
 func useDirectStores(cfg Config, config *genericapiserver.Config) *directStores {
-	if cfg.Etcd.Call == nil {
+	member := cfg.Etcd.Member
+	if member == nil {
 		return nil
 	}
-	client := cfg.Etcd.Call()
+	client := member.Client()
 	s := &directStores{
-		RESTOptionsGetter: config.RESTOptionsGetter, etcd: cfg.Etcd, client: client,
+		RESTOptionsGetter: config.RESTOptionsGetter, member: member, client: client,
 		compactor: etcd3.NewCompactor(client, cmp.Or(cfg.CompactionInterval, compactionInterval),
 			clock.RealClock{}, nil),
 	}
@@ -108,7 +109,7 @@ func (s *directStores) open(config *storagebackend.ConfigForResource, resourcePr
 	newObject, newList func() runtime.Object, attributes storage.AttrFunc, indexed storage.IndexerFuncs,
 	indexers *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
-	client := &kubernetes.Client{Client: s.etcd.Call()}
+	client := &kubernetes.Client{Client: s.member.Client()}
 	client.Kubernetes = client
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
 	versioner := storage.APIObjectVersioner{}

@@ -29,7 +29,7 @@ func TestStoresCallTheMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	endpoints := member.Endpoints()
-	endpoints.Dial = func(context.Context) (net.Conn, error) { return nil, errors.New("dialing is not expected") }
+	endpoints.Dialer = noDialer{}
 	api, err := apiserver.New(apiserver.Config{
 		Etcd: endpoints, Kinds: kindstest.NewSet(t).Definitions(), Authorizer: access.NewPolicy(),
 		Address: "127.0.0.1:8080",
@@ -77,6 +77,14 @@ func TestStoresCallTheMember(t *testing.T) {
 	}
 }
 
+// noDialer fails to connect.
+type noDialer struct{}
+
+// Dial implements etcd.Dialer.
+func (noDialer) Dial(context.Context) (net.Conn, error) {
+	return nil, errors.New("dialing is not expected")
+}
+
 // TestLiveWithoutEtcd checks that a process that has lost its etcd is live but not ready, with
 // embedded and external etcd. A supervisor that restarts processes that are not live must not do so
 // because other processes are lost.
@@ -91,7 +99,7 @@ func TestLiveWithoutEtcd(t *testing.T) {
 			}
 			endpoints := member.Endpoints()
 			if !called {
-				endpoints.Call = nil
+				endpoints.Member = nil
 			}
 			api, err := apiserver.New(apiserver.Config{
 				Etcd: endpoints, Kinds: kindstest.NewSet(t).Definitions(), Authorizer: access.NewPolicy(),

@@ -15,22 +15,34 @@ import (
 	"freshet/internal/ops/quota"
 )
 
-// kinds contains the served kinds by plural. It is built from Config.Kinds.
-type kinds map[string]store.Definition
+// kinds contains the served kinds. It is built from Config.Kinds.
+type kinds struct {
+	byResource map[string]store.Definition // by Info.Plural
+	resources  map[string]string           // Info.Plural by Info.Kind in lower case
+}
 
 func kindsOf(definitions []store.Definition) kinds {
-	k := make(kinds, len(definitions))
+	k := kinds{map[string]store.Definition{}, map[string]string{}}
 	for _, definition := range definitions {
-		k[definition.Info().Plural] = definition
+		info := definition.Info()
+		k.byResource[info.Plural] = definition
+		k.resources[strings.ToLower(info.Kind)] = info.Plural
 	}
 	return k
 }
 
-func (k kinds) serves(resource string) bool { return k[resource] != nil }
+func (k kinds) serves(resource string) bool { return k.byResource[resource] != nil }
+
+// ofKind returns the resource and the definition of a kind; ok is false for a kind that is not served.
+// It ignores letter case, because owner references may contain any text.
+func (k kinds) ofKind(kind string) (resource string, definition store.Definition, ok bool) {
+	resource, ok = k.resources[strings.ToLower(kind)]
+	return resource, k.byResource[resource], ok
+}
 
 // info returns the description of a kind; it is empty for a resource that is not served.
 func (k kinds) info(resource string) store.Info {
-	if definition := k[resource]; definition != nil {
+	if definition := k.byResource[resource]; definition != nil {
 		return definition.Info()
 	}
 	return store.Info{}
@@ -52,7 +64,7 @@ func (k kinds) empty(scheme *runtime.Scheme, r *http.Request) runtime.Object {
 // Count implements quotas.Kinds.
 func (k kinds) Count(ctx context.Context, organization string) (map[quota.Resource]int64, error) {
 	used := map[quota.Resource]int64{}
-	for _, definition := range k {
+	for _, definition := range k.byResource {
 		limited, ok := definition.Quota()
 		if !ok {
 			continue
@@ -68,7 +80,7 @@ func (k kinds) Count(ctx context.Context, organization string) (map[quota.Resour
 
 // KindOf implements quotas.Kinds.
 func (k kinds) KindOf(limited quota.Resource) string {
-	for _, definition := range k {
+	for _, definition := range k.byResource {
 		if resource, ok := definition.Quota(); ok && resource == limited {
 			return definition.Info().Kind
 		}
@@ -82,7 +94,7 @@ func (k kinds) rewriteApply(r *http.Request, body map[string]any) bool {
 	if !ok || info.APIGroup != v1alpha1.GroupName || !k.serves(info.Resource) {
 		return false
 	}
-	kind := k[info.Resource]
+	kind := k.byResource[info.Resource]
 	return kind.RewriteApply(body, func() runtime.Object {
 		object, ok := kind.Object(r.Context(), info.Namespace, info.Name)
 		if !ok {
@@ -94,7 +106,7 @@ func (k kinds) rewriteApply(r *http.Request, body map[string]any) bool {
 
 // scopeOf returns the scope of a call as far as its path determines it.
 func (k kinds) scopeOf(a authorizer.Attributes) access.Scope {
-	if definition := k[a.GetResource()]; definition != nil {
+	if definition := k.byResource[a.GetResource()]; definition != nil {
 		return definition.ScopeOfName(a.GetNamespace(), a.GetName())
 	}
 	return access.Scope{Organization: a.GetNamespace()}
@@ -105,7 +117,7 @@ const statusName = "status"
 
 // subresource returns the description of a kind's subresource other than the status.
 func (k kinds) subresource(resource, name string) (store.SubresourceInfo, bool) {
-	if definition := k[resource]; definition != nil {
+	if definition := k.byResource[resource]; definition != nil {
 		for _, subresource := range definition.Subresources() {
 			if info := subresource.Info(); info.Name == name {
 				return info, true

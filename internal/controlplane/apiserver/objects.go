@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,17 +43,16 @@ func (o objectAuthorizer) Authorize(ctx context.Context, resource, verb, name st
 // deletion. Owners of other APIs are not checked, because this server does not delete them.
 func (o objectAuthorizer) AuthorizeBlocking(ctx context.Context, namespace string, owner metav1.OwnerReference) error {
 	principal := caller.Principal(ctx)
-	plural := strings.ToLower(owner.Kind) + "s"
-	kind, known := o.kinds[plural]
+	resource, kind, known := o.kinds.ofKind(owner.Kind)
 	if principal == nil || !known {
 		return nil
 	}
-	permission, _ := access.ForVerb(plural, "", "update")
+	permission, _ := access.ForVerb(resource, "", "update")
 	scope := kind.Scope(ctx, namespace, owner.Name)
 	decision, err := o.authorizer.Authorize(ctx, principal, permission, scope)
 	if err != nil {
 		auditNotesOf(ctx).recordObject(owner.Name, permission, scope, decision)
-		return o.forbidden(ctx, plural, "create", owner.Name,
+		return o.forbidden(ctx, resource, "create", owner.Name,
 			fmt.Errorf("ownerReferences: blocking the deletion of an owner: %w", err))
 	}
 	return nil

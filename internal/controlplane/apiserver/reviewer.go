@@ -211,7 +211,7 @@ func (k kinds) namesOf(rule access.Rule, resource string) (names []string, exact
 // restrictedName returns the field of a restriction that contains the names of a kind's objects; nil if
 // there is none.
 func (k kinds) restrictedName(resource string, r *access.Restriction) *string {
-	definition := k[resource]
+	definition := k.byResource[resource]
 	if definition == nil {
 		return nil
 	}
@@ -271,7 +271,7 @@ func (r *reviewer) access(ctx context.Context, principal *identity.Principal,
 func (r *reviewer) authorizeObject(ctx context.Context, principal *identity.Principal,
 	at *authorizationv1.ResourceAttributes,
 ) (allowed bool, reason string) {
-	kind, ok := r.policy.kinds[at.Resource]
+	kind, ok := r.policy.kinds.byResource[at.Resource]
 	if !ok || at.Group != v1alpha1.GroupName || at.Name == "" || kind.Info().ClusterScoped {
 		return true, ""
 	}

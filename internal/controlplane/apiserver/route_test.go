@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kube-openapi/pkg/common"
 
@@ -23,9 +24,12 @@ func (guests) Subresources() []store.Subresource { return []store.Subresource{in
 
 type invitation struct{}
 
-func (invitation) Info() store.SubresourceInfo                 { return store.SubresourceInfo{Name: "invite"} }
-func (invitation) AddToScheme(*runtime.Scheme) error           { return nil }
-func (invitation) Open(rest.Getter, rest.Updater) rest.Storage { return nil }
+func (invitation) Info() store.SubresourceInfo       { return store.SubresourceInfo{Name: "invite"} }
+func (invitation) AddToScheme(*runtime.Scheme) error { return nil }
+func (invitation) Open(schema.GroupResource, rest.Getter, rest.Updater) rest.Storage {
+	return nil
+}
+
 func (invitation) Definitions(common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return nil
 }

@@ -166,7 +166,6 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	coreResources.organizations.Contents = contents(storages)
 	if err := install(generic, scheme, codecs, cfg, storages, coreResources); err != nil {
 		return nil, err
 	}
@@ -222,7 +221,8 @@ func install(generic *genericapiserver.GenericAPIServer, scheme *runtime.Scheme,
 			return fmt.Errorf("installing the reviews: %w", err)
 		}
 	}
-	return coreResources.install(generic, scheme, codecs, kindsOf(cfg.Kinds), newPolicy(cfg).readable)
+	return coreResources.install(generic, scheme, codecs, kindsOf(cfg.Kinds), contents{storages},
+		newPolicy(cfg).readable)
 }
 
 // setDefaults changes defaults of the API machinery.
@@ -320,15 +320,15 @@ func storageOptions(cfg Config, codec runtime.Codec) *options.EtcdOptions {
 	backend.Transport.TrustedCAFile = cfg.Etcd.CAFile
 	backend.Transport.CertFile = cfg.Etcd.CertFile
 	backend.Transport.KeyFile = cfg.Etcd.KeyFile
-	if dial := cfg.Etcd.Dial; dial != nil {
+	if dialer := cfg.Etcd.Dialer; dialer != nil {
 		backend.Transport.EgressLookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
-			return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, nil
+			return func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.Dial(ctx) }, nil
 		}
 	}
 	backend.CompactionInterval = cmp.Or(cfg.CompactionInterval, compactionInterval)
 	opts := options.NewEtcdOptions(backend)
 	opts.DefaultStorageMediaType = "application/vnd.kubernetes.protobuf"
 	opts.DeleteCollectionWorkers = 8
-	opts.SkipHealthEndpoints = cfg.Etcd.Call != nil // useDirectStores adds its own checks
+	opts.SkipHealthEndpoints = cfg.Etcd.Member != nil // useDirectStores adds its own checks
 	return opts
 }

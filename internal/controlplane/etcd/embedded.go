@@ -7,7 +7,7 @@
 // remote one.
 //
 // The embedded member has no listener for clients. etcd trusts every client that can connect, so
-// clients connect from inside the process only: the store calls it directly (Endpoints.Call), and
+// clients connect from inside the process only: the store calls it directly (Member.Client), and
 // code that must dial uses in-process pipes. A single member opens no port; a member of an ensemble
 // (ensemble.go) opens one for its peers, which authenticate with certificates (peerserver.go).
 //
@@ -253,11 +253,12 @@ func (m *Member) fail(err error) {
 
 // Endpoints returns how to reach the member, which works from inside this process only.
 func (m *Member) Endpoints() Endpoints {
-	return Endpoints{
-		URLs: []string{m.url}, Dial: m.pipes.Dial,
-		Call: func() *clientv3.Client { return v3client.New(m.etcd.Server) },
-	}
+	return Endpoints{URLs: []string{m.url}, Dialer: m.pipes, Member: m}
 }
+
+// Client creates a client that calls the member directly, without connections and encoded messages.
+// The caller closes the client.
+func (m *Member) Client() *clientv3.Client { return v3client.New(m.etcd.Server) }
 
 // Failed delivers the error that ended the member, if one occurs.
 func (m *Member) Failed() <-chan error { return m.failed }

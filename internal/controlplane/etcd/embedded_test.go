@@ -110,7 +110,7 @@ func TestRestoredSnapshot(t *testing.T) {
 func TestPingsAreNoAbuse(t *testing.T) {
 	t.Parallel()
 	with(t, t.TempDir(), func(m *etcd.Member) {
-		conn, err := m.Endpoints().Dial(t.Context())
+		conn, err := m.Endpoints().Dialer.Dial(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

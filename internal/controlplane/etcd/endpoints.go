@@ -18,11 +18,15 @@ type Endpoints struct {
 	CAFile   string
 	CertFile string
 	KeyFile  string
-	// Dial connects to a host of the URLs; nil means over the network.
-	Dial func(ctx context.Context) (net.Conn, error)
-	// Call creates a client that calls a member in this process directly, without connections and
-	// encoded messages; nil if there is no such member. The caller closes the client.
-	Call func() *clientv3.Client
+	// Dialer connects to a host of the URLs; nil means over the network.
+	Dialer Dialer
+	// Member is the member in this process; nil if etcd is external.
+	Member *Member
+}
+
+// Dialer opens connections to etcd; pipe.Listener implements it.
+type Dialer interface {
+	Dial(ctx context.Context) (net.Conn, error)
 }
 
 // Client opens a client on the endpoints.
@@ -34,10 +38,10 @@ func (e Endpoints) Client(log *zap.Logger) (*clientv3.Client, error) {
 		DialKeepAliveTimeout: 10 * time.Second,
 		Logger:               log,
 	}
-	if e.Dial != nil {
+	if e.Dialer != nil {
 		cfg.DialOptions = append(cfg.DialOptions,
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				return e.Dial(ctx)
+				return e.Dialer.Dial(ctx)
 			}))
 	}
 	if e.CAFile != "" || e.CertFile != "" {

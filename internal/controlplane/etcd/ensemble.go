@@ -37,8 +37,13 @@ type Ensemble struct {
 	// member.
 	Existing                  bool
 	CAFile, CertFile, KeyFile string
-	// OnWaiting is called from time to time with the reason why the member is not ready yet.
-	OnWaiting func(why string)
+	Reporter                  Reporter
+}
+
+// Reporter shows the operator why a member is not ready yet.
+type Reporter interface {
+	// ReportWaiting is called from time to time until the member is ready.
+	ReportWaiting(why string)
 }
 
 const (
@@ -171,7 +176,7 @@ func (g *Ensemble) join(ctx context.Context, dir string,
 		if !again {
 			return nil, nil, nil, fmt.Errorf("starting embedded etcd as member %s: %w", g.Self, err)
 		}
-		g.OnWaiting(err.Error())
+		g.Reporter.ReportWaiting(err.Error())
 		select {
 		case <-logTick.C:
 			opts.Log.Warn("member has no data yet and waits for one with data; check that the others run and that "+
@@ -190,7 +195,7 @@ func (g *Ensemble) awaitMajority(ctx context.Context, dir string, e *embed.Etcd,
 ) error {
 	tick := time.NewTicker(waitingLogInterval)
 	defer tick.Stop()
-	g.OnWaiting(g.majority())
+	g.Reporter.ReportWaiting(g.majority())
 	for {
 		select {
 		case <-e.Server.ReadyNotify():

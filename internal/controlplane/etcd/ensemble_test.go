@@ -20,14 +20,14 @@ type trio struct {
 	options map[string]etcd.Ensemble
 	dirs    map[string]string
 	members map[string]*etcd.Member
-	waits   map[string]chan struct{} // receives a value when the member reports that it waits
+	waits   map[string]waitSignal
 }
 
 func newTrio(t *testing.T) *trio {
 	t.Helper()
 	g := &trio{
 		names: []string{"a", "b", "c"}, options: map[string]etcd.Ensemble{}, dirs: map[string]string{},
-		members: map[string]*etcd.Member{}, waits: map[string]chan struct{}{},
+		members: map[string]*etcd.Member{}, waits: map[string]waitSignal{},
 	}
 	var peers []etcd.Peer
 	var list []bundle.Member
@@ -53,18 +53,12 @@ func newTrio(t *testing.T) *trio {
 			t.Fatal(err)
 		}
 		files := bundle.FilesIn(dir)
-		waits := make(chan struct{}, 1)
+		waits := make(waitSignal, 1)
 		g.waits[name] = waits
 		g.dirs[name] = filepath.Join(t.TempDir(), "etcd")
 		g.options[name] = etcd.Ensemble{
 			Self: name, Peers: peers, Listen: peers[i].Address, ID: ensemble.ID, CAFile: files.CA, CertFile: files.Cert,
-			KeyFile: files.Key,
-			OnWaiting: func(string) {
-				select {
-				case waits <- struct{}{}:
-				default:
-				}
-			},
+			KeyFile: files.Key, Reporter: waits,
 		}
 	}
 	t.Cleanup(func() {
@@ -73,6 +67,17 @@ func newTrio(t *testing.T) *trio {
 		}
 	})
 	return g
+}
+
+// waitSignal receives a value when its member reports that it waits.
+type waitSignal chan struct{}
+
+// ReportWaiting implements etcd.Reporter.
+func (s waitSignal) ReportWaiting(string) {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
 }
 
 func freeAddress(t *testing.T) string {
@@ -133,7 +138,7 @@ func (g *trio) stop(t *testing.T, names ...string) {
 // put writes a key through one member.
 func (g *trio) put(t *testing.T, at, key string) error {
 	t.Helper()
-	client := g.members[at].Endpoints().Call()
+	client := g.members[at].Client()
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -143,7 +148,7 @@ func (g *trio) put(t *testing.T, at, key string) error {
 
 func (g *trio) exists(t *testing.T, at, key string) bool {
 	t.Helper()
-	client := g.members[at].Endpoints().Call()
+	client := g.members[at].Client()
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -212,7 +217,7 @@ func TestFaultEnsemble(t *testing.T) {
 		}
 		t.Fatalf("empty member under an old name: got %v, want %v", err, etcd.ErrDataLost)
 	}
-	client := g.members["a"].Endpoints().Call()
+	client := g.members["a"].Client()
 	defer client.Close()
 	for range 2 { // Replace is idempotent
 		if err := etcd.ReplaceMember(t.Context(), client, etcd.Peer{Name: "b", Address: options.Listen}); err != nil {

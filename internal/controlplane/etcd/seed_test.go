@@ -18,7 +18,7 @@ func newSeeded(t *testing.T) (g *trio, last int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := alone.Endpoints().Call()
+	client := alone.Client()
 	for i := range 50 {
 		put, err := client.Put(t.Context(), fmt.Sprintf("key-%02d", i), "value")
 		if err != nil {
@@ -62,7 +62,7 @@ func TestSeed(t *testing.T) {
 	g.start(t, g.names...)
 	t.Logf("three members, two of them without data: ready after %s", time.Since(began).Round(time.Millisecond))
 	for _, name := range g.names {
-		client := g.members[name].Endpoints().Call()
+		client := g.members[name].Client()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		got, err := client.Get(ctx, "key-49")
 		cancel()

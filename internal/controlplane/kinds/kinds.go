@@ -51,17 +51,15 @@ type Options struct {
 	// for them is valid. Without addresses serviceaccounts/token is not served.
 	Addresses     []string
 	TokenLifetime time.Duration
-	// Inviter creates invitation links, and InviteURL returns the URL of a link with this token.
-	// Without an inviter users/invite is not served.
-	Inviter   invite.Inviter
-	InviteURL func(token string) string
+	// Inviter creates invitation links, and Links returns their URLs. Without an inviter users/invite
+	// is not served.
+	Inviter invite.Inviter
+	Links   invite.Links
 	// SystemOrganization and SystemAccount name the system administrator.
 	SystemOrganization string
 	SystemAccount      string
-	// OnStored is called with every write that affects authentication or authorization, before the
-	// call returns; nil for a single server.
-	OnStored func(Change)
-	Log      *slog.Logger
+	Replicas           Replicas // nil for a single server
+	Log                *slog.Logger
 }
 
 // Reconciled is a kind with a reconciler.
@@ -101,7 +99,7 @@ func New(opts Options) *Set {
 	add(s, serviceaccountbinding.New(opts.Plan, accounts))
 	add(s, user.New(user.Options{
 		Directory: opts.Directory, Authorizer: opts.Policy, SignIns: opts.SignIns,
-		Inviter: opts.Inviter, InviteURL: opts.InviteURL,
+		Inviter: opts.Inviter, Links: opts.Links,
 	}))
 	clusters := messagingcluster.New(opts.Plan, opts.Plane, opts.Quotas)
 	instanceStore, clusterStore := add(s, s.instances), add(s, clusters)

@@ -87,3 +87,39 @@ func TestKindsAreKnownByNameInOnePlace(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestKindsNameTheirResourceOnce checks that the folder of a kind contains the name of its resource in one
+// place only.
+func TestKindsNameTheirResourceOnce(t *testing.T) {
+	t.Parallel()
+	for _, definition := range kindstest.NewSet(t).Definitions() {
+		info := definition.Info()
+		var found []string
+		err := filepath.WalkDir(info.Singular, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			files := token.NewFileSet()
+			file, err := parser.ParseFile(files, path, nil, 0)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(node ast.Node) bool {
+				if n, ok := node.(*ast.BasicLit); ok && n.Kind == token.STRING {
+					text, err := strconv.Unquote(n.Value)
+					if first, _, _ := strings.Cut(text, "/"); err == nil && first == info.Plural {
+						found = append(found, files.Position(n.Pos()).String())
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) != 1 {
+			t.Errorf("places that name the resource of %s: got %q, want one", info.Kind, found)
+		}
+	}
+}

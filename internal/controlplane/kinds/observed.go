@@ -25,6 +25,13 @@ type Change struct {
 	Object json.RawMessage `json:"object"`
 }
 
+// Replicas are the other members of the ensemble.
+type Replicas interface {
+	// NotifyStored is called with every change that this member has stored. It returns when the
+	// other members have applied the change.
+	NotifyStored(change Change)
+}
+
 // observedKind is a kind with an Observer, for callers that do not have its type.
 type observedKind interface {
 	name() string
@@ -72,7 +79,7 @@ func observe[T store.Object](s *Set, kind store.Kind[T], resource *store.Resourc
 	} else {
 		s.observed = append(s.observed, o)
 	}
-	if s.opts.OnStored == nil {
+	if s.opts.Replicas == nil {
 		return
 	}
 	resource.OnStored(func(object T, gone bool) {
@@ -83,7 +90,7 @@ func observe[T store.Object](s *Set, kind store.Kind[T], resource *store.Resourc
 		if err != nil {
 			panic("kinds: encoding a stored object: " + err.Error()) // the store has encoded it before
 		}
-		s.opts.OnStored(Change{Kind: o.name(), Gone: gone, Object: text})
+		s.opts.Replicas.NotifyStored(Change{Kind: o.name(), Gone: gone, Object: text})
 	})
 }
 

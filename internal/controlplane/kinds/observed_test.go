@@ -21,17 +21,8 @@ func TestChangesReachReplicas(t *testing.T) {
 	t.Parallel()
 	f := startWithAccount(t)
 	replica, verifier := f.Replica()
-	var mu sync.Mutex
-	received := map[string]int{}
-	apply := func(c kinds.Change) {
-		mu.Lock()
-		defer mu.Unlock()
-		received[c.Kind]++
-		if err := replica.Apply(c); err != nil {
-			t.Errorf("%s: %v", c.Kind, err)
-		}
-	}
-	f.OnStored(apply)
+	receiver := &receiver{t: t, set: replica, received: map[string]int{}}
+	f.Notify(receiver)
 	_, err := f.Admin.CloudV1alpha1().ServiceAccounts("acme").Patch(t.Context(), "ci", types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 	if err != nil {
@@ -67,13 +58,32 @@ func TestChangesReachReplicas(t *testing.T) {
 	if err := authenticate(); err == nil {
 		t.Error("key of a deleted account is accepted on the other server")
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if received["ServiceAccount"] == 0 || received["APIKey"] == 0 {
-		t.Errorf("changes by kind: got %v, want both kinds", received)
+	receiver.mu.Lock()
+	defer receiver.mu.Unlock()
+	if receiver.received["ServiceAccount"] == 0 || receiver.received["APIKey"] == 0 {
+		t.Errorf("changes by kind: got %v, want both kinds", receiver.received)
 	}
 	if err := replica.Apply(kinds.Change{Kind: "Pool"}); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("change of a kind without an observer: got %v, want an error", err)
+	}
+}
+
+// receiver applies changes on another server and counts them by kind.
+type receiver struct {
+	t   *testing.T
+	set *kinds.Set
+
+	mu       sync.Mutex // protects the map below
+	received map[string]int
+}
+
+// NotifyStored implements kinds.Replicas.
+func (r *receiver) NotifyStored(change kinds.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.received[change.Kind]++
+	if err := r.set.Apply(change); err != nil {
+		r.t.Errorf("%s: %v", change.Kind, err)
 	}
 }
 

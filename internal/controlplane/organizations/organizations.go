@@ -30,12 +30,7 @@ import (
 )
 
 // Organizations is the stored list.
-type Organizations struct {
-	store *genericregistry.Store
-	// Contents lists some objects of an organization, as kind/name, for error messages; the list is
-	// empty if there are none. It is set before the server serves requests.
-	Contents func(ctx context.Context, organization string) ([]string, error)
-}
+type Organizations struct{ store *genericregistry.Store }
 
 // ReadinessCheck implements rest.StorageWithReadiness. It returns an error until the list is
 // cached.

@@ -20,9 +20,19 @@ import (
 // REST is the resource namespaces: get, list, watch, create and delete. There are no updates. The
 // handler chain has checked the permission for the call; this type limits lists and watches to the
 // organizations that the caller may see.
-type REST struct{ *list }
+type REST struct {
+	*list
+	contents Contents
+}
 
 type list = Organizations
+
+// Contents reads the objects of organizations.
+type Contents interface {
+	// Sample lists some objects of an organization, as resource/name, for error messages; the list
+	// is empty if there are none.
+	Sample(ctx context.Context, organization string) ([]string, error)
+}
 
 var (
 	_ rest.Getter               = REST{}
@@ -36,7 +46,7 @@ var (
 )
 
 // REST creates the resource.
-func (o *Organizations) REST() REST { return REST{o} }
+func (o *Organizations) REST(contents Contents) REST { return REST{o, contents} }
 
 // New implements rest.Storage.
 func (r REST) New() runtime.Object { return r.store.New() }
@@ -129,7 +139,7 @@ func (r REST) Delete(ctx context.Context, name string, validate rest.ValidateObj
 }
 
 func (r REST) checkEmpty(ctx context.Context, name string) error {
-	contents, err := r.Contents(ctx, name)
+	contents, err := r.contents.Sample(ctx, name)
 	if err != nil || len(contents) == 0 {
 		return err
 	}

@@ -20,29 +20,37 @@ type Publisher[T any] interface {
 }
 
 // Published is an object that the service creates.
-type Published[T metav1.Object] struct {
-	// Want is the desired object.
-	Want T
+type Published[T metav1.Object] interface {
+	// Want returns the desired object.
+	Want() T
 	// Sync changes the stored object to the desired state, and reports whether it has changed.
-	Sync func(existing T) bool
-	// Conditions returns a pointer to the conditions within an object.
-	Conditions func(object T) *[]v1alpha1.Condition
-	// Status, if set, writes the rest of an object's first status.
-	Status func(object T)
+	Sync(stored T) bool
+	// Describe writes the first status of a stored object, and reports whether it had none.
+	Describe(stored T) bool
 }
 
 // Replace sets a part of a stored object, such as its spec, to the desired value, and reports whether
-// that changes it. It is the Sync of most objects.
+// that changes it. It implements the Sync of most objects.
 func Replace[S any](stored *S, want S) bool {
 	changed := !apiequality.Semantic.DeepEqual(*stored, want)
 	*stored = want
 	return changed
 }
 
+// Describe writes the first conditions of an object, and reports whether it had none. It implements the
+// Describe of most objects.
+func Describe(list *[]v1alpha1.Condition, generation int64) bool {
+	if len(*list) > 0 {
+		return false
+	}
+	*list = conditions.Published(generation)
+	return true
+}
+
 // Publish creates an object, or updates the stored one if it differs. It writes only at the first
 // start and after an upgrade.
 func Publish[T metav1.Object](ctx context.Context, api Publisher[T], p Published[T]) error {
-	existing, err := api.Get(ctx, p.Want.GetName(), metav1.GetOptions{})
+	existing, err := api.Get(ctx, p.Want().GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -55,20 +63,12 @@ func PublishExisting[T metav1.Object](ctx context.Context, api Publisher[T], p P
 ) (err error) {
 	switch {
 	case !stored:
-		existing, err = api.Create(ctx, p.Want, metav1.CreateOptions{})
+		existing, err = api.Create(ctx, p.Want(), metav1.CreateOptions{})
 	case p.Sync(existing):
 		existing, err = api.Update(ctx, existing, metav1.UpdateOptions{})
 	}
-	if err != nil {
+	if err != nil || !p.Describe(existing) {
 		return err
-	}
-	list := p.Conditions(existing)
-	if len(*list) > 0 {
-		return nil
-	}
-	*list = conditions.Published(existing.GetGeneration())
-	if p.Status != nil {
-		p.Status(existing)
 	}
 	_, err = api.UpdateStatus(ctx, existing, metav1.UpdateOptions{})
 	return err

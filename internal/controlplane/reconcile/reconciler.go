@@ -20,24 +20,34 @@ type Reconciler[T metav1.Object] struct {
 	informer cache.SharedIndexInformer
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	log      *slog.Logger
-	work     Work[T]
-	// OnDeleted, if set, is called for queued names whose object no longer exists.
-	OnDeleted func(ctx context.Context, namespace, name string) error
+	handler  Handler[T]
+	deletion DeletionHandler // nil if the handler does not implement it
 }
 
-// Work reconciles one object, which is a copy that it may change. It returns the delay after which
-// to call it again, or 0 to wait for the next change.
-type Work[T metav1.Object] func(ctx context.Context, obj T) (again time.Duration, err error)
+// Handler reconciles single objects.
+type Handler[T metav1.Object] interface {
+	// Reconcile reconciles one object, which is a copy that it may change. It returns the delay after
+	// which to call it again, or 0 to wait for the next change.
+	Reconcile(ctx context.Context, obj T) (again time.Duration, err error)
+}
 
-// New creates a reconciler that queues every changed object of the informer.
+// DeletionHandler is implemented by handlers with work to do after objects are deleted.
+type DeletionHandler interface {
+	// ReconcileDeleted is called for queued names whose object no longer exists.
+	ReconcileDeleted(ctx context.Context, namespace, name string) error
+}
+
+// New creates a reconciler that queues every changed object of the informer. It detects whether the
+// handler is a DeletionHandler too.
 func New[T metav1.Object](name string, informer cache.SharedIndexInformer, log *slog.Logger,
-	work Work[T],
+	handler Handler[T],
 ) (*Reconciler[T], error) {
 	r := &Reconciler[T]{
-		name: name, informer: informer, work: work,
+		name: name, informer: informer, handler: handler,
 		queue: NewQueue[types.NamespacedName](name),
 		log:   log.With(slog.String("controller", name)),
 	}
+	r.deletion, _ = handler.(DeletionHandler)
 	if err := Watch(informer, r.Enqueue); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -71,12 +81,12 @@ func (r *Reconciler[T]) reconcile(ctx context.Context, at types.NamespacedName) 
 		return err
 	}
 	if !ok {
-		if r.OnDeleted != nil {
-			return r.OnDeleted(ctx, at.Namespace, at.Name)
+		if r.deletion != nil {
+			return r.deletion.ReconcileDeleted(ctx, at.Namespace, at.Name)
 		}
 		return nil
 	}
-	// The cache is shared; work gets a copy that it may change.
+	// The cache is shared; the handler gets a copy that it may change.
 	shared, ok := cached.(runtime.Object)
 	if !ok {
 		return fmt.Errorf("%s: unexpected type %T in the cache", r.name, cached)
@@ -85,7 +95,7 @@ func (r *Reconciler[T]) reconcile(ctx context.Context, at types.NamespacedName) 
 	if !ok {
 		return fmt.Errorf("%s: unexpected type %T in the cache", r.name, cached)
 	}
-	again, err := r.work(ctx, object)
+	again, err := r.handler.Reconcile(ctx, object)
 	if err == nil && again > 0 {
 		r.queue.AddAfter(at, again)
 	}

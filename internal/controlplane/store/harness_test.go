@@ -227,7 +227,7 @@ func (o etcdOptions) GetRESTOptions(resource schema.GroupResource, _ runtime.Obj
 	config := storagebackend.NewDefaultConfig("/test", o.codec)
 	config.Transport.ServerList = o.etcd.URLs
 	config.Transport.EgressLookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
-		return func(ctx context.Context, _, _ string) (net.Conn, error) { return o.etcd.Dial(ctx) }, nil
+		return func(ctx context.Context, _, _ string) (net.Conn, error) { return o.etcd.Dialer.Dial(ctx) }, nil
 	}
 	return generic.RESTOptions{
 		StorageConfig: config.ForResource(resource), Decorator: generic.UndecoratedStorage,

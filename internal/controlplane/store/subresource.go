@@ -2,8 +2,11 @@ package store
 
 import (
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kube-openapi/pkg/common"
+
+	"freshet/api/v1alpha1"
 )
 
 // SubresourceInfo describes a subresource of a kind.
@@ -22,8 +25,9 @@ type Subresource interface {
 	AddToScheme(scheme *runtime.Scheme) error
 	// Definitions describes the body for the OpenAPI documents.
 	Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition
-	// Open creates the storage; main reads the kind's objects and status writes their status.
-	Open(main rest.Getter, status rest.Updater) rest.Storage
+	// Open creates the storage; main reads the objects of the kind's resource and status writes their
+	// status.
+	Open(resource schema.GroupResource, main rest.Getter, status rest.Updater) rest.Storage
 }
 
 // Subresources implements Definition.
@@ -36,9 +40,10 @@ func (r *Resource[T]) Subresources() []Subresource {
 
 // openSubresources creates the storages of the kind's subresources, by name.
 func (r *Resource[T]) openSubresources(main rest.Getter, status rest.Updater) map[string]rest.Storage {
+	resource := v1alpha1.Resource(r.kind.info.Plural)
 	opened := map[string]rest.Storage{}
 	for _, subresource := range r.Subresources() {
-		opened[subresource.Info().Name] = subresource.Open(main, status)
+		opened[subresource.Info().Name] = subresource.Open(resource, main, status)
 	}
 	return opened
 }

@@ -45,24 +45,23 @@ func (o owners) Snapshot(w io.Writer) error {
 	return err
 }
 
-func restoreOwners(r io.Reader) (owners, error) {
+func (o owners) Restore(r io.Reader) error {
 	text, err := io.ReadAll(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	o := owners{}
 	for i, line := range split(text) {
 		if err := o.Apply(uint64(i), []byte(line)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return o, nil
+	return nil
 }
 
 func openMachine(t testing.TB, j engine.Journal) *statemachine.Machine[owners] {
 	t.Helper()
 	m, err := statemachine.Open(context.Background(), j, statemachine.Options[owners]{
-		Name: "owners", Empty: func() owners { return owners{} }, Restore: restoreOwners,
+		Name: "owners", Empty: owners{},
 		SnapshotBytes: 2 << 10, AppendTimeout: callTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

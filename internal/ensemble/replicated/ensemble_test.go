@@ -108,6 +108,8 @@ type member struct {
 
 // wire is a member's connection to etcd, which can be cut.
 type wire struct {
+	dialer etcd.Dialer
+
 	mu    sync.Mutex
 	dead  bool
 	conns []net.Conn
@@ -116,20 +118,23 @@ type wire struct {
 var errCut = errors.New("the wire is cut")
 
 func (w *wire) endpoints(e etcd.Endpoints) etcd.Endpoints {
-	dial := e.Dial
-	e.Dial = func(ctx context.Context) (net.Conn, error) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.dead {
-			return nil, errCut
-		}
-		conn, err := dial(ctx)
-		if err == nil {
-			w.conns = append(w.conns, conn)
-		}
-		return conn, err
-	}
+	w.dialer = e.Dialer
+	e.Dialer = w
 	return e
+}
+
+// Dial implements etcd.Dialer.
+func (w *wire) Dial(ctx context.Context) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead {
+		return nil, errCut
+	}
+	conn, err := w.dialer.Dial(ctx)
+	if err == nil {
+		w.conns = append(w.conns, conn)
+	}
+	return conn, err
 }
 
 func (w *wire) cut() {

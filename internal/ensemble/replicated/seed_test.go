@@ -30,7 +30,7 @@ func TestSeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := tm.g.etcd.Endpoints().Call()
+		client := tm.g.etcd.Client()
 		for key, value := range keys {
 			if _, err := client.Put(t.Context(), key, value); err != nil {
 				t.Fatal(err)
@@ -109,7 +109,7 @@ func TestSeedElsewhere(t *testing.T) {
 	if got, want := keys["/shards/"+f.cluster+"/1/places"], `{"members":["b","a"]}`; got != want {
 		t.Errorf("got places %s, want %s", got, want)
 	}
-	client := f.g.etcd.Endpoints().Call()
+	client := f.g.etcd.Client()
 	for key, value := range keys {
 		if _, err := client.Put(t.Context(), key, value); err != nil {
 			t.Fatal(err)

@@ -58,14 +58,10 @@ func (s *store) Open(t testing.TB) engine.Engine {
 	t.Helper()
 	opened := &stack{}
 	owner := &owner{}
-	var cluster *sharded.Engine
 	for i := range shards + 1 {
 		e, err := pebble.Open(fmt.Sprint("store", i), pebble.Options{
 			FS: s.fs, Splitter: enginetest.Lines{}, EraBytes: 1 << 10, MemTableBytes: 1 << 20,
-			DeadLetters: func(ctx context.Context, to engine.TopicID, letter engine.Message) error {
-				_, err := cluster.Append(ctx, to, 0, []engine.Message{letter})
-				return err
-			},
+			DeadLetters: opened,
 		})
 		if err != nil {
 			t.Fatalf("open: %v", err)
@@ -94,8 +90,7 @@ func (s *store) Open(t testing.TB) engine.Engine {
 		opts.Member = "b"
 		opts.Remote = &remote.Client{Peers: opened}
 	}
-	cluster = sharded.New(opts)
-	opened.Engine = cluster
+	opened.Engine = sharded.New(opts)
 	s.opened = opened
 	return opened
 }

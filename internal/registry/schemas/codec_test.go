@@ -57,7 +57,7 @@ func TestNewerFormatsAreRejected(t *testing.T) {
 	}
 	data = snapshot.Bytes()
 	data[1] = recordVersion + 1
-	if _, err := restore(bytes.NewReader(data)); !errors.Is(err, engine.ErrNewerFormat) {
+	if err := newState().Restore(bytes.NewReader(data)); !errors.Is(err, engine.ErrNewerFormat) {
 		t.Errorf("snapshot: got %v, want %v", err, engine.ErrNewerFormat)
 	}
 }
@@ -140,7 +140,7 @@ func FuzzRestore(f *testing.F) {
 	f.Add(snapshot.Bytes())
 	f.Add([]byte{0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if s, err := restore(bytes.NewReader(data)); err == nil {
+		if s := newState(); s.Restore(bytes.NewReader(data)) == nil {
 			sameAfterSnapshot(t, s)
 		}
 	})

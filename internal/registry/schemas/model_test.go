@@ -436,8 +436,8 @@ func sameAfterSnapshot(t *testing.T, s *state) {
 		t.Fatal(err)
 	}
 	data := bytes.Clone(first.Bytes())
-	again, err := restore(&first)
-	if err != nil {
+	again := newState()
+	if err := again.Restore(&first); err != nil {
 		t.Fatal(err)
 	}
 	if err := again.Snapshot(&second); err != nil {

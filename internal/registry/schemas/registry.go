@@ -45,8 +45,7 @@ type Registry struct {
 func Open(ctx context.Context, journal engine.Journal, opts Options) (*Registry, error) {
 	machine, err := statemachine.Open(ctx, journal, statemachine.Options[*state]{
 		Name:          "registry",
-		Empty:         newState,
-		Restore:       restore,
+		Empty:         newState(),
 		SnapshotBytes: opts.SnapshotBytes,
 		Logger:        opts.Logger,
 	})

@@ -68,42 +68,41 @@ func (s *state) Snapshot(w io.Writer) error {
 	return out.Flush()
 }
 
-// restore reads a snapshot.
-func restore(r io.Reader) (*state, error) {
+// Restore implements statemachine.State.
+func (s *state) Restore(r io.Reader) error {
 	in := frameReader{framing.NewFrameReader(bufio.NewReaderSize(r, 256<<10), maxFrame)}
-	s := newState()
 	d, err := in.next()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if v := d.Byte(); d.Err() == nil && v != recordVersion {
-		return nil, newerFormat("snapshot", v)
+		return newerFormat("snapshot", v)
 	}
 	lastID := d.Varint32()
 	s.mode = Mode(d.Byte())
 	epoch := d.Uvarint()
 	schemas, subjects := d.Varint(), d.Varint()
 	if err := d.End(); err != nil {
-		return nil, err
+		return err
 	}
 	if s.mode < ReadWrite || s.mode > Import {
-		return nil, fmt.Errorf("mode %d is unknown", s.mode)
+		return fmt.Errorf("mode %d is unknown", s.mode)
 	}
 	for range schemas {
 		if err := s.restoreSchema(in); err != nil {
-			return nil, fmt.Errorf("restoring a schema: %w", err)
+			return fmt.Errorf("restoring a schema: %w", err)
 		}
 	}
 	for range subjects {
 		if err := s.restoreSubject(in); err != nil {
-			return nil, fmt.Errorf("restoring a subject: %w", err)
+			return fmt.Errorf("restoring a subject: %w", err)
 		}
 	}
 	if d, err = in.next(); err != nil || d.Len() != 0 {
-		return nil, errors.Join(errors.New("snapshot is incomplete: its last frame is not empty"), err)
+		return errors.Join(errors.New("snapshot is incomplete: its last frame is not empty"), err)
 	}
 	s.lastID, s.epoch = max(s.lastID, lastID), epoch
-	return s, nil
+	return nil
 }
 
 func (s *state) restoreSchema(in frameReader) error {

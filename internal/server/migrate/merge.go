@@ -39,7 +39,7 @@ func Merge(ctx context.Context, dir string, report Report) error {
 		To: []pebble.CopyTarget{{
 			Dir: one, Topic: func(engine.TopicID) bool { return true }, Journal: func(string) bool { return true },
 		}},
-		OnDurable: func([]byte) error { return nil }, Progress: report.Progress,
+		Progress: report.Progress,
 	})
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func server(t *testing.T) string {
 	must(t, os.WriteFile(filepath.Join(dir, "audit.log"), []byte("{}\n"), 0o600))
 	member, err := etcd.Start(ctx, filepath.Join(dir, "etcd"), etcd.Options{Unsafe: true})
 	must(t, err)
-	client := member.Endpoints().Call()
+	client := member.Client()
 	cluster := &v1alpha1.MessagingCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "main", UID: uid},
 		Spec: v1alpha1.MessagingClusterSpec{Config: &v1alpha1.ClusterConfig{

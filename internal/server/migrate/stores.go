@@ -59,17 +59,29 @@ func (m *migration) copyCluster(ctx context.Context, c *Cluster, n int) error {
 		return err
 	}
 	err = pebble.Copy(ctx, pebble.CopyOptions{
-		From: []string{m.source(c)}, To: parts, After: c.After, Progress: m.Report.Progress,
-		OnDurable: func(after []byte) error {
-			c.After = after
-			return m.save()
-		},
+		From: []string{m.source(c)}, To: parts, Progress: m.Report.Progress,
+		Checkpoint: copyCheckpoint{m, c},
 	})
 	if err != nil {
 		return err
 	}
 	c.Copied, c.After = true, nil
 	return m.save()
+}
+
+// copyCheckpoint stores in the migration how far the store of a cluster is copied.
+type copyCheckpoint struct {
+	migration *migration
+	cluster   *Cluster
+}
+
+// After implements pebble.Checkpoint.
+func (p copyCheckpoint) After() []byte { return p.cluster.After }
+
+// Save implements pebble.Checkpoint.
+func (p copyCheckpoint) Save(after []byte) error {
+	p.cluster.After = after
+	return p.migration.save()
 }
 
 // compareCluster compares every topic and journal of the new stores with the store of a

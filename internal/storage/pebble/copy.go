@@ -27,14 +27,21 @@ type CopyOptions struct {
 	// no two contain the same topic or journal.
 	From []string
 	To   []CopyTarget
-	// After is the last argument of OnDurable in an earlier call that was interrupted.
-	After []byte
-	// OnDurable is called periodically when everything up to a key is durable.
-	OnDurable func(after []byte) error
+	// Checkpoint makes an interrupted copy resumable; nil for a copy that starts from the
+	// beginning each time.
+	Checkpoint Checkpoint
 	// Progress is called with the bytes of the tables that are done.
 	Progress func(done, total int64)
 
-	flushEvery int64 // bytes between two calls of OnDurable; 0 means copyFlushBytes
+	flushEvery int64 // bytes between two checkpoints; 0 means copyFlushBytes
+}
+
+// Checkpoint stores how far a copy is durable.
+type Checkpoint interface {
+	// After returns the key that was saved last by an earlier call of Copy; nil if there is none.
+	After() []byte
+	// Save is called periodically when everything up to a key is durable.
+	Save(after []byte) error
 }
 
 const (
@@ -62,7 +69,7 @@ type copier struct {
 	sources    []*closedStore
 	targets    []*targetStore
 	total      int64
-	unflushed  int64 // bytes since the last call of OnDurable
+	unflushed  int64 // bytes since the last checkpoint
 	unreported int64 // bytes since the last call of Progress
 }
 
@@ -117,7 +124,11 @@ func (c *copier) open() error {
 }
 
 func (c *copier) run(ctx context.Context) error {
-	all, err := newMergedIterator(c.sources, c.o.After)
+	var after []byte
+	if c.o.Checkpoint != nil {
+		after = c.o.Checkpoint.After()
+	}
+	all, err := newMergedIterator(c.sources, after)
 	if err != nil {
 		return err
 	}
@@ -174,7 +185,7 @@ func (c *copier) put(from *closedStore, key, value []byte) error {
 	return nil
 }
 
-// reportProgress calls Progress and OnDurable when they are due.
+// reportProgress calls Progress and saves a checkpoint when they are due.
 func (c *copier) reportProgress(key []byte) error {
 	if c.unreported >= copyProgressBytes {
 		c.unreported = 0
@@ -192,10 +203,10 @@ func (c *copier) reportProgress(key []byte) error {
 		return nil
 	}
 	c.unflushed = 0
-	if err := c.flush(); err != nil {
+	if err := c.flush(); err != nil || c.o.Checkpoint == nil {
 		return err
 	}
-	return c.o.OnDurable(bytes.Clone(key))
+	return c.o.Checkpoint.Save(bytes.Clone(key))
 }
 
 // flush makes everything durable that was copied so far.

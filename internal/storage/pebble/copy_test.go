@@ -120,6 +120,24 @@ func copyTargets(dir string) []CopyTarget {
 	})
 }
 
+// cutCheckpoint saves one key and then interrupts the copy.
+type cutCheckpoint struct {
+	after []byte
+	saved bool
+}
+
+var errCut = errors.New("cut")
+
+func (c *cutCheckpoint) After() []byte { return c.after }
+
+func (c *cutCheckpoint) Save(after []byte) error {
+	if c.saved {
+		return errCut
+	}
+	c.after, c.saved = after, true
+	return nil
+}
+
 // TestCopy splits a store into parts, with a copy that is interrupted repeatedly, and merges
 // the parts again. Each part has its topics and journals unchanged, subscriptions keep their
 // positions, and the original store is not changed.
@@ -127,27 +145,21 @@ func TestCopy(t *testing.T) {
 	t.Parallel()
 	from, to := copied(t), t.TempDir()
 	want, files := survey(t, from), filesOf(t, from)
-	errCut := errors.New("cut")
-	o := CopyOptions{From: []string{from}, To: copyTargets(to), Progress: func(int64, int64) {}, flushEvery: 9 << 10}
+	cut := &cutCheckpoint{}
 	cuts := 0
 	for {
-		var after []byte
-		o.OnDurable = func(key []byte) error {
-			if after != nil {
-				cuts++
-				return errCut
-			}
-			after = key
-			return nil
-		}
-		err := Copy(t.Context(), o)
+		err := Copy(t.Context(), CopyOptions{
+			From: []string{from}, To: copyTargets(to), Progress: func(int64, int64) {}, flushEvery: 9 << 10,
+			Checkpoint: cut,
+		})
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, errCut) {
 			t.Fatal(err)
 		}
-		o.After = after
+		cut.saved = false
+		cuts++
 	}
 	if cuts < 3 {
 		t.Errorf("interruptions of the copy: got %d, want at least 3", cuts)
@@ -194,7 +206,6 @@ func TestCopy(t *testing.T) {
 	}
 	must(t, Copy(t.Context(), CopyOptions{
 		From: dirs, To: []CopyTarget{every}, Progress: func(int64, int64) {},
-		OnDurable: func([]byte) error { return nil },
 	}))
 	got := survey(t, united)
 	if !maps.Equal(got.Topics, want.Topics) || !maps.Equal(got.Journals, want.Journals) || got.LogPosition != nil {

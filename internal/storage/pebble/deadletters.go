@@ -176,7 +176,7 @@ func (m *deadLetterMover) moveToOtherStore(ctx context.Context, it *item, to eng
 		case <-ctx.Done():
 		}
 	}()
-	if err := m.e.opts.DeadLetters(ctx, to, *letter); err != nil {
+	if _, err := m.e.opts.DeadLetters.Append(ctx, to, 0, []engine.Message{*letter}); err != nil {
 		return err
 	}
 	return m.acknowledge(it, size, nil)

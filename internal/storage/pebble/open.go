@@ -61,9 +61,15 @@ type Options struct {
 	// DedupWindow is the minimum retention of a topic that deduplicates; 0 means
 	// 10 minutes.
 	DedupWindow time.Duration
-	// DeadLetters appends a dead letter to a topic of another store and returns
-	// when it is durable. nil means that there is no other store.
-	DeadLetters func(ctx context.Context, to engine.TopicID, letter engine.Message) error
+	// DeadLetters appends dead letters to topics of other stores. nil means that there
+	// is no other store.
+	DeadLetters DeadLetters
+}
+
+// DeadLetters appends messages to topics; engine.Log implements it.
+type DeadLetters interface {
+	// Append returns when the messages are durable.
+	Append(ctx context.Context, id engine.TopicID, partition int32, msgs []engine.Message) ([]engine.Appended, error)
 }
 
 // defaultCacheBytes is the size of the block cache of a store that shares none.

@@ -24,16 +24,16 @@ type State[S any] interface {
 	// records in the same order and must reach the same state. It returns
 	// engine.ErrNewerFormat for a record of an unknown later version.
 	Apply(position uint64, record []byte) error
-	// Snapshot writes the whole state in a form that Options.Restore reads.
+	// Snapshot writes the whole state in a form that Restore reads.
 	Snapshot(w io.Writer) error
+	// Restore reads a state that Snapshot wrote into a clone of Options.Empty.
+	Restore(r io.Reader) error
 }
 
-// Options configures a machine. Empty and Restore are required.
+// Options configures a machine. Empty is required.
 type Options[S any] struct {
-	// Empty returns the state before the first record.
-	Empty func() S
-	// Restore reads a state that Snapshot wrote.
-	Restore func(io.Reader) (S, error)
+	// Empty is the state before the first record.
+	Empty S
 	// SnapshotBytes is the size of the records after which a snapshot is saved. If the last
 	// snapshot was larger, its size is used instead, so that snapshots never cost more than
 	// the records. 0 means 16 MiB; a negative value disables snapshots.
@@ -184,18 +184,16 @@ func (m *Machine[S]) reloadLocked(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("loading the snapshot: %w", err)
 	}
-	state := m.opts.Empty
+	state := m.opts.Empty.Clone()
 	if r != nil {
 		counted := &countingReader{r: r}
-		restored, err := m.opts.Restore(counted)
-		if err = errors.Join(err, r.Close()); err != nil {
+		if err := errors.Join(state.Restore(counted), r.Close()); err != nil {
 			return fmt.Errorf("restoring the snapshot at position %d: %w", position, err)
 		}
 		m.snapshotSize.Store(counted.n)
-		state = func() S { return restored }
 	}
 	m.appliedBytes.Store(0)
-	m.current.Store(&published[S]{position: position, state: state()})
+	m.current.Store(&published[S]{position: position, state: state})
 	return m.replayLocked(ctx)
 }
 

@@ -58,27 +58,26 @@ func (c *counters) Snapshot(w io.Writer) error {
 	return err
 }
 
-func restoreCounters(r io.Reader) (*counters, error) {
+func (c *counters) Restore(r io.Reader) error {
 	data, err := io.ReadAll(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := newCounters()
 	total, n := binary.Uvarint(data)
 	c.total = total
 	for line := range strings.Lines(string(data[n:])) {
 		var name string
 		var value uint64
 		if _, err := fmt.Sscanf(strings.ReplaceAll(line, "=", " "), "%s %d", &name, &value); err != nil {
-			return nil, err
+			return err
 		}
 		c.values.Set(name, value)
 	}
-	return c, nil
+	return nil
 }
 
 func options() statemachine.Options[*counters] {
-	return statemachine.Options[*counters]{Name: "counters", Empty: newCounters, Restore: restoreCounters}
+	return statemachine.Options[*counters]{Name: "counters", Empty: newCounters()}
 }
 
 func openJournal(t *testing.T) engine.Journal {

@@ -46,11 +46,14 @@ const (
 // CallbackPath is the path to which an OpenID provider redirects browsers.
 const CallbackPath = pathCallback
 
+// Links returns the URLs of one-time links to the server at Base.
+type Links struct{ Base string }
+
 // InviteURL returns the URL of an invitation.
-func InviteURL(base, token string) string { return base + pathInvite + "?token=" + token }
+func (l Links) InviteURL(token string) string { return l.Base + pathInvite + "?token=" + token }
 
 // LinkURL returns the URL of a one-time link for an account.
-func LinkURL(base, token string) string { return base + pathLink + "?token=" + token }
+func (l Links) LinkURL(token string) string { return l.Base + pathLink + "?token=" + token }
 
 // Provider is an external OpenID provider; openid.Provider implements it.
 type Provider interface {

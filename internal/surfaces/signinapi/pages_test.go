@@ -78,7 +78,7 @@ func TestInvitationPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := strings.TrimPrefix(signinapi.InviteURL(w.server.URL, token.Reveal()), w.server.URL)
+	path := strings.TrimPrefix(signinapi.Links{Base: w.server.URL}.InviteURL(token.Reveal()), w.server.URL)
 	b := w.browser()
 	for range 3 { // GET does not use up the invitation
 		if a := b.get(path); a.status != 200 || !strings.Contains(a.body, "ann@example.com") {
@@ -110,7 +110,7 @@ func TestLinkPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := strings.TrimPrefix(signinapi.LinkURL(w.server.URL, token.Reveal()), w.server.URL)
+	path := strings.TrimPrefix(signinapi.Links{Base: w.server.URL}.LinkURL(token.Reveal()), w.server.URL)
 	b := w.browser()
 	if a := b.get(path); a.status != 200 || b.session() != "" {
 		t.Fatalf("link page: got %d and cookie %q, want 200 and no session", a.status, b.session())

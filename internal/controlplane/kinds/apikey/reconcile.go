@@ -42,7 +42,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Reconciler, err = reconcile.New("apikey", informer, env.Log, c.reconcile); err != nil {
+	if c.Reconciler, err = reconcile.New("apikey", informer, env.Log, c); err != nil {
 		return nil, err
 	}
 	k.issuer.OnWithdrawal(func() { // only the names are used, so the informer's shared objects are not copied
@@ -77,7 +77,8 @@ func (c *Controller) enqueueKeysOfAccount(account metav1.Object) {
 // issuingRetry is the retry interval after a token could not be issued.
 const issuingRetry = time.Second
 
-func (c *Controller) reconcile(ctx context.Context, key *object) (time.Duration, error) {
+// Reconcile implements reconcile.Handler.
+func (c *Controller) Reconcile(ctx context.Context, key *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().APIKeys(key.Namespace)
 	if reconcile.Deleting(key) {
 		if c.kind.stale(key) {

@@ -59,9 +59,19 @@ func publish(ctx context.Context, api typed.ClusterRoleInterface, role *access.R
 	for _, permission := range role.Permissions() {
 		want.Spec.Permissions = append(want.Spec.Permissions, string(permission))
 	}
-	return reconcile.PublishExisting(ctx, api, reconcile.Published[*object]{
-		Want:       want,
-		Sync:       func(existing *object) bool { return reconcile.Replace(&existing.Spec, want.Spec) },
-		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
-	}, existing, existing != nil)
+	return reconcile.PublishExisting(ctx, api, published{want}, existing, existing != nil)
+}
+
+// published is a predefined role.
+type published struct{ want *object }
+
+// Want implements reconcile.Published.
+func (p published) Want() *object { return p.want }
+
+// Sync implements reconcile.Published.
+func (p published) Sync(stored *object) bool { return reconcile.Replace(&stored.Spec, p.want.Spec) }
+
+// Describe implements reconcile.Published.
+func (published) Describe(stored *object) bool {
+	return reconcile.Describe(&stored.Status.Conditions, stored.Generation)
 }

@@ -130,7 +130,7 @@ func (s *Server) DeleteKey(t testing.TB, key string) {
 // Writes returns how often a key in etcd was written since it was created.
 func (s *Server) Writes(t testing.TB, key string) int64 {
 	t.Helper()
-	client := s.etc.Endpoints().Call()
+	client := s.etc.Client()
 	defer func() { _ = client.Close() }() // the test is over
 	res, err := client.Get(t.Context(), key)
 	if err != nil || len(res.Kvs) != 1 {

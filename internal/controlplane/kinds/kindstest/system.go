@@ -28,7 +28,7 @@ type System struct {
 	Set         *kinds.Set
 	Controllers *kinds.Controllers
 
-	onStored atomic.Pointer[func(kinds.Change)]
+	replicas atomic.Pointer[kinds.Replicas] // set by Notify
 	t        testing.TB
 	world    *identitytest.World
 	plane    *dataplane.Plane
@@ -62,11 +62,7 @@ func (s *System) run(dir string) {
 	s.t.Helper()
 	s.Directory = identity.NewDirectory()
 	s.Verifier = identity.NewVerifier(s.world.Issuer, s.Directory, identity.VerifierOptions{})
-	set := s.kinds(s.Directory, func(c kinds.Change) {
-		if onStored := s.onStored.Load(); onStored != nil {
-			(*onStored)(c)
-		}
-	})
+	set := s.kinds(s.Directory, s)
 	s.Server = &Server{dir: dir, t: s.t, opt: Options{Dir: dir, Kinds: set.Definitions()}}
 	s.open()
 	controllers, err := set.Controllers(s.Loopback(), s.Recorder())
@@ -90,18 +86,25 @@ func (s *System) run(dir string) {
 	s.Admin, s.Service = s.client(s.Client()), s.client(s.Loopback())
 }
 
-func (s *System) kinds(directory *identity.Directory, stored func(kinds.Change)) *kinds.Set {
+func (s *System) kinds(directory *identity.Directory, replicas kinds.Replicas) *kinds.Set {
 	return kinds.New(kinds.Options{
-		Plan: Plan(), Plane: ensemble.SinglePlane{Plane: s.plane}, Issuer: s.world.Issuer, Directory: directory, Sealer: s.world.Sealer,
-		OnStored: stored,
-		Policy:   access.NewPolicy(), SystemOrganization: "default", SystemAccount: "admin",
+		Plan: Plan(), Plane: ensemble.SinglePlane{Plane: s.plane},
+		Issuer: s.world.Issuer, Directory: directory, Sealer: s.world.Sealer, Replicas: replicas,
+		Policy: access.NewPolicy(), SystemOrganization: "default", SystemAccount: "admin",
 		SignIns: emptySignIns(directory, s.world.Issuer), Log: slog.New(slog.DiscardHandler),
 	})
 }
 
-// OnStored sets a function that is called with every change that affects authentication or
-// authorization, before the call returns.
-func (s *System) OnStored(f func(kinds.Change)) { s.onStored.Store(&f) }
+// Notify sets the replicas that receive every change that affects authentication or authorization,
+// before the call returns.
+func (s *System) Notify(replicas kinds.Replicas) { s.replicas.Store(&replicas) }
+
+// NotifyStored implements kinds.Replicas.
+func (s *System) NotifyStored(change kinds.Change) {
+	if replicas := s.replicas.Load(); replicas != nil {
+		(*replicas).NotifyStored(change)
+	}
+}
 
 // Replica returns the kinds of another server, which receive changes through Apply only, and its
 // verifier.

@@ -29,6 +29,8 @@ import (
 // Finalizer holds a cluster until its data plane is torn down.
 const Finalizer = "messagingcluster.finalizers.cloud.vendor.io"
 
+var groupResource = v1alpha1.Resource("messagingclusters")
+
 type object = v1alpha1.MessagingCluster
 
 // Instances looks up the owning instance; it returns false if it does not exist. The store of
@@ -92,7 +94,7 @@ func (k *Kind) Reserve(ctx context.Context, o *object) (done func(), err error) 
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {
 	return store.Info{
-		Kind: "MessagingCluster", Plural: "messagingclusters", Singular: "messagingcluster",
+		Kind: "MessagingCluster", Plural: groupResource.Resource, Singular: "messagingcluster",
 		ShortNames: []string{"mc"},
 		Finalizer:  Finalizer,
 		Owner:      "MessagingInstance",

@@ -68,10 +68,9 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Reconciler, err = reconcile.New("messagingcluster", informer, env.Log, c.reconcile); err != nil {
+	if c.Reconciler, err = reconcile.New("messagingcluster", informer, env.Log, c); err != nil {
 		return nil, err
 	}
-	c.OnDeleted = c.destroyDeleted
 	if err := reconcile.Follow(informer, func(*object) {}, c.recordDeleted); err != nil {
 		return nil, err
 	}
@@ -84,9 +83,10 @@ func (c *Controller) enqueueClustersOf(instance metav1.Object) {
 	}
 }
 
-func (c *Controller) reconcile(ctx context.Context, cluster *object) (time.Duration, error) {
+// Reconcile implements reconcile.Handler.
+func (c *Controller) Reconcile(ctx context.Context, cluster *object) (time.Duration, error) {
 	// an earlier cluster of the same name
-	if err := c.destroyDeleted(ctx, cluster.Namespace, cluster.Name); err != nil {
+	if err := c.ReconcileDeleted(ctx, cluster.Namespace, cluster.Name); err != nil {
 		return 0, err
 	}
 	if wait := c.backoff.Remaining(cluster.UID, attemptOf(cluster)); wait > 0 {
@@ -211,8 +211,8 @@ func (c *Controller) recordDeleted(cluster *object) {
 	c.EnqueueName(cluster.Namespace, cluster.Name)
 }
 
-// destroyDeleted destroys the data planes of deleted clusters.
-func (c *Controller) destroyDeleted(ctx context.Context, namespace, name string) error {
+// ReconcileDeleted implements reconcile.DeletionHandler. It destroys the data planes of deleted clusters.
+func (c *Controller) ReconcileDeleted(ctx context.Context, namespace, name string) error {
 	at := types.NamespacedName{Namespace: namespace, Name: name}
 	c.mu.Lock()
 	uids := c.deleted[at]

@@ -287,7 +287,7 @@ func custom(o *object, key string) (value string, ok bool) {
 // ValidateDelete implements store.DeleteValidator. It honours the protection annotation.
 func (*Kind) ValidateDelete(_ context.Context, o *object, _ *metav1.DeleteOptions) error {
 	if store.Protected(o) {
-		return store.ProtectedError(v1alpha1.Resource("messagingclusters"), o.Name)
+		return store.ProtectedError(groupResource, o.Name)
 	}
 	return nil
 }

@@ -30,6 +30,8 @@ import (
 // Finalizer holds an instance until its clusters and keys are deleted.
 const Finalizer = "messaginginstance.finalizers.cloud.vendor.io"
 
+var groupResource = v1alpha1.Resource("messaginginstances")
+
 type object = v1alpha1.MessagingInstance
 
 // Clusters returns the names of the clusters in a namespace whose field has a value, and of those
@@ -95,7 +97,7 @@ func (k *Kind) Reserve(ctx context.Context, o *object) (done func(), err error) 
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {
 	return store.Info{
-		Kind: "MessagingInstance", Plural: "messaginginstances", Singular: "messaginginstance",
+		Kind: "MessagingInstance", Plural: groupResource.Resource, Singular: "messaginginstance",
 		ShortNames: []string{"mi"},
 		Finalizer:  Finalizer,
 		LoadedLast: true, // an instance that is being deleted ends its keys

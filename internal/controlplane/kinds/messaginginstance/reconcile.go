@@ -45,7 +45,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		return nil, err
 	}
 	if c.Reconciler, err = reconcile.New("messaginginstance", cloud.MessagingInstances().Informer(), env.Log,
-		c.reconcile); err != nil {
+		c); err != nil {
 		return nil, err
 	}
 	// The deletion of an instance waits for the deletion of its clusters and keys.
@@ -65,7 +65,8 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	return c, reconcile.Watch(cloud.APIKeys().Informer(), enqueue)
 }
 
-func (c *Controller) reconcile(ctx context.Context, instance *object) (time.Duration, error) {
+// Reconcile implements reconcile.Handler.
+func (c *Controller) Reconcile(ctx context.Context, instance *object) (time.Duration, error) {
 	if reconcile.Deleting(instance) {
 		return 0, c.finish(ctx, instance)
 	}

@@ -90,23 +90,22 @@ func (*Kind) ValidateUpdate(_ context.Context, o, old *object) field.ErrorList {
 // clusters unless these are deleted first (docs/spec/resources.md#r8), and honours the protection
 // annotation.
 func (k *Kind) ValidateDelete(ctx context.Context, o *object, options *metav1.DeleteOptions) error {
-	resource := v1alpha1.Resource("messaginginstances")
 	if store.Protected(o) {
-		return store.ProtectedError(resource, o.Name)
+		return store.ProtectedError(groupResource, o.Name)
 	}
 	names, protected, err := k.Clusters.NamesWhere(ctx, o.Namespace, "spec.instanceName", o.Name)
 	if err != nil {
 		return err
 	}
 	if len(protected) > 0 {
-		return apierrors.NewConflict(resource, o.Name, fmt.Errorf(
+		return apierrors.NewConflict(groupResource, o.Name, fmt.Errorf(
 			"instance has clusters that are protected: %s; set their annotation %s to \"false\" first",
 			strings.Join(protected, ", "), v1alpha1.AnnotationDestroyProtected))
 	}
 	if p := options.PropagationPolicy; len(names) == 0 || (p != nil && *p == metav1.DeletePropagationForeground) {
 		return nil
 	}
-	return apierrors.NewConflict(resource, o.Name, fmt.Errorf(
+	return apierrors.NewConflict(groupResource, o.Name, fmt.Errorf(
 		"instance still has clusters: %s; delete them first, or delete the instance with "+
 			"propagationPolicy=Foreground", strings.Join(names, ", ")))
 }

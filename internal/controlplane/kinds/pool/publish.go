@@ -30,9 +30,19 @@ func publish(ctx context.Context, client versioned.Interface, pool pools.Pool) e
 			Sharing: &v1alpha1.PoolSharing{Namespaces: []string{"*"}},
 		},
 	}
-	return reconcile.Publish(ctx, client.CloudV1alpha1().Pools(pool.Namespace), reconcile.Published[*object]{
-		Want:       want,
-		Sync:       func(existing *object) bool { return reconcile.Replace(&existing.Spec, want.Spec) },
-		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
-	})
+	return reconcile.Publish(ctx, client.CloudV1alpha1().Pools(pool.Namespace), published{want})
+}
+
+// published is a pool of the plan.
+type published struct{ want *object }
+
+// Want implements reconcile.Published.
+func (p published) Want() *object { return p.want }
+
+// Sync implements reconcile.Published.
+func (p published) Sync(stored *object) bool { return reconcile.Replace(&stored.Spec, p.want.Spec) }
+
+// Describe implements reconcile.Published.
+func (published) Describe(stored *object) bool {
+	return reconcile.Describe(&stored.Status.Conditions, stored.Generation)
 }

@@ -34,10 +34,27 @@ func publish(ctx context.Context, client versioned.Interface, domain string, poo
 			Domains: []v1alpha1.PoolMemberDomain{{Name: domain, Type: "service"}},
 		},
 	}
-	return reconcile.Publish(ctx, client.CloudV1alpha1().PoolMembers(pool.Namespace), reconcile.Published[*object]{
-		Want:       want,
-		Sync:       func(existing *object) bool { return reconcile.Replace(&existing.Spec, want.Spec) },
-		Conditions: func(o *object) *[]v1alpha1.Condition { return &o.Status.Conditions },
-		Status:     func(o *object) { o.Status.DeploymentType = pool.DeploymentType },
-	})
+	return reconcile.Publish(ctx, client.CloudV1alpha1().PoolMembers(pool.Namespace),
+		published{want, pool.DeploymentType})
+}
+
+// published is a member of one of the plan's pools.
+type published struct {
+	want           *object
+	deploymentType string
+}
+
+// Want implements reconcile.Published.
+func (p published) Want() *object { return p.want }
+
+// Sync implements reconcile.Published.
+func (p published) Sync(stored *object) bool { return reconcile.Replace(&stored.Spec, p.want.Spec) }
+
+// Describe implements reconcile.Published.
+func (p published) Describe(stored *object) bool {
+	if !reconcile.Describe(&stored.Status.Conditions, stored.Generation) {
+		return false
+	}
+	stored.Status.DeploymentType = p.deploymentType
+	return true
 }

@@ -24,11 +24,12 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		return nil, err
 	}
 	var err error
-	c.Reconciler, err = reconcile.New("role", informer, env.Log, c.reconcile)
+	c.Reconciler, err = reconcile.New("role", informer, env.Log, c)
 	return c, err
 }
 
-func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, error) {
+// Reconcile implements reconcile.Handler.
+func (c *Controller) Reconcile(ctx context.Context, o *object) (time.Duration, error) {
 	status := *o.Status.DeepCopy()
 	if reconcile.Deleting(o) {
 		status.Conditions, _ = conditions.Deleting(status.Conditions, conditions.MessageDeleting, o.Generation)

@@ -41,7 +41,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Reconciler, err = reconcile.New("rolebinding", informer, env.Log, c.reconcile); err != nil {
+	if c.Reconciler, err = reconcile.New("rolebinding", informer, env.Log, c); err != nil {
 		return nil, err
 	}
 	return c, reconcile.Watch(cloud.Roles().Informer(), func(role metav1.Object) {
@@ -51,7 +51,8 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	})
 }
 
-func (c *Controller) reconcile(ctx context.Context, o *object) (time.Duration, error) {
+// Reconcile implements reconcile.Handler.
+func (c *Controller) Reconcile(ctx context.Context, o *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().RoleBindings(o.Namespace)
 	status := *o.Status.DeepCopy()
 	if reconcile.Deleting(o) {

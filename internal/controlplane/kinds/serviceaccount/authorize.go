@@ -46,7 +46,7 @@ func (k *Kind) ValidateDelete(ctx context.Context, sa *object, _ *metav1.DeleteO
 	if principal == nil || principal.System || !k.isSystem(sa) {
 		return nil
 	}
-	return apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts"), sa.Name, errSystemAccount)
+	return apierrors.NewForbidden(groupResource, sa.Name, errSystemAccount)
 }
 
 // PrepareStatus implements store.StatusPreparer. Only the service may write credentials, because

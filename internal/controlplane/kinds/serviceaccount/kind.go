@@ -21,6 +21,8 @@ import (
 // Finalizer holds an account until its keys and bindings are deleted.
 const Finalizer = "serviceaccount.finalizers.cloud.vendor.io"
 
+var groupResource = v1alpha1.Resource("serviceaccounts")
+
 type object = v1alpha1.ServiceAccount
 
 // Options are the dependencies of the kind.
@@ -60,7 +62,7 @@ func New(opts Options) *Kind { return &Kind{opts} }
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {
 	return store.Info{
-		Kind: "ServiceAccount", Plural: "serviceaccounts", Singular: "serviceaccount",
+		Kind: "ServiceAccount", Plural: groupResource.Resource, Singular: "serviceaccount",
 		ShortNames: []string{"sa"},
 		Secret:     true,
 		Finalizer:  Finalizer,

@@ -43,7 +43,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		func(o *v1alpha1.ServiceAccountBinding) string { return o.Spec.ServiceAccountName }); err != nil {
 		return nil, err
 	}
-	if c.Reconciler, err = reconcile.New("serviceaccount", accounts, env.Log, c.reconcile); err != nil {
+	if c.Reconciler, err = reconcile.New("serviceaccount", accounts, env.Log, c); err != nil {
 		return nil, err
 	}
 	// The deletion of an account waits for the deletion of its keys and bindings.
@@ -61,7 +61,8 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	return c, reconcile.Watch(cloud.ServiceAccountBindings().Informer(), enqueueOwner)
 }
 
-func (c *Controller) reconcile(ctx context.Context, sa *object) (time.Duration, error) {
+// Reconcile implements reconcile.Handler.
+func (c *Controller) Reconcile(ctx context.Context, sa *object) (time.Duration, error) {
 	if reconcile.Deleting(sa) {
 		return 0, c.finish(ctx, sa)
 	}

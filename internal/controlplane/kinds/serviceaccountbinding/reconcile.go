@@ -38,7 +38,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Reconciler, err = reconcile.New("serviceaccountbinding", informer, env.Log, c.reconcile); err != nil {
+	if c.Reconciler, err = reconcile.New("serviceaccountbinding", informer, env.Log, c); err != nil {
 		return nil, err
 	}
 	return c, reconcile.Watch(cloud.ServiceAccounts().Informer(), c.enqueueBindingsOf)
@@ -50,7 +50,8 @@ func (c *Controller) enqueueBindingsOf(account metav1.Object) {
 	}
 }
 
-func (c *Controller) reconcile(ctx context.Context, binding *object) (time.Duration, error) {
+// Reconcile implements reconcile.Handler.
+func (c *Controller) Reconcile(ctx context.Context, binding *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().ServiceAccountBindings(binding.Namespace)
 	if reconcile.Deleting(binding) {
 		if list, changed := conditions.Deleting(binding.Status.Conditions, conditions.MessageDeleting,

@@ -46,8 +46,7 @@ type Options struct {
 	Authorizer Authorizer
 	SignIns    SignIns
 	Inviter    invite.Inviter // nil: users/invite is not served
-	// InviteURL returns the URL of an invitation link with this token.
-	InviteURL func(token string) string
+	Links      invite.Links
 }
 
 // Kind is the kind User.
@@ -90,7 +89,7 @@ func (k *Kind) Subresources() []store.Subresource {
 		return nil
 	}
 	return []store.Subresource{invite.New(invite.Options{
-		Authorizer: k.Authorizer, Inviter: k.Inviter, URL: k.InviteURL,
+		Authorizer: k.Authorizer, Inviter: k.Inviter, Links: k.Links,
 	})}
 }
 

@@ -31,14 +31,15 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		return nil, err
 	}
 	var err error
-	if c.Reconciler, err = reconcile.New("user", users, env.Log, c.reconcile); err != nil {
+	if c.Reconciler, err = reconcile.New("user", users, env.Log, c); err != nil {
 		return nil, err
 	}
 	k.SignIns.OnChange(c.EnqueueName)
 	return c, nil
 }
 
-func (c *Controller) reconcile(ctx context.Context, user *object) (time.Duration, error) {
+// Reconcile implements reconcile.Handler.
+func (c *Controller) Reconcile(ctx context.Context, user *object) (time.Duration, error) {
 	api := c.client.CloudV1alpha1().Users(user.Namespace)
 	if reconcile.Deleting(user) {
 		if list, changed := conditions.Deleting(user.Status.Conditions, conditions.MessageDeleting,

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -35,6 +36,9 @@ const (
 	maxOverlap     = 30 * 24 * 60 * 60
 )
 
+// subresourceName is the last part of the path.
+const subresourceName = "rotate"
+
 const changeAccount = access.Permission("cloud.serviceaccounts.update")
 
 var kind = v1alpha1.SchemeGroupVersion.WithKind("CredentialsRotation")
@@ -54,7 +58,7 @@ type rotation struct{ Options }
 
 // Info implements store.Subresource.
 func (rotation) Info() store.SubresourceInfo {
-	return store.SubresourceInfo{Name: "rotate", OptionalBody: true, BySelf: true}
+	return store.SubresourceInfo{Name: subresourceName, OptionalBody: true, BySelf: true}
 }
 
 // AddToScheme implements store.Subresource.
@@ -68,14 +72,15 @@ func (rotation) Definitions(ref common.ReferenceCallback) map[string]common.Open
 }
 
 // Open implements store.Subresource.
-func (r rotation) Open(_ rest.Getter, status rest.Updater) rest.Storage {
-	return subresource.New(kind, "serviceaccounts/rotate", &rotator{r.Options, status})
+func (r rotation) Open(resource schema.GroupResource, _ rest.Getter, status rest.Updater) rest.Storage {
+	return subresource.New(kind, resource.Resource+"/"+subresourceName, &rotator{r.Options, resource, status})
 }
 
 // rotator rotates credentials.
 type rotator struct {
 	Options
-	accounts rest.Updater // the status of service accounts
+	resource schema.GroupResource // of service accounts
+	accounts rest.Updater         // the status of service accounts
 }
 
 // Validate implements subresource.Handler.
@@ -85,7 +90,7 @@ func (*rotator) Validate(body *CredentialsRotation) field.ErrorList { return val
 func (r *rotator) Execute(ctx context.Context, call subresource.Call[*CredentialsRotation]) (runtime.Object, error) {
 	body := call.Body
 	body.Spec.ClientSecret = ""
-	change := &change{issuer: r.Issuer, spec: body.Spec}
+	change := &change{resource: r.resource, issuer: r.Issuer, spec: body.Spec}
 	options := &metav1.UpdateOptions{}
 	if call.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -159,6 +164,7 @@ func validate(body *CredentialsRotationSpec) field.ErrorList {
 
 // change is the update of the stored account.
 type change struct {
+	resource    schema.GroupResource // of service accounts
 	issuer      *identity.Issuer
 	spec        CredentialsRotationSpec
 	credentials identity.Credentials // the credentials after the rotation
@@ -172,16 +178,16 @@ func (*change) Preconditions() *metav1.Preconditions { return nil }
 func (c *change) UpdatedObject(_ context.Context, old runtime.Object) (runtime.Object, error) {
 	account, ok := old.(*v1alpha1.ServiceAccount)
 	if !ok || account.UID == "" {
-		return nil, apierrors.NewNotFound(v1alpha1.Resource("serviceaccounts"), "")
+		return nil, apierrors.NewNotFound(c.resource, "")
 	}
 	account = account.DeepCopy()
 	file, err := base64.StdEncoding.DecodeString(account.Status.PrivateKeyData)
 	if err != nil || len(file) == 0 || account.DeletionTimestamp != nil {
-		return nil, apierrors.NewConflict(v1alpha1.Resource("serviceaccounts"), account.Name, errNotReady)
+		return nil, apierrors.NewConflict(c.resource, account.Name, errNotReady)
 	}
 	current, err := identity.ParseCredentials(file)
 	if err != nil {
-		return nil, apierrors.NewConflict(v1alpha1.Resource("serviceaccounts"), account.Name, errNotReady)
+		return nil, apierrors.NewConflict(c.resource, account.Name, errNotReady)
 	}
 	if c.spec.EndReplaced {
 		c.credentials = current

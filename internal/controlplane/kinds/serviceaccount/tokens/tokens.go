@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -37,6 +38,9 @@ const (
 )
 
 // createKey is the required permission: a token is equivalent to a short-lived API key.
+// subresourceName is the last part of the path.
+const subresourceName = "token"
+
 const createKey = access.Permission("cloud.apikeys.create")
 
 // Options are the dependencies of the subresource.
@@ -56,7 +60,7 @@ type tokens struct{ Options }
 
 // Info implements store.Subresource. kubectl create token supports service accounts of core/v1 only.
 func (tokens) Info() store.SubresourceInfo {
-	return store.SubresourceInfo{Name: "token", CorePath: true}
+	return store.SubresourceInfo{Name: subresourceName, CorePath: true}
 }
 
 // AddToScheme implements store.Subresource. The body is a type of Kubernetes, which ../../../apiserver
@@ -67,13 +71,14 @@ func (tokens) AddToScheme(*runtime.Scheme) error { return nil }
 func (tokens) Definitions(common.ReferenceCallback) map[string]common.OpenAPIDefinition { return nil }
 
 // Open implements store.Subresource.
-func (t tokens) Open(main rest.Getter, _ rest.Updater) rest.Storage {
-	return subresource.New(kind, "serviceaccounts/token", &tokenIssuer{t.Options, main})
+func (t tokens) Open(resource schema.GroupResource, main rest.Getter, _ rest.Updater) rest.Storage {
+	return subresource.New(kind, resource.Resource+"/"+subresourceName, &tokenIssuer{t.Options, resource, main})
 }
 
 // tokenIssuer issues tokens.
 type tokenIssuer struct {
 	Options
+	resource schema.GroupResource // of service accounts
 	accounts rest.Getter
 }
 
@@ -90,7 +95,7 @@ func (m *tokenIssuer) Execute(ctx context.Context,
 	}
 	// The first authorization could not check an account that the directory did not contain yet.
 	if err := m.Authorize(ctx, call.Organization, call.Name, call.Body); err != nil {
-		return nil, apierrors.NewForbidden(v1alpha1.Resource("serviceaccounts/token"), call.Name, err)
+		return nil, apierrors.NewForbidden(v1alpha1.Resource(m.resource.Resource+"/"+subresourceName), call.Name, err)
 	}
 	out := call.Body.DeepCopy()
 	out.Name, out.Namespace, out.CreationTimestamp = call.Name, call.Organization, metav1.Now()
@@ -130,7 +135,7 @@ func (m *tokenIssuer) await(ctx context.Context, organization, name string) (*id
 			return nil, apierrors.NewTimeoutError("waiting for the credentials of the account", 1)
 		}
 	}
-	return nil, apierrors.NewConflict(v1alpha1.Resource("serviceaccounts"), name, errNotReady)
+	return nil, apierrors.NewConflict(m.resource, name, errNotReady)
 }
 
 // Authorize implements subresource.Handler. It allows callers that could create an API key for the

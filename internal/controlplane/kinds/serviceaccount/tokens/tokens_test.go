@@ -55,7 +55,7 @@ func requestToken(t *testing.T, name string, edit func(*identity.Account)) error
 	create, ok := tokens.New(tokens.Options{
 		Issuer: w.Issuer, Directory: w.Directory, Authorizer: clerk{},
 		Audiences: identity.Audiences{Addresses: []string{identitytest.IssuerURL}},
-	}).Open(lateAccounts{addAccount}, nil).(rest.NamedCreater)
+	}).Open(v1alpha1.Resource("serviceaccounts"), lateAccounts{addAccount}, nil).(rest.NamedCreater)
 	if !ok {
 		t.Fatal("storage does not implement rest.NamedCreater")
 	}

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -34,6 +35,9 @@ const (
 	maxLifetime     = 30 * 24 * 60 * 60
 )
 
+// subresourceName is the last part of the path.
+const subresourceName = "invite"
+
 const changeUser = access.Permission("cloud.users.update")
 
 var kind = v1alpha1.SchemeGroupVersion.WithKind("InvitationLink")
@@ -50,12 +54,17 @@ type Inviter interface {
 		time.Time, error)
 }
 
+// Links knows the pages that accept invitations; signinapi.Links implements it.
+type Links interface {
+	// InviteURL returns the URL of a link with this token.
+	InviteURL(token string) string
+}
+
 // Options are the dependencies of the subresource.
 type Options struct {
 	Authorizer Authorizer
 	Inviter    Inviter
-	// URL returns the URL of a link with this token.
-	URL func(token string) string
+	Links      Links
 }
 
 // New creates the subresource.
@@ -65,7 +74,7 @@ type invite struct{ Options }
 
 // Info implements store.Subresource.
 func (invite) Info() store.SubresourceInfo {
-	return store.SubresourceInfo{Name: "invite", OptionalBody: true}
+	return store.SubresourceInfo{Name: subresourceName, OptionalBody: true}
 }
 
 // AddToScheme implements store.Subresource.
@@ -79,14 +88,15 @@ func (invite) Definitions(ref common.ReferenceCallback) map[string]common.OpenAP
 }
 
 // Open implements store.Subresource.
-func (i invite) Open(main rest.Getter, _ rest.Updater) rest.Storage {
-	return subresource.New(kind, "users/invite", &linkCreator{i.Options, main})
+func (i invite) Open(resource schema.GroupResource, main rest.Getter, _ rest.Updater) rest.Storage {
+	return subresource.New(kind, resource.Resource+"/"+subresourceName, &linkCreator{i.Options, resource, main})
 }
 
 // linkCreator creates links.
 type linkCreator struct {
 	Options
-	users rest.Getter
+	resource schema.GroupResource // of users
+	users    rest.Getter
 }
 
 // Execute implements subresource.Handler. It creates a link for the named user.
@@ -111,7 +121,7 @@ func (m *linkCreator) Execute(ctx context.Context, call subresource.Call[*Invita
 	token, ends, err := m.Inviter.Invite(ctx, call.Organization, call.Name, by, lifetime)
 	switch errs.KindOf(err) {
 	case errs.NotFound:
-		return nil, apierrors.NewNotFound(v1alpha1.Resource("users"), call.Name)
+		return nil, apierrors.NewNotFound(m.resource, call.Name)
 	case errs.Unavailable:
 		return nil, apierrors.NewServiceUnavailable(err.Error())
 	}
@@ -119,7 +129,7 @@ func (m *linkCreator) Execute(ctx context.Context, call subresource.Call[*Invita
 		return nil, err
 	}
 	end := metav1.NewTime(ends)
-	link.Status = InvitationLinkStatus{URL: m.URL(token.Reveal()), ExpirationTime: &end}
+	link.Status = InvitationLinkStatus{URL: m.Links.InviteURL(token.Reveal()), ExpirationTime: &end}
 	return link, nil
 }
 
@@ -143,7 +153,7 @@ func (m *linkCreator) exists(ctx context.Context, name string) error {
 		return err
 	}
 	if user, ok := got.(*v1alpha1.User); !ok || user.DeletionTimestamp != nil {
-		return apierrors.NewConflict(v1alpha1.Resource("users"), name, errDeleting)
+		return apierrors.NewConflict(m.resource, name, errDeleting)
 	}
 	return nil
 }
