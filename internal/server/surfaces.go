@@ -150,7 +150,10 @@ func (b brokers) Resolve(r *http.Request) (brokerhttp.Cluster, error) {
 		return brokerhttp.Cluster{}, err
 	}
 	found := brokerhttp.Cluster{
-		Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota,
+		Catalogue: c.Broker.Catalogue, Grants: c.Broker.Grants, Schemas: c.Broker.Schemas,
+		Producer: c.Broker.Producer, Consumer: c.Broker.Consumer, Kafka: c.Broker.Kafka,
+		Statistics: c.Broker.Statistics, Limits: c.Broker.Limits(),
+		Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota,
 		Members: s.topology.routes(c),
 	}
 	if b.withGroups && c.Stream {
@@ -179,7 +182,7 @@ func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 		return registryapi.Target{}, clusterpath.Undisclosed(c.Organization, errNotHere)
 	}
 	return registryapi.Target{
-		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker, Quota: c.Quota,
+		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker.Catalogue, Quota: c.Quota,
 		HonourFormat: c.Custom[registryapi.FormatKey] == registryapi.FormatHonoured,
 	}, nil
 }
