@@ -122,8 +122,9 @@ func (s *server) tokens(options pipeline.Options) (*tokenapi.API, error) {
 			PerSecond: s.cfg.Limits.TokenRate,
 			Burst:     s.cfg.Limits.TokenBurst,
 		}},
-		Auditor: options.Auditor,
-		SignIn:  s.signIn, Authenticator: options.Authenticator, Accepted: s.identity.audiences,
+		Auditor:  options.Auditor,
+		Subjects: s.signIn.Subjects, Codes: s.signIn.Codes, Devices: s.signIn.Devices, Grants: s.signIn.Grants,
+		Authenticator: options.Authenticator, Accepted: s.identity.audiences,
 	})
 }
 
