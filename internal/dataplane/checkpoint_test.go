@@ -15,7 +15,8 @@ func TestCheckpoint(t *testing.T) {
 	orders := topic(t, "persistent://public/default/orders")
 	p := open(t, dir)
 	for _, name := range []string{"runs", "waits"} {
-		if err := running(t, p, spec("acme", name)).Broker.CreateTopic(t.Context(), orders, 0, nil); err != nil {
+		catalogue := running(t, p, spec("acme", name)).Broker.Catalogue
+		if err := catalogue.CreateTopic(t.Context(), orders, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,7 +37,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 	again := open(t, to)
 	for _, name := range []string{"runs", "waits"} {
-		if _, err := running(t, again, spec("acme", name)).Broker.Topic(t.Context(), orders); err != nil {
+		if _, err := running(t, again, spec("acme", name)).Broker.Catalogue.Topic(t.Context(), orders); err != nil {
 			t.Errorf("the copy of the cluster that %s: %v", name, err)
 		}
 	}

@@ -121,7 +121,7 @@ func (c *Cluster) start(ctx context.Context, limits messaging.Limits, pool *work
 func (c *Cluster) used(r quota.Resource) int64 {
 	switch r {
 	case quota.Topics:
-		partitions, _ := c.Broker.QuotaUsage()
+		partitions, _ := c.Broker.Statistics.QuotaUsage()
 		return partitions
 	case quota.Subscriptions:
 		return c.Engine.Totals().Subscriptions
@@ -129,7 +129,7 @@ func (c *Cluster) used(r quota.Resource) int64 {
 		subjects, _ := c.Registry.QuotaUsage()
 		return subjects
 	case quota.SchemaBytes:
-		_, ofTopics := c.Broker.QuotaUsage()
+		_, ofTopics := c.Broker.Statistics.QuotaUsage()
 		_, registered := c.Registry.QuotaUsage()
 		return ofTopics + registered
 	case quota.StoredBytes:

@@ -248,24 +248,24 @@ func TestAnyMemberServesAnyTopic(t *testing.T) {
 		if i%2 == 1 {
 			here, there = there, here
 		}
-		if err := here.CreateTopic(ctx, name, 0, nil); err != nil {
+		if err := here.Catalogue.CreateTopic(ctx, name, 0, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := there.Subscribe(ctx, name, "s", messaging.Position{}, nil); err != nil {
+		if err := there.Consumer.Subscribe(ctx, name, "s", messaging.Position{}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := here.Produce(ctx, name,
+		if _, err := here.Producer.Produce(ctx, name,
 			&messaging.Message{Payload: []byte("x"), SchemaVersion: engine.NoSchema}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := there.Receive(ctx, name, "s", messaging.ReceiveOptions{Wait: time.Minute})
+		got, err := there.Consumer.Receive(ctx, name, "s", messaging.ReceiveOptions{Wait: time.Minute})
 		if err != nil || len(got) != 1 {
 			t.Fatalf("got %v and error %v, want one message", got, err)
 		}
-		if err := here.Settle(ctx, name, "s", messaging.Settlement{ID: got[0].ID}); err != nil {
+		if err := here.Consumer.Settle(ctx, name, "s", messaging.Settlement{ID: got[0].ID}); err != nil {
 			t.Fatal(err)
 		}
-		stats, err := there.Stats(ctx, name)
+		stats, err := there.Statistics.Stats(ctx, name)
 		if err != nil || stats.Subscriptions[0].Backlog != 0 {
 			t.Errorf("got %+v and error %v, want no backlog", stats.Subscriptions, err)
 		}
@@ -279,11 +279,12 @@ func TestDeadLetterTopicsAreInTheShardOfTheirSource(t *testing.T) {
 	for i := range 6 {
 		name := topic(t, fmt.Sprint("persistent://public/default/t", i))
 		properties := map[string]string{messaging.PropertyMaxRedeliver: "1"}
-		if err := b.Subscribe(t.Context(), name, "s", messaging.Position{}, properties); err != nil {
+		if err := b.Consumer.Subscribe(t.Context(), name, "s", messaging.Position{}, properties); err != nil {
 			t.Fatal(err)
 		}
-		source, _ := b.Topic(t.Context(), name)
-		letters, err := b.Topic(t.Context(), topic(t, fmt.Sprint("persistent://public/default/t", i, "-s-DLQ")))
+		source, _ := b.Catalogue.Topic(t.Context(), name)
+		letters, err := b.Catalogue.Topic(t.Context(),
+			topic(t, fmt.Sprint("persistent://public/default/t", i, "-s-DLQ")))
 		if err != nil || source.ID%5 != letters.ID%5 {
 			t.Errorf("got ids %d and %d and error %v, want both in one shard of five", source.ID, letters.ID, err)
 		}
@@ -295,10 +296,10 @@ func TestANewOwnerIsReconciledWithTheCatalogue(t *testing.T) {
 	l := newLoopback(t, "a", "b")
 	at := l.cluster(t, 1, "a", "b")
 	ctx, name := t.Context(), topic(t, "persistent://public/default/t")
-	if err := at["b"].Broker.CreateTopic(ctx, name, 0, nil); err != nil {
+	if err := at["b"].Broker.Catalogue.CreateTopic(ctx, name, 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	stream, err := at["a"].Broker.OpenPushConsumer(ctx, subscribed(t, at["a"].Broker, name), "s",
+	stream, err := at["a"].Broker.Consumer.OpenPushConsumer(ctx, subscribed(t, at["a"].Broker, name), "s",
 		messaging.PushConsumerOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +316,7 @@ func TestANewOwnerIsReconciledWithTheCatalogue(t *testing.T) {
 		_, err := l.shards[0].engine.DescribeTopic(ctx, 77)
 		return errors.Is(err, engine.ErrNoTopic)
 	})
-	if _, err := at["a"].Broker.Produce(ctx, name,
+	if _, err := at["a"].Broker.Producer.Produce(ctx, name,
 		&messaging.Message{Payload: []byte("x"), SchemaVersion: engine.NoSchema}); err != nil {
 		t.Errorf("producing at the old owner: got error %v, want none", err)
 	}
@@ -323,7 +324,7 @@ func TestANewOwnerIsReconciledWithTheCatalogue(t *testing.T) {
 
 func subscribed(t *testing.T, b *messaging.Broker, name names.Topic) names.Topic {
 	t.Helper()
-	if err := b.Subscribe(t.Context(), name, "s", messaging.Position{}, nil); err != nil {
+	if err := b.Consumer.Subscribe(t.Context(), name, "s", messaging.Position{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return name

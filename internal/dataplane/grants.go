@@ -25,7 +25,7 @@ func (p *Plane) GrantsOf(organization, principal string) ([]access.ClusterGrant,
 		if c.Organization != organization {
 			continue
 		}
-		for _, g := range slices.Clone(c.Broker.GrantsOf(principal)) {
+		for _, g := range slices.Clone(c.Broker.Grants.Of(principal)) {
 			g.Scope.Organization, g.Scope.Instance, g.Scope.Cluster = c.Scope.Organization, c.Scope.Instance,
 				c.Scope.Cluster
 			granted = append(granted, g)

@@ -101,12 +101,14 @@ func TestAttackQuotas(t *testing.T) {
 		}
 	}
 	attack(quota.Topics, 150, func(i int, c *dataplane.Cluster) error {
-		return c.Broker.CreateTopic(ctx, topic(t, fmt.Sprintf("persistent://public/default/t%d", i)), int32(i%3), nil)
+		return c.Broker.Catalogue.CreateTopic(ctx, topic(t, fmt.Sprintf("persistent://public/default/t%d", i)),
+			int32(i%3), nil)
 	})
 	all := topicsOf(t, mine[0])
 	used := all[:5]
 	attack(quota.Subscriptions, 100, func(i int, _ *dataplane.Cluster) error {
-		return mine[0].Broker.Subscribe(ctx, used[i%len(used)].Name, fmt.Sprintf("s%d", i), messaging.Position{}, nil)
+		return mine[0].Broker.Consumer.Subscribe(ctx, used[i%len(used)].Name, fmt.Sprintf("s%d", i),
+			messaging.Position{}, nil)
 	})
 	attack(quota.Subjects, 100, func(i int, c *dataplane.Cluster) error {
 		return register(ctx, c, fmt.Sprintf("subject-%d", i), "same")
@@ -119,7 +121,7 @@ func TestAttackQuotas(t *testing.T) {
 		return register(ctx, c, name, fmt.Sprintf("field_%d", i))
 	})
 	attack(quota.StoredBytes, 200, func(i int, _ *dataplane.Cluster) error {
-		_, err := mine[0].Broker.Produce(ctx, used[i%len(used)].Name,
+		_, err := mine[0].Broker.Producer.Produce(ctx, used[i%len(used)].Name,
 			&messaging.Message{SchemaVersion: messaging.NoSchema, Payload: make([]byte, 1000)})
 		return err
 	})
@@ -140,17 +142,17 @@ func TestAttackQuotas(t *testing.T) {
 	running(t, p, spec("acme", "b"))
 	await(t, func() bool { return usage(book) == before })
 	for _, name := range all {
-		if err := again.Broker.DeleteTopic(ctx, name.Name, true); err != nil {
+		if err := again.Broker.Catalogue.DeleteTopic(ctx, name.Name, true); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := book.Organization("acme").Used(quota.StoredBytes); n != 0 {
 		t.Errorf("all topics with messages are deleted, but %d bytes are counted", n)
 	}
-	if _, err := again.Broker.Topic(ctx, used[0].Name); !errors.Is(err, messaging.ErrNoTopic) {
+	if _, err := again.Broker.Catalogue.Topic(ctx, used[0].Name); !errors.Is(err, messaging.ErrNoTopic) {
 		t.Fatal(err)
 	}
-	if err := again.Broker.CreateTopic(ctx, used[0].Name, 0, nil); err != nil {
+	if err := again.Broker.Catalogue.CreateTopic(ctx, used[0].Name, 0, nil); err != nil {
 		t.Errorf("after topics were deleted: %v", err)
 	}
 }
@@ -164,14 +166,15 @@ func TestAttackRaisingALimit(t *testing.T) {
 	s.Custom = map[string]string{"quota.topics": "1000000"}
 	c := running(t, p, s)
 	create := func(i int) error {
-		return c.Broker.CreateTopic(t.Context(), topic(t, fmt.Sprintf("persistent://public/default/t%d", i)), 0, nil)
+		return c.Broker.Catalogue.CreateTopic(t.Context(),
+			topic(t, fmt.Sprintf("persistent://public/default/t%d", i)), 0, nil)
 	}
 	succeeded := race(t, 30, create)
 	s.Custom = map[string]string{"quota.topics": "5"}
 	if again := running(t, p, s); again.Broker != c.Broker || again.Quota.Limits()[quota.Topics] != 5 {
 		t.Errorf("got limits %v, want 5 topics", again.Quota.Limits())
 	}
-	if err := c.Broker.DeleteTopic(t.Context(), topicsOf(t, c)[0].Name, true); err != nil {
+	if err := c.Broker.Catalogue.DeleteTopic(t.Context(), topicsOf(t, c)[0].Name, true); err != nil {
 		t.Fatal(err)
 	}
 	if err := create(100); errs.KindOf(err) != errs.Exhausted {
@@ -200,9 +203,9 @@ func TestCustomKeys(t *testing.T) {
 // work is the activity of another organization.
 func work(ctx context.Context, c *dataplane.Cluster, r quota.Resource, i int) error {
 	if r == quota.Topics {
-		return c.Broker.CreateTopic(ctx, mustTopic(fmt.Sprintf("persistent://public/default/w%d", i)), 0, nil)
+		return c.Broker.Catalogue.CreateTopic(ctx, mustTopic(fmt.Sprintf("persistent://public/default/w%d", i)), 0, nil)
 	}
-	_, err := c.Broker.Produce(ctx, mustTopic("persistent://public/default/w0"),
+	_, err := c.Broker.Producer.Produce(ctx, mustTopic("persistent://public/default/w0"),
 		&messaging.Message{SchemaVersion: messaging.NoSchema, Payload: []byte("x")})
 	return err
 }
@@ -223,7 +226,7 @@ func mustTopic(text string) names.Topic {
 
 func topicsOf(t *testing.T, c *dataplane.Cluster) (list []messaging.Topic) {
 	t.Helper()
-	if err := c.Broker.Topics(t.Context(), nil, func(topic messaging.Topic) bool {
+	if err := c.Broker.Catalogue.Topics(t.Context(), nil, func(topic messaging.Topic) bool {
 		list = append(list, topic)
 		return true
 	}); err != nil {

@@ -21,9 +21,9 @@ func (s *server) openResources(context.Context) (err error) {
 	s.kinds = kinds.New(kinds.Options{
 		Plan: s.plan, Plane: s.clusters, Quotas: s.quotas,
 		Issuer: s.identity.issuer, Directory: s.identity.directory, Sealer: s.identity.sealer,
-		Policy: s.identity.policy, SignIns: s.signIn,
+		Policy: s.identity.policy, SignIns: s.signIn.People,
 		Addresses: s.identity.addresses, TokenLifetime: s.cfg.Tokens.Lifetime.Std(),
-		Inviter: s.signIn, Links: signinapi.Links{Base: s.cfg.PublicURL()},
+		Inviter: s.signIn.Links, Links: signinapi.Links{Base: s.cfg.PublicURL()},
 		SystemOrganization: s.cfg.Admin.Organization, SystemAccount: s.cfg.Admin.ServiceAccount,
 		Replicas: s.topology.replicas(), Log: s.log,
 	})

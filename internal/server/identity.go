@@ -145,14 +145,16 @@ func (s *server) openSignIn() error {
 		opts.Provider = s.identity.provider
 	}
 	s.signIn = signin.New(opts)
-	s.identity.directory.SetSessionLoader(s.signIn)
+	s.identity.directory.SetSessionLoader(s.signIn.Grants)
 	return nil
 }
 
 // signInPages returns the surface of the sign-in pages.
 func (s *server) signInPages(options pipeline.Options) (*signinapi.API, error) {
 	opts := signinapi.Options{
-		SignIn: s.signIn, Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(),
+		Subjects: s.signIn.Subjects, People: s.signIn.People, Links: s.signIn.Links, Passwords: s.signIn.Passwords,
+		Passkeys: s.signIn.Passkeys, Sessions: s.signIn.Sessions, Codes: s.signIn.Codes, Devices: s.signIn.Devices,
+		Sealer: s.identity.sealer, Issuer: s.identity.issuer.URL(),
 		Origins:      signinapi.Origins(s.identity.addresses, s.cfg.TLS.Names, s.cfg.HTTPS),
 		Organization: s.cfg.Admin.Organization,
 		ProviderName: s.cfg.SignIn.OpenID.Name, Auditor: options.Auditor, Counter: &s.identity.signIns,

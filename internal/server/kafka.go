@@ -163,7 +163,9 @@ func (c kafkaClusters) serves(found *dataplane.Cluster, err error) (*kafkaapi.Cl
 	}
 	return &kafkaapi.Cluster{
 		Organization: found.Organization, Name: found.Name, UID: found.UID,
-		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences, Broker: found.Broker,
+		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences,
+		Topics: found.Broker.Kafka, Appends: found.Broker.Kafka,
+		Namespaces: found.Broker.Catalogue, Grants: found.Broker.Grants,
 		Groups: coordinator, Quota: found.Quota,
 		Members: c.s.topology.nodes(found),
 	}, nil

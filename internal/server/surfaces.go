@@ -114,8 +114,9 @@ func (s *server) tokens(options pipeline.Options) (*tokenapi.API, error) {
 			PerSecond: s.cfg.Limits.TokenRate,
 			Burst:     s.cfg.Limits.TokenBurst,
 		}},
-		Auditor: options.Auditor,
-		SignIn:  s.signIn, Authenticator: options.Authenticator, Accepted: s.identity.audiences,
+		Auditor:  options.Auditor,
+		Subjects: s.signIn.Subjects, Codes: s.signIn.Codes, Devices: s.signIn.Devices, Grants: s.signIn.Grants,
+		Authenticator: options.Authenticator, Accepted: s.identity.audiences,
 	})
 }
 
@@ -142,7 +143,10 @@ func (b brokers) Resolve(r *http.Request) (brokerhttp.Cluster, error) {
 		return brokerhttp.Cluster{}, err
 	}
 	found := brokerhttp.Cluster{
-		Broker: c.Broker, Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota,
+		Catalogue: c.Broker.Catalogue, Grants: c.Broker.Grants, Schemas: c.Broker.Schemas,
+		Producer: c.Broker.Producer, Consumer: c.Broker.Consumer, Kafka: c.Broker.Kafka,
+		Statistics: c.Broker.Statistics, Limits: c.Broker.Limits(),
+		Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota,
 		Members: s.topology.routes(c),
 	}
 	if b.withGroups && c.Stream {
@@ -171,7 +175,7 @@ func (g registries) Resolve(r *http.Request) (registryapi.Target, error) {
 		return registryapi.Target{}, clusterpath.Undisclosed(c.Organization, errNotHere)
 	}
 	return registryapi.Target{
-		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker, Quota: c.Quota,
+		Registry: c.Registry, Scope: c.Scope, Audiences: c.Audiences, Namespaces: c.Broker.Catalogue, Quota: c.Quota,
 		HonourFormat: c.Custom[registryapi.FormatKey] == registryapi.FormatHonoured,
 	}, nil
 }

@@ -22,11 +22,11 @@ func newBenchBroker(b *testing.B) *messaging.Broker {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = broker.Close() })
-	if err := broker.CreateTopic(b.Context(), topic("bench"), 0, nil); err != nil {
+	if err := broker.Catalogue.CreateTopic(b.Context(), topic("bench"), 0, nil); err != nil {
 		b.Fatal(err)
 	}
 	start := messaging.Position{Kind: messaging.Earliest}
-	if err := broker.Subscribe(b.Context(), topic("bench"), "all", start, nil); err != nil {
+	if err := broker.Consumer.Subscribe(b.Context(), topic("bench"), "all", start, nil); err != nil {
 		b.Fatal(err)
 	}
 	return broker
@@ -37,7 +37,7 @@ func BenchmarkProduce(b *testing.B) {
 	m := text("a payload of thirty-two bytes....")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := broker.Produce(b.Context(), topic("bench"), m); err != nil {
+		if _, err := broker.Producer.Produce(b.Context(), topic("bench"), m); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -48,15 +48,15 @@ func BenchmarkProduceReceiveSettle(b *testing.B) {
 	m := text("a payload of thirty-two bytes....")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := broker.Produce(b.Context(), topic("bench"), m); err != nil {
+		if _, err := broker.Producer.Produce(b.Context(), topic("bench"), m); err != nil {
 			b.Fatal(err)
 		}
-		received, err := broker.Receive(b.Context(), topic("bench"), "all", messaging.ReceiveOptions{})
+		received, err := broker.Consumer.Receive(b.Context(), topic("bench"), "all", messaging.ReceiveOptions{})
 		if err != nil || len(received) != 1 {
 			b.Fatalf("receive: got %d messages and %v, want one", len(received), err)
 		}
 		ack := messaging.Settlement{ID: received[0].ID, Action: messaging.Ack}
-		if err := broker.Settle(b.Context(), topic("bench"), "all", ack); err != nil {
+		if err := broker.Consumer.Settle(b.Context(), topic("bench"), "all", ack); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -74,7 +74,7 @@ func BenchmarkKafkaAppend(b *testing.B) {
 			b.ReportAllocs()
 			sequence := int32(0)
 			for b.Loop() {
-				found, err := broker.KafkaTopic(b.Context(), topic("bench"))
+				found, err := broker.Kafka.KafkaTopic(b.Context(), topic("bench"))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -42,16 +42,16 @@ type Options struct {
 }
 
 // Broker serves the topics of one running cluster. It is composed of parts that share the catalogue,
-// the engine and the in-memory state of topics; each part can be passed on alone to code that needs only
-// that part. Broker itself opens, drains and closes them, and follows the ownership of shards.
+// the engine and the in-memory state of topics. Callers take the part that they need. Broker itself
+// opens, drains and closes the parts, and follows the ownership of shards.
 type Broker struct {
-	*Catalogue     // tenants, namespaces, topics and their policies
-	*ClusterGrants // permissions that the catalogue's policies grant
-	*TopicSchemas  // schemas of topics
-	*Producer      // produces messages
-	*Consumer      // subscriptions, deliveries and readers
-	*KafkaLog      // topics as logs of batches
-	*Statistics    // statistics and usage
+	Catalogue  *Catalogue     // tenants, namespaces, topics and their policies
+	Grants     *ClusterGrants // permissions that the catalogue's policies grant
+	Schemas    *TopicSchemas  // schemas of topics
+	Producer   *Producer      // produces messages
+	Consumer   *Consumer      // subscriptions, deliveries and readers
+	Kafka      *KafkaLog      // topics as logs of batches
+	Statistics *Statistics    // statistics and usage
 
 	limits Limits
 	state  *statemachine.Machine[*catalogueState]
@@ -106,8 +106,8 @@ func compose(eng engine.Engine, machine *statemachine.Machine[*catalogueState], 
 	b.Catalogue = &Catalogue{
 		state: machine, topics: b.topics, limits: &b.limits, quota: opts.Quota, shards: opts.Shards,
 	}
-	b.ClusterGrants = &ClusterGrants{state: machine}
-	b.TopicSchemas = &TopicSchemas{catalogue: b.Catalogue, limits: &b.limits, quota: opts.Quota, pool: opts.Pool}
+	b.Grants = &ClusterGrants{state: machine}
+	b.Schemas = &TopicSchemas{catalogue: b.Catalogue, limits: &b.limits, quota: opts.Quota, pool: opts.Pool}
 	admission := &admission{
 		limits: &b.limits, registry: opts.Schemas, pool: opts.Pool, checkers: newSchemaCache(maxParsedSchemas),
 	}
@@ -119,7 +119,7 @@ func compose(eng engine.Engine, machine *statemachine.Machine[*catalogueState], 
 		engine: eng, catalogue: b.Catalogue, topics: b.topics, live: b.live, life: life,
 		limits: &b.limits, quota: opts.Quota,
 	}
-	b.KafkaLog = &KafkaLog{
+	b.Kafka = &KafkaLog{
 		engine: eng, catalogue: b.Catalogue, topics: b.topics, live: b.live, life: life, admission: admission,
 		limits: &b.limits, quota: opts.Quota,
 	}
@@ -139,7 +139,7 @@ func (b *Broker) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("creating %s: %w", names.PublicDefault, err)
 	}
-	if b.shards > 0 {
+	if b.Catalogue.shards > 0 {
 		return nil // AcquireShard reconciles each shard
 	}
 	return b.topics.reconcile(ctx, b.engine, func(engine.TopicID) bool { return true })

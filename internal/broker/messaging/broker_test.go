@@ -62,13 +62,13 @@ func (c *cluster) do(err error) {
 
 func (c *cluster) create(local string, partitions int32) names.Topic {
 	c.t.Helper()
-	c.do(c.CreateTopic(c.t.Context(), topic(local), partitions, nil))
+	c.do(c.Catalogue.CreateTopic(c.t.Context(), topic(local), partitions, nil))
 	return topic(local)
 }
 
 func (c *cluster) subscribe(name names.Topic, sub string) {
 	c.t.Helper()
-	c.do(c.Subscribe(c.t.Context(), name, sub, messaging.Position{Kind: messaging.Earliest}, nil))
+	c.do(c.Consumer.Subscribe(c.t.Context(), name, sub, messaging.Position{Kind: messaging.Earliest}, nil))
 }
 
 func text(payload string) *messaging.Message {
@@ -77,7 +77,7 @@ func text(payload string) *messaging.Message {
 
 func (c *cluster) produce(name names.Topic, m *messaging.Message) messaging.Produced {
 	c.t.Helper()
-	p, err := c.Produce(c.t.Context(), name, m)
+	p, err := c.Producer.Produce(c.t.Context(), name, m)
 	c.do(err)
 	return p
 }
@@ -85,14 +85,14 @@ func (c *cluster) produce(name names.Topic, m *messaging.Message) messaging.Prod
 // receive returns the available messages without waiting.
 func (c *cluster) receive(name names.Topic, sub string, n int) []messaging.Received {
 	c.t.Helper()
-	got, err := c.Receive(c.t.Context(), name, sub, messaging.ReceiveOptions{Max: n})
+	got, err := c.Consumer.Receive(c.t.Context(), name, sub, messaging.ReceiveOptions{Max: n})
 	c.do(err)
 	return got
 }
 
 func (c *cluster) receiveOne(name names.Topic, sub string) messaging.Received {
 	c.t.Helper()
-	got, err := c.Receive(c.t.Context(), name, sub, messaging.ReceiveOptions{Wait: 10 * time.Second})
+	got, err := c.Consumer.Receive(c.t.Context(), name, sub, messaging.ReceiveOptions{Wait: 10 * time.Second})
 	c.do(err)
 	if len(got) != 1 {
 		c.t.Fatalf("got %d messages, want 1", len(got))
@@ -103,7 +103,7 @@ func (c *cluster) receiveOne(name names.Topic, sub string) messaging.Received {
 func (c *cluster) ack(name names.Topic, sub string, ids ...names.MessageID) {
 	c.t.Helper()
 	for _, id := range ids {
-		c.do(c.Settle(c.t.Context(), name, sub, messaging.Settlement{ID: id, Action: messaging.Ack}))
+		c.do(c.Consumer.Settle(c.t.Context(), name, sub, messaging.Settlement{ID: id, Action: messaging.Ack}))
 	}
 }
 
@@ -117,14 +117,14 @@ func wantErr(t *testing.T, err, want error) {
 func TestNewClusterHasPublicDefault(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
-	list, err := c.Namespaces(t.Context(), "public")
+	list, err := c.Catalogue.Namespaces(t.Context(), "public")
 	if err != nil || len(list) != 1 || list[0] != names.PublicDefault {
 		t.Fatalf("got %v, %v", list, err)
 	}
 	// After its deletion it is not created again.
-	c.do(c.DeleteNamespace(t.Context(), names.PublicDefault, false))
+	c.do(c.Catalogue.DeleteNamespace(t.Context(), names.PublicDefault, false))
 	again := openOver(t, c.engine, messaging.Options{})
-	if list, err := again.Namespaces(t.Context(), "public"); err != nil || len(list) != 0 {
+	if list, err := again.Catalogue.Namespaces(t.Context(), "public"); err != nil || len(list) != 0 {
 		t.Fatalf("got %v, %v", list, err)
 	}
 }
@@ -134,7 +134,7 @@ func TestTenantsAndNamespacesAreBounded(t *testing.T) {
 	c := newCluster(t, messaging.Options{Limits: messaging.Limits{Tenants: 3, Namespaces: 3}})
 	ctx := t.Context()
 	for i, last := 0, false; !last; i++ {
-		err := c.CreateTenant(ctx, messaging.Tenant{Name: fmt.Sprint("t", i)})
+		err := c.Catalogue.CreateTenant(ctx, messaging.Tenant{Name: fmt.Sprint("t", i)})
 		if last = errors.Is(err, messaging.ErrTopicLimit); !last {
 			c.do(err)
 		}
@@ -143,7 +143,8 @@ func TestTenantsAndNamespacesAreBounded(t *testing.T) {
 		}
 	}
 	for i, last := 0, false; !last; i++ {
-		err := c.CreateNamespace(ctx, names.Namespace{Tenant: "t0", Name: fmt.Sprint("n", i)}, messaging.Policies{})
+		err := c.Catalogue.CreateNamespace(ctx, names.Namespace{Tenant: "t0", Name: fmt.Sprint("n", i)},
+			messaging.Policies{})
 		if last = errors.Is(err, messaging.ErrTopicLimit); !last {
 			c.do(err)
 		}
@@ -152,8 +153,8 @@ func TestTenantsAndNamespacesAreBounded(t *testing.T) {
 		}
 	}
 	// A deletion frees capacity.
-	c.do(c.DeleteNamespace(ctx, names.Namespace{Tenant: "t0", Name: "n0"}, false))
-	c.do(c.CreateNamespace(ctx, names.Namespace{Tenant: "t0", Name: "n9"}, messaging.Policies{}))
+	c.do(c.Catalogue.DeleteNamespace(ctx, names.Namespace{Tenant: "t0", Name: "n0"}, false))
+	c.do(c.Catalogue.CreateNamespace(ctx, names.Namespace{Tenant: "t0", Name: "n9"}, messaging.Policies{}))
 }
 
 func TestTenantsAndNamespaces(t *testing.T) {
@@ -162,23 +163,24 @@ func TestTenantsAndNamespaces(t *testing.T) {
 	ctx := t.Context()
 	acme := messaging.Tenant{Name: "acme", AdminRoles: []string{"boss"}}
 	sales := names.Namespace{Tenant: "acme", Name: "sales"}
-	wantErr(t, c.CreateNamespace(ctx, sales, messaging.Policies{}), messaging.ErrNoTenant)
-	c.do(c.CreateTenant(ctx, acme))
-	wantErr(t, c.CreateTenant(ctx, acme), messaging.ErrTenantExists)
-	wantErr(t, c.CreateTenant(ctx, messaging.Tenant{Name: "persistent"}), messaging.ErrName)
-	wantErr(t, c.UpdateTenant(ctx, "nobody", func(*messaging.Tenant) error { return nil }), messaging.ErrNoTenant)
-	c.do(c.CreateNamespace(ctx, sales, messaging.Policies{}))
-	wantErr(t, c.CreateNamespace(ctx, sales, messaging.Policies{}), messaging.ErrNamespaceExists)
-	wantErr(t, c.CreateNamespace(ctx, names.Namespace{Tenant: "acme", Name: "a b"}, messaging.Policies{}),
+	wantErr(t, c.Catalogue.CreateNamespace(ctx, sales, messaging.Policies{}), messaging.ErrNoTenant)
+	c.do(c.Catalogue.CreateTenant(ctx, acme))
+	wantErr(t, c.Catalogue.CreateTenant(ctx, acme), messaging.ErrTenantExists)
+	wantErr(t, c.Catalogue.CreateTenant(ctx, messaging.Tenant{Name: "persistent"}), messaging.ErrName)
+	wantErr(t, c.Catalogue.UpdateTenant(ctx, "nobody", func(*messaging.Tenant) error { return nil }),
+		messaging.ErrNoTenant)
+	c.do(c.Catalogue.CreateNamespace(ctx, sales, messaging.Policies{}))
+	wantErr(t, c.Catalogue.CreateNamespace(ctx, sales, messaging.Policies{}), messaging.ErrNamespaceExists)
+	wantErr(t, c.Catalogue.CreateNamespace(ctx, names.Namespace{Tenant: "acme", Name: "a b"}, messaging.Policies{}),
 		messaging.ErrName)
-	wantErr(t, c.DeleteTenant(ctx, "acme"), messaging.ErrTenantBusy)
+	wantErr(t, c.Catalogue.DeleteTenant(ctx, "acme"), messaging.ErrTenantBusy)
 
 	orders := names.Topic{Namespace: sales, Local: "orders"}
-	c.do(c.CreateTopic(ctx, orders, 0, nil))
-	wantErr(t, c.DeleteNamespace(ctx, sales, false), messaging.ErrNamespaceBusy)
-	c.do(c.DeleteNamespace(ctx, sales, true))
-	c.do(c.DeleteTenant(ctx, "acme"))
-	_, err := c.Topic(ctx, orders)
+	c.do(c.Catalogue.CreateTopic(ctx, orders, 0, nil))
+	wantErr(t, c.Catalogue.DeleteNamespace(ctx, sales, false), messaging.ErrNamespaceBusy)
+	c.do(c.Catalogue.DeleteNamespace(ctx, sales, true))
+	c.do(c.Catalogue.DeleteTenant(ctx, "acme"))
+	_, err := c.Catalogue.Topic(ctx, orders)
 	wantErr(t, err, messaging.ErrNoTenant)
 }
 
@@ -186,14 +188,14 @@ func TestGrants(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
-	c.do(c.CreateTenant(ctx, messaging.Tenant{Name: "acme", AdminRoles: []string{"boss"}}))
+	c.do(c.Catalogue.CreateTenant(ctx, messaging.Tenant{Name: "acme", AdminRoles: []string{"boss"}}))
 	ns := names.Namespace{Tenant: "acme", Name: "sales"}
-	c.do(c.CreateNamespace(ctx, ns, messaging.Policies{
+	c.do(c.Catalogue.CreateNamespace(ctx, ns, messaging.Policies{
 		Permissions: map[string][]messaging.Action{"reader": {messaging.ActionConsume}},
 	}))
 	orders := names.Topic{Namespace: ns, Local: "orders"}
-	c.do(c.CreateTopic(ctx, orders, 2, nil))
-	c.do(c.UpdateTopic(ctx, orders, func(p *messaging.Policies) error {
+	c.do(c.Catalogue.CreateTopic(ctx, orders, 2, nil))
+	c.do(c.Catalogue.UpdateTopic(ctx, orders, func(p *messaging.Policies) error {
 		p.Permissions = map[string][]messaging.Action{"writer": {messaging.ActionProduce}}
 		return nil
 	}))
@@ -213,11 +215,12 @@ func TestGrants(t *testing.T) {
 		{"nobody", orders, messaging.ActionConsume, false},
 		{"", orders, messaging.ActionConsume, false},
 	} {
-		if got := c.Grants(tc.role, tc.topic, tc.action); got != tc.want {
-			t.Errorf("Grants(%q, %s, %s) = %v", tc.role, tc.topic.Local, tc.action, got)
+		permission, _ := tc.action.Permission()
+		if got := c.Grants.Granted(tc.role, permission, tc.topic); got != tc.want {
+			t.Errorf("Granted(%q, %s, %s) = %v", tc.role, permission, tc.topic.Local, got)
 		}
 	}
-	wantErr(t, c.UpdateTopic(ctx, orders, func(p *messaging.Policies) error {
+	wantErr(t, c.Catalogue.UpdateTopic(ctx, orders, func(p *messaging.Policies) error {
 		p.Permissions["x"] = []messaging.Action{"fly"}
 		return nil
 	}), messaging.ErrPolicy)
@@ -227,6 +230,7 @@ func TestTopics(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
+	create := c.Catalogue.CreateTopic
 	c.create("plain", 0)
 	c.create("wide", 3)
 	for _, tc := range []struct {
@@ -234,35 +238,35 @@ func TestTopics(t *testing.T) {
 		err  error
 		want error
 	}{
-		{"exists", c.CreateTopic(ctx, topic("plain"), 0, nil), messaging.ErrTopicExists},
-		{"exists with other partitions", c.CreateTopic(ctx, topic("plain"), 4, nil), messaging.ErrTopicExists},
-		{"partition of a topic", c.CreateTopic(ctx, topic("wide-partition-1"), 0, nil), messaging.ErrTopicExists},
-		{"partition past the end", c.CreateTopic(ctx, topic("wide-partition-3"), 0, nil), messaging.ErrPartitionName},
-		{"partition of nothing", c.CreateTopic(ctx, topic("nothing-partition-0"), 0, nil), messaging.ErrPartitionName},
-		{"too many partitions", c.CreateTopic(ctx, topic("x"), 1025, nil), messaging.ErrPartitionCount},
+		{"exists", create(ctx, topic("plain"), 0, nil), messaging.ErrTopicExists},
+		{"exists with other partitions", create(ctx, topic("plain"), 4, nil), messaging.ErrTopicExists},
+		{"partition of a topic", create(ctx, topic("wide-partition-1"), 0, nil), messaging.ErrTopicExists},
+		{"partition past the end", create(ctx, topic("wide-partition-3"), 0, nil), messaging.ErrPartitionName},
+		{"partition of nothing", create(ctx, topic("nothing-partition-0"), 0, nil), messaging.ErrPartitionName},
+		{"too many partitions", create(ctx, topic("x"), 1025, nil), messaging.ErrPartitionCount},
 		{
-			"no namespace", c.CreateTopic(ctx,
+			"no namespace", create(ctx,
 				names.Topic{Namespace: names.Namespace{Tenant: "public", Name: "no"}, Local: "x"}, 0, nil),
 			messaging.ErrNoNamespace,
 		},
-		{"bad name", c.CreateTopic(ctx, topic(" x"), 0, nil), messaging.ErrName},
-		{"shrink", c.GrowTopic(ctx, topic("wide"), 2), messaging.ErrPartitionCount},
-		{"grow what has no partitions", c.GrowTopic(ctx, topic("plain"), 2), messaging.ErrWrongKind},
-		{"grow nothing", c.GrowTopic(ctx, topic("nothing"), 2), messaging.ErrNoTopic},
-		{"delete a partition", c.DeleteTopic(ctx, topic("wide-partition-0"), false), messaging.ErrWrongKind},
-		{"delete nothing", c.DeleteTopic(ctx, topic("nothing"), false), messaging.ErrNoTopic},
+		{"bad name", create(ctx, topic(" x"), 0, nil), messaging.ErrName},
+		{"shrink", c.Catalogue.GrowTopic(ctx, topic("wide"), 2), messaging.ErrPartitionCount},
+		{"grow what has no partitions", c.Catalogue.GrowTopic(ctx, topic("plain"), 2), messaging.ErrWrongKind},
+		{"grow nothing", c.Catalogue.GrowTopic(ctx, topic("nothing"), 2), messaging.ErrNoTopic},
+		{"delete a partition", c.Catalogue.DeleteTopic(ctx, topic("wide-partition-0"), false), messaging.ErrWrongKind},
+		{"delete nothing", c.Catalogue.DeleteTopic(ctx, topic("nothing"), false), messaging.ErrNoTopic},
 	} {
 		if !errors.Is(tc.err, tc.want) {
 			t.Errorf("%s: got %v, want %v", tc.name, tc.err, tc.want)
 		}
 	}
-	c.do(c.GrowTopic(ctx, topic("wide"), 5))
-	got, err := c.Topic(ctx, topic("wide-partition-4"))
+	c.do(c.Catalogue.GrowTopic(ctx, topic("wide"), 5))
+	got, err := c.Catalogue.Topic(ctx, topic("wide-partition-4"))
 	if err != nil || got.Partitions != 5 || got.Partition != 4 || got.Name != topic("wide") {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	var list []string
-	c.do(c.Topics(ctx, nil, func(t messaging.Topic) bool {
+	c.do(c.Catalogue.Topics(ctx, nil, func(t messaging.Topic) bool {
 		list = append(list, t.Name.Local)
 		return true
 	}))
@@ -278,14 +282,14 @@ func TestIncarnationsAreNeverReused(t *testing.T) {
 	name := c.create("orders", 0)
 	c.subscribe(name, "s")
 	old := c.produce(name, text("a")).ID
-	c.do(c.DeleteTopic(ctx, name, false))
+	c.do(c.Catalogue.DeleteTopic(ctx, name, false))
 	c.create("orders", 0)
 	c.subscribe(name, "s")
 	fresh := c.produce(name, text("b")).ID
 	if fresh.Ledger <= old.Ledger {
 		t.Errorf("new topic has incarnation %d, want more than the old %d", fresh.Ledger, old.Ledger)
 	}
-	err := c.Settle(ctx, name, "s", messaging.Settlement{ID: old, Action: messaging.Ack})
+	err := c.Consumer.Settle(ctx, name, "s", messaging.Settlement{ID: old, Action: messaging.Ack})
 	wantErr(t, err, messaging.ErrForeignID)
 	if got := c.receiveOne(name, "s"); string(got.Payload) != "b" {
 		t.Errorf("got %q", got.Payload)
@@ -296,12 +300,12 @@ func TestNamespaceTopicLimit(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	limit := 1
-	c.do(c.UpdateNamespace(t.Context(), names.PublicDefault, func(p *messaging.Policies) error {
+	c.do(c.Catalogue.UpdateNamespace(t.Context(), names.PublicDefault, func(p *messaging.Policies) error {
 		p.MaxTopics = &limit
 		return nil
 	}))
 	c.create("one", 0)
-	wantErr(t, c.CreateTopic(t.Context(), topic("two"), 0, nil), messaging.ErrTopicLimit)
+	wantErr(t, c.Catalogue.CreateTopic(t.Context(), topic("two"), 0, nil), messaging.ErrTopicLimit)
 }
 
 func TestPoliciesReachTheEngine(t *testing.T) {
@@ -311,7 +315,7 @@ func TestPoliciesReachTheEngine(t *testing.T) {
 	name := c.create("orders", 0)
 	config := func() engine.TopicConfig {
 		t.Helper()
-		info, err := c.Topic(ctx, name)
+		info, err := c.Catalogue.Topic(ctx, name)
 		c.do(err)
 		stats, err := c.engine.DescribeTopic(ctx, engine.TopicID(info.ID))
 		c.do(err)
@@ -320,7 +324,7 @@ func TestPoliciesReachTheEngine(t *testing.T) {
 	if got := config(); got.RetainAge != 7*24*time.Hour || got.RetainBytes != 10<<30 || got.MaxUnacked != 200_000 {
 		t.Errorf("defaults: %+v", got)
 	}
-	c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+	c.do(c.Catalogue.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
 		p.Retention = &messaging.Retention{Minutes: -1, Megabytes: 100}
 		return nil
 	}))
@@ -328,7 +332,7 @@ func TestPoliciesReachTheEngine(t *testing.T) {
 		t.Errorf("of the namespace: %+v", got)
 	}
 	ttl := int64(60)
-	c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+	c.do(c.Catalogue.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
 		p.TTLSeconds = &ttl
 		p.BacklogQuota = &messaging.BacklogQuota{Bytes: 1000, Action: messaging.QuotaEvict}
 		return nil
@@ -337,7 +341,7 @@ func TestPoliciesReachTheEngine(t *testing.T) {
 		got.RetainBytes != 100<<20 {
 		t.Errorf("of the topic: %+v", got)
 	}
-	wantErr(t, c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+	wantErr(t, c.Catalogue.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
 		p.Retention = &messaging.Retention{Minutes: 1}
 		return nil
 	}), messaging.ErrPolicy)
@@ -348,14 +352,14 @@ func TestTerminate(t *testing.T) {
 	c := newCluster(t, messaging.Options{})
 	name := c.create("orders", 0)
 	last := c.produce(name, text("a")).ID
-	got, err := c.Terminate(t.Context(), name)
+	got, err := c.Catalogue.Terminate(t.Context(), name)
 	if err != nil || got != last {
 		t.Errorf("got %v, %v; want %v", got, err, last)
 	}
-	_, err = c.Produce(t.Context(), name, text("b"))
+	_, err = c.Producer.Produce(t.Context(), name, text("b"))
 	wantErr(t, err, engine.ErrTerminated)
 	c.create("wide", 2)
-	_, err = c.Terminate(t.Context(), topic("wide"))
+	_, err = c.Catalogue.Terminate(t.Context(), topic("wide"))
 	wantErr(t, err, messaging.ErrPartitioned)
 }
 

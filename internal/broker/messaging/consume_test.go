@@ -60,16 +60,17 @@ func TestProduceAndConsumeDoNotCreateTopics(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
-	_, err := c.Produce(ctx, topic("none"), text("a"))
+	_, err := c.Producer.Produce(ctx, topic("none"), text("a"))
 	wantErr(t, err, messaging.ErrNoTopic)
-	_, err = c.Receive(ctx, topic("none"), "s", messaging.ReceiveOptions{})
+	_, err = c.Consumer.Receive(ctx, topic("none"), "s", messaging.ReceiveOptions{})
 	wantErr(t, err, messaging.ErrNoTopic)
 	c.create("orders", 2)
-	_, err = c.Receive(ctx, topic("orders"), "s", messaging.ReceiveOptions{})
+	_, err = c.Consumer.Receive(ctx, topic("orders"), "s", messaging.ReceiveOptions{})
 	wantErr(t, err, messaging.ErrNoSubscription)
-	_, err = c.Produce(ctx, topic("orders-partition-2"), text("a"))
+	_, err = c.Producer.Produce(ctx, topic("orders-partition-2"), text("a"))
 	wantErr(t, err, messaging.ErrNoTopic)
-	err = c.Settle(ctx, topic("orders"), "s", messaging.Settlement{ID: names.MessageID{Ledger: 1, Partition: -1}})
+	err = c.Consumer.Settle(ctx, topic("orders"), "s",
+		messaging.Settlement{ID: names.MessageID{Ledger: 1, Partition: -1}})
 	wantErr(t, err, messaging.ErrForeignID)
 }
 
@@ -128,7 +129,7 @@ func TestOnePartitionByName(t *testing.T) {
 	}
 	other := got[0].ID
 	other.Partition = 2
-	err := c.Settle(t.Context(), one, "s", messaging.Settlement{ID: other, Action: messaging.Ack})
+	err := c.Consumer.Settle(t.Context(), one, "s", messaging.Settlement{ID: other, Action: messaging.Ack})
 	wantErr(t, err, messaging.ErrForeignID)
 }
 
@@ -143,13 +144,13 @@ func TestSettlements(t *testing.T) {
 		ids = append(ids, c.produce(name, text(strconv.Itoa(i))).ID)
 	}
 	c.receive(name, "s", 4)
-	c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: ids[3], Action: messaging.Nack}))
+	c.do(c.Consumer.Settle(ctx, name, "s", messaging.Settlement{ID: ids[3], Action: messaging.Nack}))
 	back := c.receiveOne(name, "s")
 	if back.ID.Entry != 3 || back.Redeliveries != 1 || back.ID.Redeliveries != 1 {
 		t.Errorf("after the nack: %+v", back)
 	}
-	c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: ids[2], Action: messaging.AckTo}))
-	stats, err := c.Stats(ctx, name)
+	c.do(c.Consumer.Settle(ctx, name, "s", messaging.Settlement{ID: ids[2], Action: messaging.AckTo}))
+	stats, err := c.Statistics.Stats(ctx, name)
 	c.do(err)
 	if s := stats.Subscriptions[0]; s.Backlog != 1 || s.Leased != 1 {
 		t.Errorf("after the cumulative ack: %+v", s)
@@ -179,12 +180,12 @@ func TestSettlements(t *testing.T) {
 		{"no lease", messaging.Settlement{ID: ids[3], Action: messaging.Extend}, engine.ErrInvalid},
 		{"negative delay", messaging.Settlement{ID: ids[3], Action: messaging.Nack, Delay: -1}, engine.ErrInvalid},
 	} {
-		if err := c.Settle(ctx, name, "s", tc.s); !errors.Is(err, tc.want) {
+		if err := c.Consumer.Settle(ctx, name, "s", tc.s); !errors.Is(err, tc.want) {
 			t.Errorf("%s: got %v, want %v", tc.name, err, tc.want)
 		}
 	}
-	wantErr(t, c.Settle(ctx, name, "s"), messaging.ErrBatch)
-	wantErr(t, c.Settle(ctx, name, "nobody", messaging.Settlement{ID: ids[0]}), messaging.ErrNoSubscription)
+	wantErr(t, c.Consumer.Settle(ctx, name, "s"), messaging.ErrBatch)
+	wantErr(t, c.Consumer.Settle(ctx, name, "nobody", messaging.Settlement{ID: ids[0]}), messaging.ErrNoSubscription)
 }
 
 func TestLeaseEnds(t *testing.T) {
@@ -194,13 +195,13 @@ func TestLeaseEnds(t *testing.T) {
 	c.subscribe(name, "s")
 	c.produce(name, text("a"))
 	ctx := t.Context()
-	_, err := c.Receive(ctx, name, "s", messaging.ReceiveOptions{Lease: 20 * time.Millisecond})
+	_, err := c.Consumer.Receive(ctx, name, "s", messaging.ReceiveOptions{Lease: 20 * time.Millisecond})
 	c.do(err)
 	again := c.receiveOne(name, "s") // waits for the lease to end
 	if again.Redeliveries != 1 {
 		t.Errorf("got %+v", again)
 	}
-	_, err = c.Receive(ctx, name, "s", messaging.ReceiveOptions{Lease: 13 * time.Hour})
+	_, err = c.Consumer.Receive(ctx, name, "s", messaging.ReceiveOptions{Lease: 13 * time.Hour})
 	wantErr(t, err, engine.ErrInvalid)
 }
 
@@ -225,7 +226,7 @@ func TestDeduplication(t *testing.T) {
 		}
 	}
 	on := true
-	c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+	c.do(c.Catalogue.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
 		p.Deduplicate = &on
 		return nil
 	}))
@@ -251,7 +252,7 @@ func TestIdempotencyKey(t *testing.T) {
 	ids := make([]names.MessageID, 8)
 	for i := range ids {
 		wg.Go(func() {
-			p, err := c.Produce(t.Context(), name, keyed("one"))
+			p, err := c.Producer.Produce(t.Context(), name, keyed("one"))
 			if err != nil {
 				t.Error(err)
 			}
@@ -294,15 +295,15 @@ func TestDelayedDelivery(t *testing.T) {
 		t.Errorf("second message is %q, want late at its delivery time", got.Payload)
 	}
 	late.DeliverAt = time.Now().Add(1000 * 24 * time.Hour).UnixMilli()
-	_, err := c.Produce(ctx, name, late)
+	_, err := c.Producer.Produce(ctx, name, late)
 	wantErr(t, err, messaging.ErrMessage)
 	off := false
-	c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+	c.do(c.Catalogue.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
 		p.DelayedDelivery = &off
 		return nil
 	}))
 	late.DeliverAt = time.Now().Add(time.Second).UnixMilli()
-	_, err = c.Produce(ctx, name, late)
+	_, err = c.Producer.Produce(ctx, name, late)
 	wantErr(t, err, messaging.ErrNoDelay)
 }
 
@@ -313,7 +314,7 @@ func TestDeadLettersOfRecords(t *testing.T) {
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
 	name := c.create("orders", 0)
-	c.do(c.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest},
+	c.do(c.Consumer.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest},
 		map[string]string{messaging.PropertyMaxRedeliver: "0"}))
 	dead := topic("orders-s-DLQ")
 	c.subscribe(dead, "dead-letter-reader")
@@ -324,13 +325,13 @@ func TestDeadLettersOfRecords(t *testing.T) {
 		headers = append(headers, records.Header{Key: []byte(key), Value: []byte("v" + key)})
 	}
 	builder.Add(&records.Record{Value: []byte("poison"), Headers: headers})
-	stream, err := c.KafkaTopic(ctx, name)
+	stream, err := c.Kafka.KafkaTopic(ctx, name)
 	c.do(err)
 	appended, err := stream.Append(ctx, 0, builder.Finish())
 	c.do(err)
 	c.do(appended.Wait(ctx))
 	got := c.receiveOne(name, "s")
-	c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: got.ID, Action: messaging.Nack}))
+	c.do(c.Consumer.Settle(ctx, name, "s", messaging.Settlement{ID: got.ID, Action: messaging.Nack}))
 	letter := c.receiveOne(dead, "dead-letter-reader")
 	if len(letter.Properties) != len(odd)+1 || letter.Properties[0].Key != "ORIGIN_MESSAGE_ID" ||
 		letter.Properties[0].Value != got.ID.String() {
@@ -351,7 +352,7 @@ func TestDeadLetters(t *testing.T) {
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
 	name := c.create("orders", 0)
-	c.do(c.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest}, map[string]string{
+	c.do(c.Consumer.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest}, map[string]string{
 		messaging.PropertyMaxRedeliver: "1", "mine": "too",
 	}))
 	dead := topic("orders-s-DLQ")
@@ -359,7 +360,7 @@ func TestDeadLetters(t *testing.T) {
 	c.produce(name, text("poison"))
 	for range 2 {
 		got := c.receiveOne(name, "s")
-		c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: got.ID, Action: messaging.Nack}))
+		c.do(c.Consumer.Settle(ctx, name, "s", messaging.Settlement{ID: got.ID, Action: messaging.Nack}))
 	}
 	if got := c.receiveOne(dead, "dead-letter-reader"); string(got.Payload) != "poison" {
 		t.Errorf("got %q", got.Payload)
@@ -367,7 +368,7 @@ func TestDeadLetters(t *testing.T) {
 	if rest := c.receive(name, "s", 1); len(rest) != 0 {
 		t.Errorf("subscription still has the message: %v", rest)
 	}
-	if p, err := c.SubscriptionProperties(ctx, name, "s"); err != nil || p["mine"] != "too" ||
+	if p, err := c.Consumer.SubscriptionProperties(ctx, name, "s"); err != nil || p["mine"] != "too" ||
 		p[messaging.PropertyMaxRedeliver] != "1" {
 		t.Errorf("properties %v, %v", p, err)
 	}
@@ -378,7 +379,7 @@ func TestDeadLetters(t *testing.T) {
 		{messaging.PropertyMaxRedeliver: "1", messaging.PropertyDeadLetterTopic: "acme/sales/dead"},
 		{messaging.PropertyAckTimeout: "soon"},
 	} {
-		if err := c.SetSubscriptionProperties(ctx, name, "s", bad); err == nil {
+		if err := c.Consumer.SetSubscriptionProperties(ctx, name, "s", bad); err == nil {
 			t.Errorf("got no error for %v, want one", bad)
 		}
 	}
@@ -391,7 +392,7 @@ func TestDrainEndsWaiting(t *testing.T) {
 	c.subscribe(name, "s")
 	done := make(chan error, 1)
 	go func() {
-		got, err := c.Receive(t.Context(), name, "s", messaging.ReceiveOptions{Wait: time.Minute})
+		got, err := c.Consumer.Receive(t.Context(), name, "s", messaging.ReceiveOptions{Wait: time.Minute})
 		if len(got) > 0 {
 			err = fmt.Errorf("received %v", got)
 		}
@@ -415,19 +416,19 @@ func TestCancelledConsumerLosesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.Receive(ctx, name, "s", messaging.ReceiveOptions{Wait: time.Minute})
+		_, err := c.Consumer.Receive(ctx, name, "s", messaging.ReceiveOptions{Wait: time.Minute})
 		done <- err
 	}()
 	cancel()
 	wantErr(t, <-done, context.Canceled)
 	c.produce(name, text("a"))
-	_, err := c.Receive(cancelled(), name, "s", messaging.ReceiveOptions{})
+	_, err := c.Consumer.Receive(cancelled(), name, "s", messaging.ReceiveOptions{})
 	wantErr(t, err, context.Canceled)
 	got := c.receive(name, "s", 1)
 	if len(got) != 1 || got[0].Redeliveries != 0 {
 		t.Errorf("got %+v", got)
 	}
-	c.do(c.ReleaseLeases(name, "s", got))
+	c.do(c.Consumer.ReleaseLeases(name, "s", got))
 	if got := c.receive(name, "s", 1); len(got) != 1 {
 		t.Errorf("after releasing the lease: got %+v, want one message", got)
 	}
@@ -443,7 +444,7 @@ func TestWaitingConsumersAreBounded(t *testing.T) {
 	results := make(chan error, 2)
 	for range 2 {
 		go func() {
-			_, err := c.Receive(ctx, name, "s", messaging.ReceiveOptions{Wait: time.Minute})
+			_, err := c.Consumer.Receive(ctx, name, "s", messaging.ReceiveOptions{Wait: time.Minute})
 			results <- err
 		}()
 	}
@@ -458,7 +459,7 @@ func TestMessageBounds(t *testing.T) {
 	ctx := t.Context()
 	name := c.create("orders", 0)
 	limit := 10
-	c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+	c.do(c.Catalogue.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
 		p.MaxMessageBytes = &limit
 		return nil
 	}))
@@ -490,7 +491,7 @@ func TestMessageBounds(t *testing.T) {
 	} {
 		m := text("x")
 		tc.edit(m)
-		if _, err := c.Produce(ctx, name, m); !errors.Is(err, tc.want) {
+		if _, err := c.Producer.Produce(ctx, name, m); !errors.Is(err, tc.want) {
 			t.Errorf("%s: got %v, want %v", tc.name, err, tc.want)
 		}
 	}

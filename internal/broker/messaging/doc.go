@@ -12,17 +12,20 @@
 //
 // # Parts
 //
-// Broker composes parts. Each has state and files of its own, and uses the engine only through the
-// interface that it needs:
+// Broker composes parts. Each is a field of Broker, has state and files of its own, and uses the engine
+// only through the interface that it needs:
 //
-//	part            owns                                     engine        first file
-//	Catalogue       tenants, namespaces, topics, policies    Topics        catalogue.go
-//	ClusterGrants   an index of the catalogue's permissions  none          granted.go
-//	TopicSchemas    the versions of topics' schemas          none          schema.go
-//	Producer        routing of messages to partitions        Log           produce.go
-//	Consumer        subscriptions, deliveries, readers       Subscriptions consume.go
-//	KafkaLog        batches, offsets, idempotent producers   Batches       kafkalog.go
-//	Statistics      statistics of topics, usage              Statistics    stats.go
+//	field       part           owns                                     engine        first file
+//	Catalogue   Catalogue      tenants, namespaces, topics, policies    Topics        catalogue.go
+//	Grants      ClusterGrants  an index of the catalogue's permissions  none          granted.go
+//	Schemas     TopicSchemas   the versions of topics' schemas          none          schema.go
+//	Producer    Producer       routing of messages to partitions        Log           produce.go
+//	Consumer    Consumer       subscriptions, deliveries, readers       Subscriptions consume.go
+//	Kafka       KafkaLog       batches, offsets, idempotent producers   Batches       kafkalog.go
+//	Statistics  Statistics     statistics of topics, usage              Statistics    stats.go
+//
+// Broker itself opens, drains and closes the whole, and follows the ownership of shards. The surfaces get
+// the parts, or interfaces of their own that a part implements, and never the broker.
 //
 // The parts share four things: engineTopics keeps the engine's topics equal to the catalogue and repairs
 // a topic that the engine lacks (withTopic is the only place); liveTopics holds what a topic has in

@@ -64,7 +64,7 @@ func TestFormat1Messages(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, messaging.Options{})
 			name := c.create("orders", 0)
-			info, err := c.Topic(t.Context(), name)
+			info, err := c.Catalogue.Topic(t.Context(), name)
 			c.do(err)
 			tc.stored.SchemaVersion = messaging.NoSchema
 			if _, err = c.engine.Append(t.Context(), engine.TopicID(info.ID), 0,

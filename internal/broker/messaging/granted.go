@@ -47,10 +47,10 @@ type ClusterGrants struct {
 	index atomic.Pointer[grantIndex] // cached for one state of the catalogue
 }
 
-// GrantsOf returns the cluster's grants to a role, with scopes relative to the cluster. The caller
-// must not modify the slice. GrantsOf never blocks; the first call after a change of the catalogue
+// Of returns the cluster's grants to a role, with scopes relative to the cluster. The caller
+// must not modify the slice. Of never blocks; the first call after a change of the catalogue
 // scans all of it.
-func (g *ClusterGrants) GrantsOf(role string) []access.ClusterGrant {
+func (g *ClusterGrants) Of(role string) []access.ClusterGrant {
 	now := g.state.View()
 	index := g.index.Load()
 	if index == nil || index.catalogue != now {
@@ -102,16 +102,16 @@ func (c *catalogueState) grants() map[string][]access.ClusterGrant {
 func (g *ClusterGrants) Granted(role string, p access.Permission, topic names.Topic) bool {
 	for _, action := range []Action{ActionProduce, ActionConsume} {
 		if conveyed, ok := action.Permission(); ok && conveyed == p {
-			return g.Grants(role, topic, action)
+			return g.allows(role, topic, action)
 		}
 	}
-	return slices.Contains(TenantAdminPermissions(), p) && g.Administers(role, topic.Namespace.Tenant)
+	return slices.Contains(TenantAdminPermissions(), p) && g.administers(role, topic.Namespace.Tenant)
 }
 
 // GrantedWithin reports whether the cluster's own permissions grant a role a permission on any
 // scope of a tenant, or of the whole cluster when tenant is empty.
 func (g *ClusterGrants) GrantedWithin(role string, p access.Permission, tenant string) bool {
-	for _, g := range g.GrantsOf(role) {
+	for _, g := range g.Of(role) {
 		if (tenant == "" || g.Scope.Tenant == tenant) && slices.Contains(g.Permissions, p) {
 			return true
 		}

@@ -74,9 +74,9 @@ func (p *Policies) grants(role string, action Action) bool {
 	return false
 }
 
-// Grants reports whether the permissions of the topic, its namespace or its tenant allow a role an
-// action. A tenant's administrators may do everything in it. Grants never blocks.
-func (g *ClusterGrants) Grants(role string, topic names.Topic, action Action) bool {
+// allows reports whether the permissions of the topic, its namespace or its tenant allow a role an
+// action. A tenant's administrators may do everything in it. allows never blocks.
+func (g *ClusterGrants) allows(role string, topic names.Topic, action Action) bool {
 	c := g.state.View()
 	if t, ok := lookup(c, topic); ok && t.policies.grants(role, action) {
 		return true
@@ -84,11 +84,11 @@ func (g *ClusterGrants) Grants(role string, topic names.Topic, action Action) bo
 	if ns, ok := c.namespace(topic.Namespace); ok && ns.policies.grants(role, action) {
 		return true
 	}
-	return g.Administers(role, topic.Namespace.Tenant)
+	return g.administers(role, topic.Namespace.Tenant)
 }
 
-// Administers reports whether a role is among a tenant's administrators.
-func (g *ClusterGrants) Administers(role, tenant string) bool {
+// administers reports whether a role is among a tenant's administrators.
+func (g *ClusterGrants) administers(role, tenant string) bool {
 	t, ok := g.state.View().tenants.Get(tenant)
 	return ok && slices.ContainsFunc(t.AdminRoles, func(other string) bool { return sameRole(role, other) })
 }

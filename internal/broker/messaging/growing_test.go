@@ -28,7 +28,7 @@ func halfGrown(t *testing.T) (*cluster, *crashingEngine, names.Topic) {
 		c.produce(name.WithPartition(int32(i%2)), text(strconv.Itoa(i)))
 	}
 	eng.configure = true
-	if err := c.GrowTopic(t.Context(), name, 4); !errors.Is(err, errCrash) {
+	if err := c.Catalogue.GrowTopic(t.Context(), name, 4); !errors.Is(err, errCrash) {
 		t.Fatalf("got error %v, want %v", err, errCrash)
 	}
 	return c, eng, name
@@ -39,7 +39,7 @@ func halfGrown(t *testing.T) (*cluster, *crashingEngine, names.Topic) {
 func TestStatsOfAPartitionThatTheEngineLacks(t *testing.T) {
 	t.Parallel()
 	c, _, name := halfGrown(t)
-	whole, err := c.Stats(t.Context(), name)
+	whole, err := c.Statistics.Stats(t.Context(), name)
 	c.do(err)
 	if len(whole.Subscriptions) != 1 || whole.Subscriptions[0].Backlog != 6 {
 		t.Fatalf("whole topic: got %+v, want a backlog of 6", whole.Subscriptions)
@@ -49,7 +49,7 @@ func TestStatsOfAPartitionThatTheEngineLacks(t *testing.T) {
 		if partition >= 2 {
 			want = 0
 		}
-		byName, err := c.Stats(t.Context(), name.WithPartition(partition))
+		byName, err := c.Statistics.Stats(t.Context(), name.WithPartition(partition))
 		c.do(err)
 		for _, got := range []messaging.Stats{byName, whole.OfPartition(partition)} {
 			if got.Topic.Partition != partition || len(got.Partitions) != 1 || got.Partitions[0].Next != want {
@@ -82,14 +82,14 @@ func TestTailOfAPartitionThatTheEngineLacks(t *testing.T) {
 				c, eng, name := halfGrown(t)
 				ctx := t.Context()
 				if position.After != nil {
-					info, err := c.Topic(ctx, name)
+					info, err := c.Catalogue.Topic(ctx, name)
 					c.do(err)
 					after := *position.After
 					after.Ledger = int64(info.ID)
 					position.After = &after
 					eng.configure = false // opening a tail after a message creates the partition in the engine
 				}
-				tail, err := c.Tail(ctx, topic(local), position)
+				tail, err := c.Consumer.Tail(ctx, topic(local), position)
 				c.do(err)
 				eng.configure = false
 				for i := range 2 { // the tail with position after skips the first

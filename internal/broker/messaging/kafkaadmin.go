@@ -11,7 +11,7 @@ import (
 
 // Grow increases the number of partitions to partitions. With dryRun it only validates the request.
 func (t *KafkaTopic) Grow(ctx context.Context, partitions int32, dryRun bool) error {
-	if !t.Partitioned() {
+	if !t.partitioned() {
 		return errs.Newf(errs.Conflict, "%w: topic %s has no partitions; make it partitioned first",
 			ErrWrongKind, t.topic.name)
 	}

@@ -70,6 +70,13 @@ func (l *KafkaLog) KafkaTopics(ctx context.Context, ns names.Namespace, visit fu
 // changes with every other change of the catalogue.
 func (l *KafkaLog) TopicsRevision() uint64 { return l.catalogue.state.Position() }
 
+// HasTopicCached reports whether the cached catalogue of this member has a topic of that name. Other
+// members may have changed the catalogue since.
+func (l *KafkaLog) HasTopicCached(name names.Topic) bool {
+	_, ok := l.catalogue.state.View().topic(name)
+	return ok
+}
+
 // PartitionsOf returns the number of partitions of a topic's incarnation, or 0 when the cached
 // catalogue does not have it.
 func (l *KafkaLog) PartitionsOf(id engine.TopicID) int32 {
@@ -113,12 +120,6 @@ func (l *KafkaLog) CreateKafkaTopic(ctx context.Context, name names.Topic, parti
 		return nil, err
 	}
 	return l.newKafkaTopic(t), nil
-}
-
-// AutoCreatesTopics reports whether a namespace allows the automatic creation of topics.
-func (l *KafkaLog) AutoCreatesTopics(ns names.Namespace) bool {
-	space, ok := l.catalogue.state.View().namespace(ns)
-	return ok && valueOr(space.policies.AutoTopicCreation, defaults.AutoTopicCreation).Allow
 }
 
 // WaitForAppend returns when one of the positions has been written, or when ctx ends or the broker drains.

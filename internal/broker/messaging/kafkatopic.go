@@ -30,8 +30,8 @@ func (t *KafkaTopic) HasPartition(partition int32) bool {
 	return partition >= 0 && partition < t.Partitions()
 }
 
-// Partitioned reports whether the topic can get more partitions.
-func (t *KafkaTopic) Partitioned() bool { return t.topic.partitions > 0 }
+// partitioned reports whether the topic can get more partitions.
+func (t *KafkaTopic) partitioned() bool { return t.topic.partitions > 0 }
 
 // Read calls visit for the stored batches and messages from an offset on, until visit returns
 // false, and returns the first and next offset of the partition.

@@ -14,11 +14,11 @@ func TestChangesOfAnotherMember(t *testing.T) {
 	b := openOver(t, a.engine, messaging.Options{})
 	for range 50 {
 		name := a.create("x", 2)
-		a.do(a.DeleteTopic(t.Context(), name, false))
+		a.do(a.Catalogue.DeleteTopic(t.Context(), name, false))
 		b.create("x", 3) // b's cached catalogue may still have the topic with 2 partitions
-		b.do(b.DeleteTopic(t.Context(), name, false))
+		b.do(b.Catalogue.DeleteTopic(t.Context(), name, false))
 		a.create("x", 1)
-		b.do(b.GrowTopic(t.Context(), name, 4)) // b's cached catalogue has another incarnation
-		a.do(a.DeleteTopic(t.Context(), name, false))
+		b.do(b.Catalogue.GrowTopic(t.Context(), name, 4)) // b's cached catalogue has another incarnation
+		a.do(a.Catalogue.DeleteTopic(t.Context(), name, false))
 	}
 }

@@ -58,6 +58,12 @@ func existingNamespace(c *catalogueState, name names.Namespace) (*namespace, err
 	return nil, ErrNoNamespace
 }
 
+// AutoCreatesTopics reports whether a namespace allows the automatic creation of topics.
+func (cat *Catalogue) AutoCreatesTopics(ns names.Namespace) bool {
+	space, ok := cat.state.View().namespace(ns)
+	return ok && valueOr(space.policies.AutoTopicCreation, defaults.AutoTopicCreation).Allow
+}
+
 // CreateNamespace creates a namespace of an existing tenant.
 func (cat *Catalogue) CreateNamespace(ctx context.Context, name names.Namespace, policies Policies) error {
 	if _, err := names.NewNamespace(name.Tenant, name.Name); err != nil {

@@ -18,7 +18,7 @@ func TestSubjectNameStrategies(t *testing.T) {
 	}})
 	ctx := t.Context()
 	name := topic("orders")
-	c.do(c.CreateTopic(ctx, name, 0, nil))
+	c.do(c.Catalogue.CreateTopic(ctx, name, 0, nil))
 	const classes = "io.confluent.kafka.serializers.subject."
 	for strategy, want := range map[string]int32{
 		"TopicNameStrategy": 7, "RecordNameStrategy": 20,
@@ -28,16 +28,19 @@ func TestSubjectNameStrategies(t *testing.T) {
 			messaging.PropertyValueValidation: "true",
 			messaging.PropertyValueSubjects:   classes + strategy,
 		}
-		c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error { p.Properties = properties; return nil }))
+		c.do(c.Catalogue.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+			p.Properties = properties
+			return nil
+		}))
 		for _, id := range []int32{7, 20, 21, 22} {
 			value := binary.BigEndian.AppendUint32([]byte{0}, uint32(id))
-			_, err := c.Produce(ctx, name, &messaging.Message{Payload: value, SchemaVersion: -1})
+			_, err := c.Producer.Produce(ctx, name, &messaging.Message{Payload: value, SchemaVersion: -1})
 			if (err == nil) != (id == want) || err != nil && !errors.Is(err, messaging.ErrSchemaPrefix) {
 				t.Errorf("%s, id %d: got %v, want only %d to be accepted", strategy, id, err, want)
 			}
 		}
 	}
-	err := c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+	err := c.Catalogue.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
 		p.Properties = map[string]string{messaging.PropertyKeySubjects: "TopicNameStrategy"}
 		return nil
 	})

@@ -14,7 +14,7 @@ func TestProduceBatch(t *testing.T) {
 	c.subscribe(name, "s")
 	msgs := []messaging.Message{*text("a"), *text("b"), *text(string(make([]byte, 101))), *text("c"), *text("d")}
 	msgs[3].Key = "order-42"
-	results, err := c.ProduceBatch(ctx, name, msgs)
+	results, err := c.Producer.ProduceBatch(ctx, name, msgs)
 	c.do(err)
 	for i, r := range results {
 		if (r.Err != nil) != (i == 2) {
@@ -32,8 +32,8 @@ func TestProduceBatch(t *testing.T) {
 	if got := c.receive(name, "s", 5); len(got) != 4 {
 		t.Errorf("got %d messages", len(got))
 	}
-	_, err = c.ProduceBatch(ctx, name, make([]messaging.Message, 6))
+	_, err = c.Producer.ProduceBatch(ctx, name, make([]messaging.Message, 6))
 	wantErr(t, err, messaging.ErrBatch)
-	_, err = c.ProduceBatch(ctx, name, nil)
+	_, err = c.Producer.ProduceBatch(ctx, name, nil)
 	wantErr(t, err, messaging.ErrBatch)
 }

@@ -16,9 +16,9 @@ func TestConcurrentProducersKeepTheirOffsets(t *testing.T) {
 	const producers, batches = 8, 20
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
-	_, err := c.CreateKafkaTopic(ctx, topic("orders"), 1, nil, false)
+	_, err := c.Kafka.CreateKafkaTopic(ctx, topic("orders"), 1, nil, false)
 	c.do(err)
-	to, err := c.KafkaTopic(ctx, topic("orders"))
+	to, err := c.Kafka.KafkaTopic(ctx, topic("orders"))
 	c.do(err)
 	var offsets [producers][batches]uint64
 	var wg sync.WaitGroup
@@ -46,7 +46,7 @@ func TestConcurrentProducersKeepTheirOffsets(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]*cluster{"in memory": c, "stored": openOver(t, c.engine, messaging.Options{})} {
-		to, err := c.KafkaTopic(ctx, topic("orders"))
+		to, err := c.Kafka.KafkaTopic(ctx, topic("orders"))
 		c.do(err)
 		for producer := range producers {
 			for sequence := batches - 5; sequence < batches; sequence++ { // the last five are recognized

@@ -16,7 +16,7 @@ func TestPushConsumerCredits(t *testing.T) {
 	ctx := t.Context()
 	name := c.create("orders", 0)
 	c.subscribe(name, "s")
-	s, err := c.OpenPushConsumer(ctx, name, "s", messaging.PushConsumerOptions{Credits: 2})
+	s, err := c.Consumer.OpenPushConsumer(ctx, name, "s", messaging.PushConsumerOptions{Credits: 2})
 	c.do(err)
 	defer s.Close()
 	for i := range 5 {
@@ -47,7 +47,7 @@ func TestPushConsumerCredits(t *testing.T) {
 	if got := <-acked; len(got) != 1 || string(got[0].Payload) != "2" {
 		t.Fatalf("after an ack: %v", got)
 	}
-	c.do(c.Settle(ctx, name, "s", messaging.Settlement{ID: first[1].ID, Action: messaging.AckTo}))
+	c.do(c.Consumer.Settle(ctx, name, "s", messaging.Settlement{ID: first[1].ID, Action: messaging.AckTo}))
 	if got := next(time.Minute); len(got) != 1 || string(got[0].Payload) != "3" {
 		t.Fatalf("after a cumulative ack: %v", got)
 	}
@@ -66,7 +66,7 @@ func TestPushConsumerCreditReturnsWithTheLease(t *testing.T) {
 	ctx := t.Context()
 	name := c.create("orders", 0)
 	c.subscribe(name, "s")
-	s, err := c.OpenPushConsumer(ctx, name, "s",
+	s, err := c.Consumer.OpenPushConsumer(ctx, name, "s",
 		messaging.PushConsumerOptions{Credits: 1, Lease: 30 * time.Millisecond})
 	c.do(err)
 	defer s.Close()
@@ -86,10 +86,10 @@ func TestPushConsumerEndsWhenDrained(t *testing.T) {
 	ctx := t.Context()
 	name := c.create("orders", 2)
 	c.subscribe(name, "s")
-	s, err := c.OpenPushConsumer(ctx, name, "s", messaging.PushConsumerOptions{})
+	s, err := c.Consumer.OpenPushConsumer(ctx, name, "s", messaging.PushConsumerOptions{})
 	c.do(err)
 	defer s.Close()
-	tail, err := c.Tail(ctx, name, messaging.TailFrom{})
+	tail, err := c.Consumer.Tail(ctx, name, messaging.TailFrom{})
 	c.do(err)
 	done := make(chan error, 2)
 	go func() {
@@ -109,11 +109,11 @@ func TestPushConsumerRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	name := c.create("orders", 0)
-	_, err := c.OpenPushConsumer(t.Context(), name, "nobody", messaging.PushConsumerOptions{})
+	_, err := c.Consumer.OpenPushConsumer(t.Context(), name, "nobody", messaging.PushConsumerOptions{})
 	wantErr(t, err, messaging.ErrNoSubscription)
-	_, err = c.OpenPushConsumer(t.Context(), name, "nobody", messaging.PushConsumerOptions{Credits: 1 << 20})
+	_, err = c.Consumer.OpenPushConsumer(t.Context(), name, "nobody", messaging.PushConsumerOptions{Credits: 1 << 20})
 	wantErr(t, err, engine.ErrInvalid)
-	_, err = c.Tail(t.Context(), topic("none"), messaging.TailFrom{})
+	_, err = c.Consumer.Tail(t.Context(), topic("none"), messaging.TailFrom{})
 	wantErr(t, err, messaging.ErrNoTopic)
 }
 
@@ -143,33 +143,33 @@ func TestTail(t *testing.T) {
 				}
 				return seen
 			}
-			all, err := c.Tail(ctx, name, messaging.TailFrom{Earliest: true})
+			all, err := c.Consumer.Tail(ctx, name, messaging.TailFrom{Earliest: true})
 			c.do(err)
 			if n := collect(all, 6); n != 6 {
 				t.Errorf("from the earliest: %d messages", n)
 			}
-			since, err := c.Tail(ctx, name, messaging.TailFrom{Since: time.Now().Add(-time.Hour)})
+			since, err := c.Consumer.Tail(ctx, name, messaging.TailFrom{Since: time.Now().Add(-time.Hour)})
 			c.do(err)
 			if n := collect(since, 6); n != 6 {
 				t.Errorf("since an hour ago: %d messages", n)
 			}
-			later, err := c.Tail(ctx, name, messaging.TailFrom{Since: time.Now().Add(time.Hour)})
+			later, err := c.Consumer.Tail(ctx, name, messaging.TailFrom{Since: time.Now().Add(time.Hour)})
 			c.do(err)
 			if got, err := later.Next(ctx, time.Millisecond); err != nil || len(got) != 0 {
 				t.Errorf("since a time in the future: %v, %v", got, err)
 			}
-			_, err = c.Tail(ctx, name, messaging.TailFrom{After: &last})
+			_, err = c.Consumer.Tail(ctx, name, messaging.TailFrom{After: &last})
 			c.do(err)
-			end, err := c.Tail(ctx, name, messaging.TailFrom{})
+			end, err := c.Consumer.Tail(ctx, name, messaging.TailFrom{})
 			c.do(err)
 			if got, err := end.Next(ctx, time.Millisecond); err != nil || len(got) != 0 {
 				t.Errorf("after the last: %v, %v", got, err)
 			}
 			if partitions > 0 {
-				c.do(c.GrowTopic(ctx, name, partitions+1))
+				c.do(c.Catalogue.GrowTopic(ctx, name, partitions+1))
 			}
 			go func() {
-				_, err := c.Produce(ctx, name, text("new"))
+				_, err := c.Producer.Produce(ctx, name, text("new"))
 				if err != nil {
 					t.Error(err)
 				}

@@ -68,13 +68,13 @@ func TestRestartCompletesInterruptedChanges(t *testing.T) {
 	c.create("ruled", 0)
 
 	eng.create, eng.configure, eng.drop = true, true, true
-	if err := c.CreateTopic(ctx, topic("made"), 0, nil); !errors.Is(err, errCrash) {
+	if err := c.Catalogue.CreateTopic(ctx, topic("made"), 0, nil); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
-	if err := c.DeleteTopic(ctx, topic("dropped"), false); !errors.Is(err, errCrash) {
+	if err := c.Catalogue.DeleteTopic(ctx, topic("dropped"), false); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
-	if err := c.GrowTopic(ctx, topic("grown"), 3); !errors.Is(err, errCrash) {
+	if err := c.Catalogue.GrowTopic(ctx, topic("grown"), 3); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
 	ttl := int64(77)
@@ -82,7 +82,7 @@ func TestRestartCompletesInterruptedChanges(t *testing.T) {
 	// the caller waits only for a limited time.
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	_ = c.UpdateNamespace(short, names.PublicDefault, func(p *messaging.Policies) error {
+	_ = c.Catalogue.UpdateNamespace(short, names.PublicDefault, func(p *messaging.Policies) error {
 		p.TTLSeconds = &ttl
 		return nil
 	})
@@ -94,7 +94,7 @@ func TestRestartCompletesInterruptedChanges(t *testing.T) {
 	}
 	again.produce(topic("made"), text("x"))
 	again.produce(topic("grown-partition-2"), text("x"))
-	info, err := again.Topic(ctx, topic("ruled"))
+	info, err := again.Catalogue.Topic(ctx, topic("ruled"))
 	again.do(err)
 	for { // the broker configures the topic in the background
 		stats, err := real.DescribeTopic(ctx, engine.TopicID(info.ID))
@@ -114,7 +114,7 @@ func TestEngineIsConfiguredOnUse(t *testing.T) {
 	t.Cleanup(func() { _ = real.Close() })
 	eng := &crashingEngine{Engine: real, create: true}
 	c := openOver(t, eng, messaging.Options{})
-	if err := c.CreateTopic(t.Context(), topic("orders"), 0, nil); !errors.Is(err, errCrash) {
+	if err := c.Catalogue.CreateTopic(t.Context(), topic("orders"), 0, nil); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
 	eng.create = false
@@ -125,56 +125,56 @@ func TestCatalogueSurvivesSnapshots(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{SnapshotBytes: 1}) // a snapshot after every change
 	ctx := t.Context()
-	c.do(c.CreateTenant(ctx, messaging.Tenant{Name: "acme", AdminRoles: []string{"boss"}}))
+	c.do(c.Catalogue.CreateTenant(ctx, messaging.Tenant{Name: "acme", AdminRoles: []string{"boss"}}))
 	ns := names.Namespace{Tenant: "acme", Name: "sales"}
 	yes := true
-	c.do(c.CreateNamespace(ctx, ns, messaging.Policies{Deduplicate: &yes}))
+	c.do(c.Catalogue.CreateNamespace(ctx, ns, messaging.Policies{Deduplicate: &yes}))
 	odd := names.Topic{Namespace: ns, Local: "a/b ü"}
-	c.do(c.CreateTopic(ctx, odd, 3, map[string]string{"p": "q"}))
+	c.do(c.Catalogue.CreateTopic(ctx, odd, 3, map[string]string{"p": "q"}))
 	for i := range 20 {
 		c.create(fmt.Sprint("t", i), int32(i%3))
 	}
-	c.do(c.DeleteTopic(ctx, topic("t7"), false))
+	c.do(c.Catalogue.DeleteTopic(ctx, topic("t7"), false))
 	record := `{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}`
-	_, err := c.AddSchema(ctx, odd, messaging.Schema{Type: messaging.SchemaAvro, Text: record}, false)
+	_, err := c.Schemas.Add(ctx, odd, messaging.Schema{Type: messaging.SchemaAvro, Text: record}, false)
 	c.do(err)
-	before, err := c.Topic(ctx, odd)
+	before, err := c.Catalogue.Topic(ctx, odd)
 	c.do(err)
-	_, err = c.Terminate(ctx, topic("t3"))
+	_, err = c.Catalogue.Terminate(ctx, topic("t3"))
 	c.do(err)
 	c.do(c.Close())
 
 	again := openOver(t, c.engine, messaging.Options{SnapshotBytes: 1})
-	after, err := again.Topic(ctx, odd)
+	after, err := again.Catalogue.Topic(ctx, odd)
 	again.do(err)
 	if after.ID != before.ID || after.Partitions != 3 || after.Policies.Properties["p"] != "q" ||
 		after.Created != before.Created {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
-	if s, err := again.LatestSchema(ctx, odd); err != nil || s.Text != record || s.Version != 0 {
+	if s, err := again.Schemas.Latest(ctx, odd); err != nil || s.Text != record || s.Version != 0 {
 		t.Errorf("schema %+v, %v", s, err)
 	}
-	if v, err := again.AddSchema(ctx, odd, messaging.Schema{Type: messaging.SchemaAvro, Text: " " + record},
+	if v, err := again.Schemas.Add(ctx, odd, messaging.Schema{Type: messaging.SchemaAvro, Text: " " + record},
 		false); err != nil || v != 0 {
 		t.Errorf("same schema again: got version %d, %v; want 0", v, err)
 	}
-	if p, err := again.Namespace(ctx, ns); err != nil || p.Deduplicate == nil || !*p.Deduplicate {
+	if p, err := again.Catalogue.Namespace(ctx, ns); err != nil || p.Deduplicate == nil || !*p.Deduplicate {
 		t.Errorf("policies %+v, %v", p, err)
 	}
-	if !again.Administers("boss", "acme") {
+	if !again.Grants.Granted("boss", messaging.TenantAdminPermissions()[0], odd) {
 		t.Error("restored tenant has no administrator, want boss")
 	}
-	if got, err := again.Topic(ctx, topic("t3")); err != nil || !got.Terminated {
+	if got, err := again.Catalogue.Topic(ctx, topic("t3")); err != nil || !got.Terminated {
 		t.Errorf("t3: %+v, %v", got, err)
 	}
-	_, err = again.Topic(ctx, topic("t7"))
+	_, err = again.Catalogue.Topic(ctx, topic("t7"))
 	wantErr(t, err, messaging.ErrNoTopic)
 	n := 0
-	again.do(again.Topics(ctx, &names.PublicDefault, func(messaging.Topic) bool { n++; return true }))
+	again.do(again.Catalogue.Topics(ctx, &names.PublicDefault, func(messaging.Topic) bool { n++; return true }))
 	if n != 19 {
 		t.Errorf("%d topics", n)
 	}
-	wantErr(t, again.DeleteNamespace(ctx, ns, false), messaging.ErrNamespaceBusy)
+	wantErr(t, again.Catalogue.DeleteNamespace(ctx, ns, false), messaging.ErrNamespaceBusy)
 }
 
 func TestTwoReplicasAgree(t *testing.T) {
@@ -186,8 +186,8 @@ func TestTwoReplicasAgree(t *testing.T) {
 	b.produce(topic("orders"), text("x"))
 	got := a.receiveOne(topic("orders"), "s")
 	b.ack(topic("orders"), "s", got.ID)
-	a.do(a.DeleteTopic(t.Context(), topic("orders"), false))
-	_, err := b.Produce(t.Context(), topic("orders"), text("x"))
+	a.do(a.Catalogue.DeleteTopic(t.Context(), topic("orders"), false))
+	_, err := b.Producer.Produce(t.Context(), topic("orders"), text("x"))
 	wantErr(t, err, messaging.ErrNoTopic)
 }
 
@@ -207,7 +207,7 @@ func TestCreatedAndDeletedByAnotherCaller(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = real.Close() })
 	c := openOver(t, deletedTopicEngine{real}, messaging.Options{})
-	if err := c.CreateTopic(t.Context(), topic("short"), 0, nil); err != nil {
+	if err := c.Catalogue.CreateTopic(t.Context(), topic("short"), 0, nil); err != nil {
 		t.Errorf("create: got error %v, want none because the topic was created", err)
 	}
 }

@@ -150,10 +150,10 @@ type TopicSchemas struct {
 	pool      *workpool.Pool
 }
 
-// AddSchema adds a version of a topic's schema and returns its number. For a definition that the
+// Add adds a version of a topic's schema and returns its number. For a definition that the
 // topic already has it returns the existing number. In a namespace that does not allow updates only
 // an administrator may add versions.
-func (ts *TopicSchemas) AddSchema(ctx context.Context, name names.Topic, s Schema, administrator bool) (int64, error) {
+func (ts *TopicSchemas) Add(ctx context.Context, name names.Topic, s Schema, administrator bool) (int64, error) {
 	job := ts.pool.Job(ctx)
 	if err := ts.checkSchema(job, &s); err != nil {
 		return NoSchema, err
@@ -276,8 +276,8 @@ func sortedJSON(text string) string {
 	return string(b)
 }
 
-// LatestSchema returns the version that new messages get.
-func (ts *TopicSchemas) LatestSchema(ctx context.Context, name names.Topic) (SchemaVersion, error) {
+// Latest returns the version that new messages get.
+func (ts *TopicSchemas) Latest(ctx context.Context, name names.Topic) (SchemaVersion, error) {
 	t, err := ts.catalogue.fresh(ctx, name)
 	if err != nil {
 		return SchemaVersion{}, err
@@ -292,8 +292,8 @@ func (ts *TopicSchemas) LatestSchema(ctx context.Context, name names.Topic) (Sch
 	return SchemaVersion{}, ErrNoSchema
 }
 
-// SchemaByVersion returns one version, also after the schema was deleted.
-func (ts *TopicSchemas) SchemaByVersion(ctx context.Context, name names.Topic, version int64) (SchemaVersion, error) {
+// ByVersion returns one version, also after the schema was deleted.
+func (ts *TopicSchemas) ByVersion(ctx context.Context, name names.Topic, version int64) (SchemaVersion, error) {
 	t, err := ts.catalogue.fresh(ctx, name)
 	if err != nil {
 		return SchemaVersion{}, err
@@ -305,8 +305,8 @@ func (ts *TopicSchemas) SchemaByVersion(ctx context.Context, name names.Topic, v
 	return v.public(), nil
 }
 
-// Schemas returns the current versions of a topic's schema, oldest first.
-func (ts *TopicSchemas) Schemas(ctx context.Context, name names.Topic) ([]SchemaVersion, error) {
+// List returns the current versions of a topic's schema, oldest first.
+func (ts *TopicSchemas) List(ctx context.Context, name names.Topic) ([]SchemaVersion, error) {
 	t, err := ts.catalogue.fresh(ctx, name)
 	if err != nil {
 		return nil, err
@@ -318,8 +318,8 @@ func (ts *TopicSchemas) Schemas(ctx context.Context, name names.Topic) ([]Schema
 	return list, nil
 }
 
-// FindSchema returns the number of the current version with this definition.
-func (ts *TopicSchemas) FindSchema(ctx context.Context, name names.Topic, s Schema) (int64, error) {
+// Find returns the number of the current version with this definition.
+func (ts *TopicSchemas) Find(ctx context.Context, name names.Topic, s Schema) (int64, error) {
 	t, err := ts.catalogue.fresh(ctx, name)
 	if err != nil {
 		return NoSchema, err
@@ -331,9 +331,9 @@ func (ts *TopicSchemas) FindSchema(ctx context.Context, name names.Topic, s Sche
 	return v.Version, nil
 }
 
-// TestSchema reports whether AddSchema would accept a definition, and the strategy it applies. It
+// Check reports whether Add would accept a definition, and the strategy it applies. It
 // returns ErrIncompatibleSchema with the reason if not.
-func (ts *TopicSchemas) TestSchema(ctx context.Context, name names.Topic, s Schema) (Strategy, error) {
+func (ts *TopicSchemas) Check(ctx context.Context, name names.Topic, s Schema) (Strategy, error) {
 	job := ts.pool.Job(ctx)
 	if err := ts.checkSchema(job, &s); err != nil {
 		return "", err
@@ -349,9 +349,9 @@ func (ts *TopicSchemas) TestSchema(ctx context.Context, name names.Topic, s Sche
 	return strategy, compatible(job, &s, t.schemas.current(), strategy)
 }
 
-// DeleteSchema appends a tombstone to a topic's schema and returns its version. With force it
+// Delete appends a tombstone to a topic's schema and returns its version. With force it
 // removes every version.
-func (ts *TopicSchemas) DeleteSchema(ctx context.Context, name names.Topic, force bool) (int64, error) {
+func (ts *TopicSchemas) Delete(ctx context.Context, name names.Topic, force bool) (int64, error) {
 	var version int64
 	at := now()
 	_, err := ts.catalogue.state.Update(ctx, func(c *catalogueState) ([][]byte, error) {

@@ -38,7 +38,7 @@ func TestSchemaVersions(t *testing.T) {
 	name := topic("orders") // created automatically with its schema
 	add := func(text string) int64 {
 		t.Helper()
-		v, err := c.AddSchema(ctx, name, avroSchema(text), false)
+		v, err := c.Schemas.Add(ctx, name, avroSchema(text), false)
 		c.do(err)
 		return v
 	}
@@ -54,43 +54,43 @@ func TestSchemaVersions(t *testing.T) {
 	if v := add(orderV0); v != 0 {
 		t.Errorf("first definition again: got version %d", v)
 	}
-	_, err := c.AddSchema(ctx, name, avroSchema(orderNo), false)
+	_, err := c.Schemas.Add(ctx, name, avroSchema(orderNo), false)
 	wantErr(t, err, messaging.ErrIncompatibleSchema)
-	if latest, err := c.LatestSchema(ctx, name); err != nil || latest.Version != 1 || latest.At == 0 {
+	if latest, err := c.Schemas.Latest(ctx, name); err != nil || latest.Version != 1 || latest.At == 0 {
 		t.Errorf("latest %+v, %v", latest, err)
 	}
-	if v, err := c.FindSchema(ctx, name, avroSchema(orderV1)); err != nil || v != 1 {
+	if v, err := c.Schemas.Find(ctx, name, avroSchema(orderV1)); err != nil || v != 1 {
 		t.Errorf("found version %d, %v", v, err)
 	}
-	_, err = c.FindSchema(ctx, name, avroSchema(orderNo))
+	_, err = c.Schemas.Find(ctx, name, avroSchema(orderNo))
 	wantErr(t, err, messaging.ErrNoSchema)
 
-	v, err := c.DeleteSchema(ctx, name, false)
+	v, err := c.Schemas.Delete(ctx, name, false)
 	if err != nil || v != 2 {
 		t.Errorf("deleted at version %d, %v", v, err)
 	}
-	_, err = c.LatestSchema(ctx, name)
+	_, err = c.Schemas.Latest(ctx, name)
 	wantErr(t, err, messaging.ErrNoSchema)
-	_, err = c.DeleteSchema(ctx, name, false)
+	_, err = c.Schemas.Delete(ctx, name, false)
 	wantErr(t, err, messaging.ErrNoSchema)
-	if old, err := c.SchemaByVersion(ctx, name, 1); err != nil || old.Text != orderV1 {
+	if old, err := c.Schemas.ByVersion(ctx, name, 1); err != nil || old.Text != orderV1 {
 		t.Errorf("deleted version: got %+v, %v; want it readable", old, err)
 	}
-	_, err = c.SchemaByVersion(ctx, name, 2)
+	_, err = c.Schemas.ByVersion(ctx, name, 2)
 	wantErr(t, err, messaging.ErrNoSchema)
-	_, err = c.Produce(ctx, name, &messaging.Message{SchemaVersion: 1})
+	_, err = c.Producer.Produce(ctx, name, &messaging.Message{SchemaVersion: 1})
 	wantErr(t, err, messaging.ErrNoSchema)
 	if v := add(orderNo); v != 3 {
 		t.Errorf("after the deletion: got version %d", v)
 	}
-	list, err := c.Schemas(ctx, name)
+	list, err := c.Schemas.List(ctx, name)
 	if err != nil || len(list) != 1 || list[0].Version != 3 {
 		t.Errorf("list %+v, %v", list, err)
 	}
-	if _, err := c.DeleteSchema(ctx, name, true); err != nil {
+	if _, err := c.Schemas.Delete(ctx, name, true); err != nil {
 		t.Error(err)
 	}
-	_, err = c.SchemaByVersion(ctx, name, 1)
+	_, err = c.Schemas.ByVersion(ctx, name, 1)
 	wantErr(t, err, messaging.ErrNoSchema)
 	if v := add(orderV0); v != 4 {
 		t.Errorf("after a forced deletion: got version %d", v)
@@ -126,21 +126,21 @@ func TestSchemaStrategies(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, messaging.Options{})
 			ctx := t.Context()
-			c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+			c.do(c.Catalogue.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
 				p.Compatibility = tc.strategy
 				return nil
 			}))
 			last := len(tc.versions) - 1
 			for _, text := range tc.versions[:last] {
-				_, err := c.AddSchema(ctx, topic("t"), avroSchema(text), false)
+				_, err := c.Schemas.Add(ctx, topic("t"), avroSchema(text), false)
 				c.do(err)
 			}
 			if last > 0 {
-				if _, err := c.TestSchema(ctx, topic("t"), avroSchema(tc.versions[last])); (err == nil) != tc.ok {
+				if _, err := c.Schemas.Check(ctx, topic("t"), avroSchema(tc.versions[last])); (err == nil) != tc.ok {
 					t.Errorf("TestSchema returned %v, want ok %v", err, tc.ok)
 				}
 			}
-			_, err := c.AddSchema(ctx, topic("t"), avroSchema(tc.versions[last]), false)
+			_, err := c.Schemas.Add(ctx, topic("t"), avroSchema(tc.versions[last]), false)
 			if (err == nil) != tc.ok || err != nil && !errors.Is(err, messaging.ErrIncompatibleSchema) {
 				t.Errorf("got %v, want ok %v", err, tc.ok)
 			}
@@ -153,15 +153,15 @@ func TestSchemaTypeCannotChange(t *testing.T) {
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
 	name := c.create("orders", 0)
-	_, err := c.AddSchema(ctx, name, messaging.Schema{Type: messaging.SchemaString}, false)
+	_, err := c.Schemas.Add(ctx, name, messaging.Schema{Type: messaging.SchemaString}, false)
 	c.do(err)
-	_, err = c.AddSchema(ctx, name, avroSchema(orderV0), false)
+	_, err = c.Schemas.Add(ctx, name, avroSchema(orderV0), false)
 	wantErr(t, err, messaging.ErrIncompatibleSchema)
-	c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+	c.do(c.Catalogue.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
 		p.Compatibility = messaging.StrategyAlwaysCompatible
 		return nil
 	}))
-	v, err := c.AddSchema(ctx, name, avroSchema(orderV0), false)
+	v, err := c.Schemas.Add(ctx, name, avroSchema(orderV0), false)
 	if err != nil || v != 1 {
 		t.Errorf("got version %d, %v", v, err)
 	}
@@ -172,13 +172,13 @@ func TestSchemaUpdatesCanBeLeftToAdministrators(t *testing.T) {
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
 	no := false
-	c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+	c.do(c.Catalogue.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
 		p.AllowSchemaUpdates = &no
 		return nil
 	}))
-	_, err := c.AddSchema(ctx, topic("orders"), avroSchema(orderV0), false)
+	_, err := c.Schemas.Add(ctx, topic("orders"), avroSchema(orderV0), false)
 	wantErr(t, err, messaging.ErrSchemaUpdate)
-	if _, err := c.AddSchema(ctx, topic("orders"), avroSchema(orderV0), true); err != nil {
+	if _, err := c.Schemas.Add(ctx, topic("orders"), avroSchema(orderV0), true); err != nil {
 		t.Error(err)
 	}
 }
@@ -194,7 +194,7 @@ func TestConcurrentSchemasGetOneNumberEach(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			field := fmt.Sprintf(`{"name":"f%d","type":"int","default":0}`, i)
-			v, err := c.AddSchema(ctx, name, avroSchema(record(field)), false)
+			v, err := c.Schemas.Add(ctx, name, avroSchema(record(field)), false)
 			if err != nil {
 				t.Error(err)
 			}
@@ -277,19 +277,19 @@ func TestPayloadValidation(t *testing.T) {
 			c := newCluster(t, messaging.Options{})
 			ctx := t.Context()
 			name := c.create("t", 0)
-			_, err := c.AddSchema(ctx, name, tc.schema, false)
+			_, err := c.Schemas.Add(ctx, name, tc.schema, false)
 			c.do(err)
 			if v := c.produce(name, text(tc.bad)).SchemaVersion; v != 0 {
 				t.Errorf("stamped with version %d", v)
 			}
 			yes := true
-			c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+			c.do(c.Catalogue.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
 				p.ValidatePayload = &yes
 				return nil
 			}))
 			c.produce(name, text(tc.good))
 			c.produce(name, text(tc.good)) // with the cached schema
-			_, err = c.Produce(ctx, name, text(tc.bad))
+			_, err = c.Producer.Produce(ctx, name, text(tc.bad))
 			wantErr(t, err, messaging.ErrPayload)
 		})
 	}
@@ -315,28 +315,28 @@ func TestPayloadsThatParse(t *testing.T) {
 			c := newCluster(t, messaging.Options{})
 			ctx := t.Context()
 			name := c.create("t", 0)
-			_, err := c.AddSchema(ctx, name, tc.schema, false)
+			_, err := c.Schemas.Add(ctx, name, tc.schema, false)
 			c.do(err)
-			c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+			c.do(c.Catalogue.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
 				p.ParsePayload = &yes
 				return nil
 			}))
 			c.produce(name, text(tc.parses))
-			_, err = c.Produce(ctx, name, text(tc.garbage))
+			_, err = c.Producer.Produce(ctx, name, text(tc.garbage))
 			wantErr(t, err, messaging.ErrPayload)
-			c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+			c.do(c.Catalogue.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
 				p.ParsePayload = &no
 				return nil
 			}))
 			c.produce(name, text(tc.garbage))
-			c.do(c.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
+			c.do(c.Catalogue.UpdateTopic(ctx, name, func(p *messaging.Policies) error {
 				p.ValidatePayload = &yes // takes precedence
 				return nil
 			}))
-			_, err = c.Produce(ctx, name, text(tc.garbage))
+			_, err = c.Producer.Produce(ctx, name, text(tc.garbage))
 			wantErr(t, err, messaging.ErrPayload)
 			if tc.name == "json" {
-				_, err = c.Produce(ctx, name, text(tc.parses))
+				_, err = c.Producer.Produce(ctx, name, text(tc.parses))
 				wantErr(t, err, messaging.ErrPayload)
 			}
 		})
@@ -349,19 +349,19 @@ func TestSchemaVersionIsRequired(t *testing.T) {
 	ctx := t.Context()
 	name := c.create("t", 0)
 	yes := true
-	c.do(c.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
+	c.do(c.Catalogue.UpdateNamespace(ctx, names.PublicDefault, func(p *messaging.Policies) error {
 		p.RequireSchemaVersion = &yes
 		return nil
 	}))
 	c.produce(name, text("no schema, nothing to name"))
-	_, err := c.AddSchema(ctx, name, avroSchema(orderV0), false)
+	_, err := c.Schemas.Add(ctx, name, avroSchema(orderV0), false)
 	c.do(err)
 	c.produce(name, text("one version leaves no doubt"))
-	_, err = c.AddSchema(ctx, name, avroSchema(orderV1), false)
+	_, err = c.Schemas.Add(ctx, name, avroSchema(orderV1), false)
 	c.do(err)
-	_, err = c.Produce(ctx, name, text("which"))
+	_, err = c.Producer.Produce(ctx, name, text("which"))
 	wantErr(t, err, messaging.ErrMessage)
-	results, err := c.ProduceBatch(ctx, name, []messaging.Message{*text("which")})
+	results, err := c.Producer.ProduceBatch(ctx, name, []messaging.Message{*text("which")})
 	c.do(err)
 	wantErr(t, results[0].Err, messaging.ErrMessage)
 	named := text("this")
@@ -392,11 +392,11 @@ func TestBadSchemas(t *testing.T) {
 		},
 		"too long": {avroSchema(string(make([]byte, 1001))), messaging.ErrTooMuchData},
 	} {
-		if _, err := c.AddSchema(ctx, topic("t"), tc.schema, false); !errors.Is(err, tc.want) {
+		if _, err := c.Schemas.Add(ctx, topic("t"), tc.schema, false); !errors.Is(err, tc.want) {
 			t.Errorf("%s: got %v, want %v", name, err, tc.want)
 		}
 	}
-	_, err := c.Topic(ctx, topic("t"))
+	_, err := c.Catalogue.Topic(ctx, topic("t"))
 	wantErr(t, err, messaging.ErrNoTopic) // no topic was created
 }
 
@@ -407,7 +407,7 @@ func TestSchemaOfMessages(t *testing.T) {
 	name := c.create("orders", 2)
 	c.subscribe(name, "s")
 	for _, s := range []string{orderV0, orderV1} {
-		_, err := c.AddSchema(ctx, name.WithPartition(1), avroSchema(s), false) // schemas belong to the parent topic
+		_, err := c.Schemas.Add(ctx, name.WithPartition(1), avroSchema(s), false) // schemas belong to the parent topic
 		c.do(err)
 	}
 	m := text("x")
@@ -419,7 +419,7 @@ func TestSchemaOfMessages(t *testing.T) {
 		t.Errorf("requested version 0, got %d", got)
 	}
 	m.SchemaVersion = 2
-	_, err := c.Produce(ctx, name, m)
+	_, err := c.Producer.Produce(ctx, name, m)
 	wantErr(t, err, messaging.ErrNoSchema)
 	seen := map[int64]bool{}
 	for _, r := range c.receive(name, "s", 5) {
@@ -450,12 +450,12 @@ func TestRegisteredSchemaIDs(t *testing.T) {
 	}})
 	ctx := t.Context()
 	both := map[string]string{messaging.PropertyKeyValidation: "true", messaging.PropertyValueValidation: "true"}
-	c.do(c.CreateTenant(ctx, messaging.Tenant{Name: "acme"}))
+	c.do(c.Catalogue.CreateTenant(ctx, messaging.Tenant{Name: "acme"}))
 	ns := names.Namespace{Tenant: "acme", Name: "sales"}
-	c.do(c.CreateNamespace(ctx, ns, messaging.Policies{}))
+	c.do(c.Catalogue.CreateNamespace(ctx, ns, messaging.Policies{}))
 	other := names.Topic{Namespace: ns, Local: "orders"}
-	c.do(c.CreateTopic(ctx, topic("orders"), 0, both))
-	c.do(c.CreateTopic(ctx, other, 0, both))
+	c.do(c.Catalogue.CreateTopic(ctx, topic("orders"), 0, both))
+	c.do(c.Catalogue.CreateTopic(ctx, other, 0, both))
 	for _, tc := range []struct {
 		name     string
 		topic    names.Topic
@@ -478,13 +478,13 @@ func TestRegisteredSchemaIDs(t *testing.T) {
 	} {
 		m := text(tc.value)
 		m.Key = tc.key
-		_, err := c.Produce(ctx, tc.topic, m)
+		_, err := c.Producer.Produce(ctx, tc.topic, m)
 		if (err != nil) != tc.rejected || err != nil && !errors.Is(err, messaging.ErrSchemaPrefix) {
 			t.Errorf("%s: got %v, want rejected %v", tc.name, err, tc.rejected)
 		}
 	}
 	alone := newCluster(t, messaging.Options{})
-	alone.do(alone.CreateTopic(ctx, topic("orders"), 0, both))
-	_, err := alone.Produce(ctx, topic("orders"), text("\x00\x00\x00\x00\x07"))
+	alone.do(alone.Catalogue.CreateTopic(ctx, topic("orders"), 0, both))
+	_, err := alone.Producer.Produce(ctx, topic("orders"), text("\x00\x00\x00\x00\x07"))
 	wantErr(t, err, messaging.ErrNoRegistry)
 }

@@ -14,14 +14,14 @@ import (
 // Calls may use the shard before AcquireShard returns: repair creates topics that the engine lacks.
 func (b *Broker) AcquireShard(ctx context.Context, shard int, owned engine.Topics) error {
 	b.ReleaseShard(shard) // state from before this member became the owner
-	return b.topics.reconcile(ctx, owned, func(id engine.TopicID) bool { return b.shardOf(id) == shard })
+	return b.topics.reconcile(ctx, owned, func(id engine.TopicID) bool { return b.Catalogue.shardOf(id) == shard })
 }
 
 // ReleaseShard drops the in-memory state of a shard's topics. Open push consumers end, so that clients
 // reconnect to the new owner.
 func (b *Broker) ReleaseShard(shard int) {
 	b.live.byID.Range(func(key, _ any) bool {
-		if id := key.(engine.TopicID); b.shardOf(id) == shard {
+		if id := key.(engine.TopicID); b.Catalogue.shardOf(id) == shard {
 			b.live.drop(id, ErrClosing)
 		}
 		return true

@@ -182,13 +182,6 @@ func (cat *Catalogue) tryCreateTopic(ctx context.Context, name names.Topic, ifMi
 	return t.topic, err
 }
 
-// HasTopicCached reports whether the cached catalogue of this member has a topic of that name. Other
-// members may have changed the catalogue since.
-func (cat *Catalogue) HasTopicCached(name names.Topic) bool {
-	_, ok := cat.state.View().topic(name)
-	return ok
-}
-
 // HasTopic reports whether a topic, or partition, of that name exists. It returns false when the
 // namespace does not exist.
 func (cat *Catalogue) HasTopic(ctx context.Context, name names.Topic) (bool, error) {

@@ -11,7 +11,7 @@ import (
 
 func (c *cluster) usage(byTopic bool) messaging.Usage {
 	c.t.Helper()
-	f, err := c.Usage(c.t.Context(), byTopic)
+	f, err := c.Statistics.Usage(c.t.Context(), byTopic)
 	c.do(err)
 	return f
 }
@@ -26,21 +26,21 @@ func TestUsage(t *testing.T) {
 		orders := c.create("orders", 0)
 		c.create("letters", 0)
 		c.create("idle", 0)
-		c.do(c.Subscribe(ctx, orders, "s", messaging.Position{Kind: messaging.Earliest}, map[string]string{
+		c.do(c.Consumer.Subscribe(ctx, orders, "s", messaging.Position{Kind: messaging.Earliest}, map[string]string{
 			messaging.PropertyDeadLetterTopic: "persistent://public/default/letters",
 			messaging.PropertyMaxRedeliver:    "1",
 		}))
 		start := time.Now().UnixMilli()
 		for range 3 {
-			_, err := c.Produce(ctx, orders, text("12345"))
+			_, err := c.Producer.Produce(ctx, orders, text("12345"))
 			c.do(err)
 		}
-		got, err := c.Receive(ctx, orders, "s", messaging.ReceiveOptions{Max: 2})
+		got, err := c.Consumer.Receive(ctx, orders, "s", messaging.ReceiveOptions{Max: 2})
 		c.do(err)
 		if len(got) != 2 {
 			t.Fatalf("got %d messages, want 2", len(got))
 		}
-		c.do(c.Settle(ctx, orders, "s", messaging.Settlement{ID: got[0].ID, Action: messaging.Ack}))
+		c.do(c.Consumer.Settle(ctx, orders, "s", messaging.Settlement{ID: got[0].ID, Action: messaging.Ack}))
 		f := c.usage(true)
 		if f.Tenants != 1 || f.Namespaces != 1 || f.Topics != 3 || len(f.ByNamespace) != 1 {
 			t.Fatalf("got %+v, want 1 tenant, 1 namespace and 3 topics", f)
@@ -65,8 +65,8 @@ func TestUsage(t *testing.T) {
 		}
 		// The second message is redelivered, then goes to the dead-letter topic.
 		for id := got[1].ID; ; {
-			c.do(c.Settle(ctx, orders, "s", messaging.Settlement{ID: id, Action: messaging.Nack}))
-			again, err := c.Receive(ctx, orders, "s", messaging.ReceiveOptions{Max: 1})
+			c.do(c.Consumer.Settle(ctx, orders, "s", messaging.Settlement{ID: id, Action: messaging.Nack}))
+			again, err := c.Consumer.Receive(ctx, orders, "s", messaging.ReceiveOptions{Max: 1})
 			c.do(err)
 			if len(again) == 0 || again[0].ID.Entry != id.Entry {
 				break
@@ -86,15 +86,15 @@ func TestUsageOfDroppedNamespaces(t *testing.T) {
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
 	space := names.Namespace{Tenant: "public", Name: "short"}
-	c.do(c.CreateNamespace(ctx, space, messaging.Policies{}))
+	c.do(c.Catalogue.CreateNamespace(ctx, space, messaging.Policies{}))
 	name := names.Topic{Namespace: space, Local: "t"}
-	c.do(c.CreateTopic(ctx, name, 0, nil))
-	_, err := c.Produce(ctx, name, text("x"))
+	c.do(c.Catalogue.CreateTopic(ctx, name, 0, nil))
+	_, err := c.Producer.Produce(ctx, name, text("x"))
 	c.do(err)
 	if f := c.usage(false); len(f.ByNamespace) != 1 || f.ByNamespace[0].ProducedMessages != 1 {
 		t.Errorf("got %+v, want one message in one namespace", f.ByNamespace)
 	}
-	c.do(c.DeleteNamespace(ctx, space, true))
+	c.do(c.Catalogue.DeleteNamespace(ctx, space, true))
 	if f := c.usage(true); len(f.ByNamespace) != 0 || len(f.ByTopic) != 0 {
 		t.Errorf("got %+v, want no usage of a deleted namespace", f)
 	}

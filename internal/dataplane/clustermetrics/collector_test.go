@@ -68,11 +68,11 @@ func TestCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.Broker.CreateTopic(t.Context(), topic, 0, nil); err != nil {
+	if err := cluster.Broker.Catalogue.CreateTopic(t.Context(), topic, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if _, err := cluster.Broker.Produce(t.Context(), topic,
+		if _, err := cluster.Broker.Producer.Produce(t.Context(), topic,
 			&messaging.Message{SchemaVersion: messaging.NoSchema, Payload: []byte("four")}); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func commit(t *testing.T, cluster *dataplane.Cluster, topic names.Topic) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, ok := cluster.Broker.IDOf(t.Context(), topic)
+	id, ok := cluster.Broker.Catalogue.IDOf(t.Context(), topic)
 	if !ok {
 		t.Fatal("topic has no id")
 	}

@@ -146,7 +146,7 @@ func (s *lagSeries) measure(ctx context.Context, id engine.TopicID) *measured {
 	}
 	m := &measured{}
 	s.extents[id] = m
-	topic, err := s.cluster.Broker.KafkaTopicByID(ctx, uint64(id))
+	topic, err := s.cluster.Broker.Kafka.KafkaTopicByID(ctx, uint64(id))
 	if err != nil {
 		return m // deleted
 	}

@@ -95,7 +95,7 @@ func (m *messagingMetrics) collect(ch chan<- prometheus.Metric, cluster *datapla
 			gauge(desc, float64(value))
 		}
 	}
-	usage, err := cluster.Broker.Usage(ctx, byTopic)
+	usage, err := cluster.Broker.Statistics.Usage(ctx, byTopic)
 	gauge(m.tenants, float64(usage.Tenants))
 	gauge(m.namespaces, float64(usage.Namespaces))
 	gauge(m.topics, float64(usage.Topics))

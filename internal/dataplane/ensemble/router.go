@@ -60,7 +60,7 @@ func (o Routes) Owner(r *http.Request, topic names.Topic) forwarding.Sender {
 	if forwarding.Forwarded(r) {
 		return nil
 	}
-	id, ok := o.cluster.Broker.IDOf(r.Context(), topic)
+	id, ok := o.cluster.Broker.Catalogue.IDOf(r.Context(), topic)
 	if !ok {
 		return nil // the topic does not exist, or this call creates it
 	}

@@ -17,7 +17,7 @@ type Authorizer interface {
 
 // ClusterPermissions are the permissions that a cluster stores itself, in addition to role
 // bindings: the administrators of its tenants, and actions on namespaces and topics that
-// Pulsar's admin API grants. messaging.Broker implements it.
+// Pulsar's admin API grants. messaging.ClusterGrants implements it.
 type ClusterPermissions interface {
 	// Granted reports whether the cluster grants a role a permission on a topic. A topic
 	// without a local name stands for its namespace, one without a namespace for its tenant.

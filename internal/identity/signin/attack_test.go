@@ -43,12 +43,12 @@ func TestAttackCodeReplay(t *testing.T) {
 	ann := w.User("acme", "ann", "ann@example.com")
 	attempts, successes := 0, 0
 	use := func(code, client, redirect, verifier string) error {
-		_, err := w.People.Codes.UseCode(t.Context(), code, client, redirect, verifier)
+		_, err := w.SignIn.Codes.UseCode(t.Context(), code, client, redirect, verifier)
 		return err
 	}
 	for range 10 {
 		_, token := code(t, w, ann)
-		g, err := w.People.Codes.UseCode(t.Context(), token, signin.ClientConsole, redirect, verifier)
+		g, err := w.SignIn.Codes.UseCode(t.Context(), token, signin.ClientConsole, redirect, verifier)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,23 +100,23 @@ func TestAttackRefreshReuse(t *testing.T) {
 	steal := func(w *signintest.World, of signin.Subject, used bool) {
 		g, _ := device(t, w, of)
 		stolen := g.Refresh.Reveal()
-		next, err := w.People.Grants.Refresh(t.Context(), stolen, signin.ClientCLI)
+		next, err := w.SignIn.Grants.Refresh(t.Context(), stolen, signin.ClientCLI)
 		if err == nil && used {
-			next, err = w.People.Grants.Refresh(t.Context(), next.Refresh.Reveal(), signin.ClientCLI)
+			next, err = w.SignIn.Grants.Refresh(t.Context(), next.Refresh.Reveal(), signin.ClientCLI)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		bearer := access(t, w, next)
 		attempts++
-		_, err = w.People.Grants.Refresh(t.Context(), stolen, signin.ClientCLI)
+		_, err = w.SignIn.Grants.Refresh(t.Context(), stolen, signin.ClientCLI)
 		var reused *signin.ReusedTokenError
 		if !errors.As(err, &reused) || reused.Subject != of {
 			successes++
 			t.Errorf("stolen token: got %v, want a Reused error of %v", err, of)
 		}
 		checkToken(t, w.Verifier, bearer, identity.ErrSessionEnded)
-		if _, err := w.People.Grants.Refresh(t.Context(), next.Refresh.Reveal(), signin.ClientCLI); err == nil {
+		if _, err := w.SignIn.Grants.Refresh(t.Context(), next.Refresh.Reveal(), signin.ClientCLI); err == nil {
 			t.Error("next token is still valid, want the session ended")
 		}
 	}
@@ -131,7 +131,7 @@ func TestAttackRefreshReuse(t *testing.T) {
 		var mu sync.Mutex
 		followed := map[string]bool{}
 		race(8, func() error {
-			next, err := w.People.Grants.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
+			next, err := w.SignIn.Grants.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
 			if err == nil {
 				mu.Lock()
 				followed[next.Refresh.Reveal()] = true
@@ -146,7 +146,7 @@ func TestAttackRefreshReuse(t *testing.T) {
 	}
 	g, _ := device(t, w, ann)
 	attempts++
-	if _, err := w.People.Grants.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); err == nil {
+	if _, err := w.SignIn.Grants.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); err == nil {
 		successes++
 		t.Error("another client used the refresh token")
 	}
@@ -161,18 +161,18 @@ func TestAttackLinkReplay(t *testing.T) {
 	w.User("acme", "ann", "ann@example.com")
 	attempts, successes := 0, 0
 	invite := func(lifetime time.Duration) string {
-		token, _, err := w.People.Links.Invite(t.Context(), "acme", "ann", "boss", lifetime)
+		token, _, err := w.SignIn.Links.Invite(t.Context(), "acme", "ann", "boss", lifetime)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return token.Reveal()
 	}
 	accept := func(token string) error {
-		_, err := w.People.Passwords.Accept(t.Context(), token, signintest.Password)
+		_, err := w.SignIn.Passwords.Accept(t.Context(), token, signintest.Password)
 		return err
 	}
 	follow := func(token string) error {
-		_, err := w.People.Links.FollowLink(t.Context(), token)
+		_, err := w.SignIn.Links.FollowLink(t.Context(), token)
 		return err
 	}
 	refused := func(name string, err error) {
@@ -192,7 +192,7 @@ func TestAttackLinkReplay(t *testing.T) {
 	refused("a used invitation", accept(token))
 	refused("an expired invitation", accept(invite(-time.Second)))
 	refused("an invitation for the administrator's link", follow(invite(time.Hour)))
-	link, _, err := w.People.Links.AdminLink(t.Context(), time.Hour)
+	link, _, err := w.SignIn.Links.AdminLink(t.Context(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestAttackLinkReplay(t *testing.T) {
 		successes += max(1, n-1)
 		t.Errorf("%d have used one link, want 1", n)
 	}
-	late, _, err := w.People.Links.AdminLink(t.Context(), -time.Second)
+	late, _, err := w.SignIn.Links.AdminLink(t.Context(), -time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,14 +235,14 @@ func TestAttackUserEnumeration(t *testing.T) {
 		"nobody@example.com", "", "uid",
 	} {
 		for _, organization := range []string{"acme", "other", ""} {
-			before := w.People.Passwords.Hashed()
-			_, err := w.People.Passwords.Authenticate(t.Context(), organization, principal, "a wrong password")
+			before := w.SignIn.Passwords.Hashed()
+			_, err := w.SignIn.Passwords.Authenticate(t.Context(), organization, principal, "a wrong password")
 			attempts++
 			if !errors.Is(err, signin.ErrWrongPassword) || err.Error() != signin.ErrWrongPassword.Error() ||
-				w.People.Passwords.Hashed()-before != 1 {
+				w.SignIn.Passwords.Hashed()-before != 1 {
 				successes++
 				t.Errorf("%s/%s: got %v after %d hashes, want %v after 1", organization, principal, err,
-					w.People.Passwords.Hashed()-before, signin.ErrWrongPassword)
+					w.SignIn.Passwords.Hashed()-before, signin.ErrWrongPassword)
 			}
 		}
 	}

@@ -101,15 +101,15 @@ func (s *Codes) checkUsedOnce(ctx context.Context, key string, g *Grant) error {
 
 // matchesChallenge reports whether a verifier matches a challenge (RFC 7636 §4.6).
 func matchesChallenge(verifier, challenge string) bool {
-	if !IsVerifier(verifier) {
+	if !isVerifier(verifier) {
 		return false
 	}
 	sum := sha256.Sum256([]byte(verifier))
 	return subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge)) == 1
 }
 
-// IsVerifier reports whether text has the form of a code verifier (RFC 7636 §4.1).
-func IsVerifier(text string) bool {
+// isVerifier reports whether text has the form of a code verifier (RFC 7636 §4.1).
+func isVerifier(text string) bool {
 	if len(text) < 43 || len(text) > 128 {
 		return false
 	}

@@ -11,8 +11,8 @@
 //
 // # Parts
 //
-// Service has one part for each job and composes them in New. Each part is a type with its
-// own file, and depends only on the parts above it in this table:
+// Service has one part for each job and composes them in New. Each part is a field of Service and
+// a type with its own file, and depends only on the parts above it in this table:
 //
 //	part       job
 //	Subjects   finds users and accounts and checks that they still exist
@@ -26,14 +26,15 @@
 //	Devices    device codes of programs without a browser
 //
 // The parts share one indexedStore, which contains the records. Service itself only starts
-// and runs the whole: Load, Run, Reload, Sweep, and ApplyEnd for other replicas.
+// and runs the whole: Load, Run, Reload, and ApplyEnd for other replicas. The surfaces and the kind of
+// users get the parts that they use, and never the service.
 //
 // # Records
 //
 // Everything is a small record under its own key, replaced by compare and swap. Secrets of
 // clients (links, codes, refresh tokens, cookies) are stored as hashes. The key of a record
 // that is looked up by such a secret is its hash. A record has an end time; it is not used
-// after it, and Sweep removes it.
+// after it, and Run removes it.
 //
 // # Locks
 //

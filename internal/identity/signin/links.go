@@ -160,5 +160,5 @@ func (s *Links) accept(ctx context.Context, of Subject, token string, revision i
 	if err != nil {
 		return err
 	}
-	return s.sessions.EndAll(ctx, of.UID)
+	return s.sessions.endAll(ctx, of.UID)
 }

@@ -27,8 +27,8 @@ var (
 	ErrPasswordGuessable = errs.New(errs.Invalid, "password is your e-mail address or name; use another one")
 )
 
-// CheckPassword validates a new password of a user.
-func CheckPassword(password string, of Subject) error {
+// checkPassword validates a new password of a user.
+func checkPassword(password string, of Subject) error {
 	switch n := utf8.RuneCountInString(password); {
 	case n < MinPassword:
 		return ErrPasswordShort
@@ -89,7 +89,7 @@ func (s *Passwords) Accept(ctx context.Context, token, password string) (Subject
 	if err != nil {
 		return Subject{}, err
 	}
-	if err := CheckPassword(password, of); err != nil {
+	if err := checkPassword(password, of); err != nil {
 		return Subject{}, err
 	}
 	hash, err := s.hasher.hash(ctx, password)

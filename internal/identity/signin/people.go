@@ -110,7 +110,7 @@ func (s *People) removeForgotten(ctx context.Context) {
 	s.mu.Unlock()
 	for _, uid := range leaving {
 		ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
-		err := s.sessions.EndAll(ctx, uid)
+		err := s.sessions.endAll(ctx, uid)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("ended sessions cannot be removed from the store; the next sweep retries",

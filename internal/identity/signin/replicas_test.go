@@ -33,7 +33,7 @@ func TestReplicasAreNotifiedOfEnds(t *testing.T) {
 	v := identity.NewVerifier(w.Issuer, exists, identity.VerifierOptions{})
 	g, token := device(t, w, ann)
 	principal := checkToken(t, v, token, nil)
-	if err := w.People.Grants.EndGrant(t.Context(), g.ID); err != nil {
+	if err := w.SignIn.Grants.EndGrant(t.Context(), g.ID); err != nil {
 		t.Fatal(err)
 	}
 	checkToken(t, v, token, identity.ErrSessionEnded)
@@ -42,7 +42,7 @@ func TestReplicasAreNotifiedOfEnds(t *testing.T) {
 	}
 	_, _, token = console(t, w, ann)
 	checkToken(t, v, token, nil)
-	if err := w.People.Sessions.EndAll(t.Context(), ann.UID); err != nil {
+	if err := w.SignIn.Sessions.EndAll(t.Context(), ann.UID); err != nil {
 		t.Fatal(err)
 	}
 	checkToken(t, v, token, identity.ErrSessionEnded)

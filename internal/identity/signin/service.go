@@ -48,15 +48,15 @@ type Options struct {
 // Service signs people in. Each part does one job and has its own state; all parts share the
 // records. A user of the service takes the part that it needs.
 type Service struct {
-	*Subjects
-	*People
-	*Links
-	*Passwords
-	*Passkeys
-	*Sessions
-	*Grants
-	*Codes
-	*Devices
+	Subjects  *Subjects
+	People    *People
+	Links     *Links
+	Passwords *Passwords
+	Passkeys  *Passkeys
+	Sessions  *Sessions
+	Grants    *Grants
+	Codes     *Codes
+	Devices   *Devices
 
 	records *indexedStore
 	sweeper *sweeper
@@ -100,7 +100,7 @@ func (s *Service) Load(ctx context.Context) error {
 	return nil
 }
 
-// sweepEvery is the interval of Sweep.
+// sweepEvery is the interval at which Run removes ended records.
 const sweepEvery = time.Minute
 
 // Run watches the store for changes of other replicas and removes ended records, until the
@@ -116,7 +116,7 @@ func (s *Service) Run(ctx context.Context) {
 		case <-s.People.wake:
 			s.People.removeForgotten(ctx)
 		case <-tick.C:
-			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			if err := s.sweeper.sweep(ctx); err != nil && ctx.Err() == nil {
 				s.log.Warn("ended sessions cannot be removed from the store; the next sweep retries",
 					slog.Any("error", err))
 			}
@@ -132,6 +132,3 @@ func (s *Service) ApplyEnd(key string, revision int64) { s.records.apply(key, ni
 
 // Reload reads all records again and ends those that do not exist any more.
 func (s *Service) Reload(ctx context.Context) error { return s.records.reload(ctx) }
-
-// Sweep removes expired records, and records of users that do not exist any more.
-func (s *Service) Sweep(ctx context.Context) error { return s.sweeper.sweep(ctx) }

@@ -116,8 +116,8 @@ func (s *Sessions) EndSession(ctx context.Context, id string) error {
 	return s.endTree(ctx, sessionsPrefix+id)
 }
 
-// EndAll ends all sessions and grants of a user.
-func (s *Sessions) EndAll(ctx context.Context, uid string) error {
+// endAll ends all sessions and grants of a user.
+func (s *Sessions) endAll(ctx context.Context, uid string) error {
 	var problems []error
 	for _, key := range s.records.keysOf(uid) {
 		if !strings.HasPrefix(key, peoplePrefix) {

@@ -37,7 +37,7 @@ func TestUserTokenIsValidInTheWholeOrganization(t *testing.T) {
 			t.Errorf("at %s: got %v, want %v", audience, err, want)
 		}
 	}
-	id, err := w.People.Grants.IDToken(g)
+	id, err := w.SignIn.Grants.IDToken(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestLostRefreshResponseIsRepeated(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
 	g, _ := device(t, w, w.User("acme", "ann", "ann@example.com"))
-	lost, err := w.People.Grants.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
+	lost, err := w.SignIn.Grants.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientCLI)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestLostRefreshResponseIsRepeated(t *testing.T) {
 		t.Error("second response has another refresh token, want the same")
 	}
 	checkToken(t, w.Verifier, access(t, w, again), nil)
-	next, err := w.People.Grants.Refresh(t.Context(), again.Refresh.Reveal(), signin.ClientCLI)
+	next, err := w.SignIn.Grants.Refresh(t.Context(), again.Refresh.Reveal(), signin.ClientCLI)
 	if err != nil || next.Refresh.Reveal() == again.Refresh.Reveal() {
 		t.Errorf("refresh with the next token: got %v, want another token", err)
 	}
@@ -81,18 +81,18 @@ func TestLostRefreshResponseIsRepeated(t *testing.T) {
 func TestAdminLinkSignsTheSystemAdministratorIn(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
-	link, _, err := w.People.Links.AdminLink(t.Context(), time.Hour)
+	link, _, err := w.SignIn.Links.AdminLink(t.Context(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.People.Links.CheckLink(t.Context(), link.Reveal()); err != nil {
+	if err := w.SignIn.Links.CheckLink(t.Context(), link.Reveal()); err != nil {
 		t.Errorf("new link: got %v, want it valid", err)
 	}
-	of, err := w.People.Links.FollowLink(t.Context(), link.Reveal())
+	of, err := w.SignIn.Links.FollowLink(t.Context(), link.Reveal())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.People.Links.FollowLink(t.Context(), link.Reveal()); !errors.Is(err, signin.ErrLinkUsed) {
+	if _, err := w.SignIn.Links.FollowLink(t.Context(), link.Reveal()); !errors.Is(err, signin.ErrLinkUsed) {
 		t.Errorf("second use of the link: got %v, want %v", err, signin.ErrLinkUsed)
 	}
 	_, _, token := console(t, w, of)
@@ -131,12 +131,12 @@ func TestSessionsEnd(t *testing.T) {
 			})
 		}, identity.ErrSessionEnded},
 		"signing out of the browser": {func(t *testing.T, _ signin.Subject, s *signin.Session, _ *signin.Grant) {
-			if err := w.People.Sessions.EndSession(t.Context(), s.ID); err != nil {
+			if err := w.SignIn.Sessions.EndSession(t.Context(), s.ID); err != nil {
 				t.Fatal(err)
 			}
 		}, identity.ErrSessionEnded},
 		"signing out of the console": {func(t *testing.T, _ signin.Subject, s *signin.Session, g *signin.Grant) {
-			if _, err := w.People.Grants.Revoke(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); err != nil {
+			if _, err := w.SignIn.Grants.Revoke(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); err != nil {
 				t.Fatal(err)
 			}
 			if countRecords(w, "sessions/"+s.ID) != 0 {
@@ -155,14 +155,14 @@ func TestSessionsEnd(t *testing.T) {
 			checkToken(t, w.Verifier, token, nil)
 			end.end(t, ann, s, g)
 			checkToken(t, w.Verifier, token, end.err)
-			if _, err := w.People.Grants.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); !errors.Is(err,
+			if _, err := w.SignIn.Grants.Refresh(t.Context(), g.Refresh.Reveal(), signin.ClientConsole); !errors.Is(err,
 				signin.ErrInvalidGrant) {
 				t.Errorf("refreshing: got %v, want %v", err, signin.ErrInvalidGrant)
 			}
 			if strings.HasPrefix(name, "signing out") {
 				return // the code is of another browser session
 			}
-			if _, err := w.People.Codes.UseCode(t.Context(), unused, signin.ClientConsole, redirect,
+			if _, err := w.SignIn.Codes.UseCode(t.Context(), unused, signin.ClientConsole, redirect,
 				verifier); !errors.Is(err, signin.ErrInvalidGrant) {
 				t.Errorf("earlier code: got %v, want %v", err, signin.ErrInvalidGrant)
 			}
@@ -177,7 +177,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	w.Invite(ann)
 	g, token := device(t, w, ann)
 	_, _, out := console(t, w, ann)
-	if _, err := w.People.Grants.Revoke(t.Context(), out, signin.ClientConsole); err != nil {
+	if _, err := w.SignIn.Grants.Revoke(t.Context(), out, signin.ClientConsole); err != nil {
 		t.Fatal(err) // Revoke ignores access tokens
 	}
 
@@ -232,7 +232,7 @@ func TestReplicasFollowEachOther(t *testing.T) {
 	v := identity.NewVerifier(w.Issuer, exists, identity.VerifierOptions{})
 	g, token := device(t, w, ann)
 	principal := checkToken(t, v, token, nil) // also if the watch has not reported it yet
-	if err := w.People.Grants.EndGrant(t.Context(), g.ID); err != nil {
+	if err := w.SignIn.Grants.EndGrant(t.Context(), g.ID); err != nil {
 		t.Fatal(err)
 	}
 	for principal.Live() {
@@ -249,18 +249,18 @@ func TestInvitations(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
 	ann := w.User("acme", "ann", "ann@example.com")
-	first, ends, err := w.People.Links.Invite(t.Context(), "acme", "ann", "boss", time.Hour)
+	first, ends, err := w.SignIn.Links.Invite(t.Context(), "acme", "ann", "boss", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if state := w.People.People.StateOf(ann.UID, ann.Email); state.Password || !state.Invited.Equal(ends) {
+	if state := w.SignIn.People.StateOf(ann.UID, ann.Email); state.Password || !state.Invited.Equal(ends) {
 		t.Errorf("invited: got %+v, want a link until %s", state, ends)
 	}
-	second, _, err := w.People.Links.Invite(t.Context(), "acme", "ann", "boss", time.Hour)
+	second, _, err := w.SignIn.Links.Invite(t.Context(), "acme", "ann", "boss", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.People.Passwords.Accept(t.Context(), first.Reveal(), signintest.Password); !errors.Is(err,
+	if _, err := w.SignIn.Passwords.Accept(t.Context(), first.Reveal(), signintest.Password); !errors.Is(err,
 		signin.ErrLinkUsed) {
 		t.Errorf("replaced link: got %v, want %v", err, signin.ErrLinkUsed)
 	}
@@ -268,28 +268,28 @@ func TestInvitations(t *testing.T) {
 		"short": signin.ErrPasswordShort, strings.Repeat("long", 65): signin.ErrPasswordLong,
 		"Ann@Example.COM": signin.ErrPasswordGuessable,
 	} {
-		if _, err := w.People.Passwords.Accept(t.Context(), second.Reveal(), password); !errors.Is(err, want) {
+		if _, err := w.SignIn.Passwords.Accept(t.Context(), second.Reveal(), password); !errors.Is(err, want) {
 			t.Errorf("password %.20q: got %v, want %v", password, err, want)
 		}
 	}
-	if _, err := w.People.Passwords.Accept(t.Context(), second.Reveal(), "zehn Zeichen, ü"); err != nil {
+	if _, err := w.SignIn.Passwords.Accept(t.Context(), second.Reveal(), "zehn Zeichen, ü"); err != nil {
 		t.Fatalf("valid password after invalid ones: %v", err)
 	}
-	passwords := w.People.Passwords
+	passwords := w.SignIn.Passwords
 	if of, err := passwords.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); err != nil || of != ann {
 		t.Errorf("signing in: got %+v, %v, want %+v", of, err, ann)
 	}
-	if _, _, err := w.People.Links.Invite(t.Context(), "acme", "nobody", "boss",
+	if _, _, err := w.SignIn.Links.Invite(t.Context(), "acme", "nobody", "boss",
 		time.Hour); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("inviting a missing user: got %v, want not found", err)
 	}
 	// The password is not valid for another e-mail address.
 	w.Directory.PutUser(identity.User{Organization: "acme", Name: "ann", UID: ann.UID, Email: "new@example.com"})
-	if _, err := w.People.Passwords.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); !errors.Is(err,
+	if _, err := w.SignIn.Passwords.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); !errors.Is(err,
 		signin.ErrWrongPassword) {
 		t.Errorf("password under another address: got %v, want %v", err, signin.ErrWrongPassword)
 	}
-	if state := w.People.People.StateOf(ann.UID, "new@example.com"); state.Password {
+	if state := w.SignIn.People.StateOf(ann.UID, "new@example.com"); state.Password {
 		t.Errorf("under another address: got %+v, want no password", state)
 	}
 }
@@ -316,12 +316,12 @@ func TestEndedSessionsStayEnded(t *testing.T) {
 	checkToken(t, v, other, nil)
 
 	as(w.Directory, "new@example.com")
-	w.People.People.Forget(ann.UID)
+	w.SignIn.People.Forget(ann.UID)
 	as(w.Directory, ann.Email)
 	checkToken(t, w.Verifier, token, identity.ErrSessionEnded)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); w.People.Run(ctx) }()
+	go func() { defer close(done); w.SignIn.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	for deadline := time.After(20 * time.Second); countRecords(w, "grants/"+g.ID) != 0; {
 		select {
@@ -337,12 +337,12 @@ func TestDevices(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t)
 	ann := w.User("acme", "ann", "ann@example.com")
-	s, _, err := w.People.Sessions.BeginSession(t.Context(), ann, signin.MethodPassword)
+	s, _, err := w.SignIn.Sessions.BeginSession(t.Context(), ann, signin.MethodPassword)
 	if err != nil {
 		t.Fatal(err)
 	}
 	begin := func() *signin.Device {
-		d, err := w.People.Devices.BeginDevice(t.Context(), signin.ClientCLI, "192.0.2.7")
+		d, err := w.SignIn.Devices.BeginDevice(t.Context(), signin.ClientCLI, "192.0.2.7")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -350,7 +350,7 @@ func TestDevices(t *testing.T) {
 	}
 	poll := func(d *signin.Device, want error) {
 		t.Helper()
-		_, err := w.People.Devices.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI)
+		_, err := w.SignIn.Devices.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI)
 		if !errors.Is(err, want) {
 			t.Errorf("polling: got %v, want %v", err, want)
 		}
@@ -359,33 +359,33 @@ func TestDevices(t *testing.T) {
 	poll(d, signin.ErrPending)
 	poll(d, signin.ErrSlowDown)
 	typed := " " + strings.ToLower(strings.ReplaceAll(d.UserCode, "-", "")) + " "
-	found, err := w.People.Devices.DeviceOf(t.Context(), typed)
+	found, err := w.SignIn.Devices.DeviceOf(t.Context(), typed)
 	if err != nil || found.Address != "192.0.2.7" || found.UserCode != d.UserCode {
 		t.Fatalf("lower-case user code without a dash: got %+v, %v, want the device", found, err)
 	}
-	if err := w.People.Devices.DecideDevice(t.Context(), d.UserCode, s, false); err != nil {
+	if err := w.SignIn.Devices.DecideDevice(t.Context(), d.UserCode, s, false); err != nil {
 		t.Fatal(err)
 	}
 	poll(d, signin.ErrDeviceRejected)
-	if err := w.People.Devices.DecideDevice(t.Context(), d.UserCode, s, true); !errors.Is(err, signin.ErrNoDevice) {
+	if err := w.SignIn.Devices.DecideDevice(t.Context(), d.UserCode, s, true); !errors.Is(err, signin.ErrNoDevice) {
 		t.Errorf("second decision: got %v, want %v", err, signin.ErrNoDevice)
 	}
 
 	d = begin()
-	if err := w.People.Devices.DecideDevice(t.Context(), d.UserCode, s, true); err != nil {
+	if err := w.SignIn.Devices.DecideDevice(t.Context(), d.UserCode, s, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.People.Devices.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientConsole); !errors.Is(err,
+	if _, err := w.SignIn.Devices.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientConsole); !errors.Is(err,
 		signin.ErrInvalidGrant) {
 		t.Errorf("another client: got %v, want %v", err, signin.ErrInvalidGrant)
 	}
-	g, err := w.People.Devices.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI)
+	g, err := w.SignIn.Devices.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI)
 	if err != nil {
 		t.Fatal(err)
 	}
 	poll(d, signin.ErrInvalidGrant) // a device gets its grant once
 	token := access(t, w, g)
-	if err := w.People.Sessions.EndSession(t.Context(), s.ID); err != nil {
+	if err := w.SignIn.Sessions.EndSession(t.Context(), s.ID); err != nil {
 		t.Fatal(err)
 	}
 	checkToken(t, w.Verifier, token, nil) // a device stays signed in after the browser session
@@ -397,7 +397,7 @@ func TestOldestSessionEndsAtTheLimit(t *testing.T) {
 	ann := w.User("acme", "ann", "ann@example.com")
 	s, _, token := console(t, w, ann)
 	for range 50 {
-		if _, _, err := w.People.Sessions.BeginSession(t.Context(), ann, signin.MethodPassword); err != nil {
+		if _, _, err := w.SignIn.Sessions.BeginSession(t.Context(), ann, signin.MethodPassword); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -414,24 +414,24 @@ func TestSweepRemovesExpiredRecords(t *testing.T) {
 	t.Parallel()
 	w := signintest.New(t, func(o *signin.Options) { o.SessionLifetime = time.Nanosecond })
 	ann, bob := w.User("acme", "ann", "ann@example.com"), w.User("acme", "bob", "bob@example.com")
-	if _, _, err := w.People.Sessions.BeginSession(t.Context(), ann, signin.MethodPassword); err != nil {
+	if _, _, err := w.SignIn.Sessions.BeginSession(t.Context(), ann, signin.MethodPassword); err != nil {
 		t.Fatal(err) // the session has expired already
 	}
-	if _, _, err := w.People.Links.AdminLink(t.Context(), -time.Second); err != nil {
+	if _, _, err := w.SignIn.Links.AdminLink(t.Context(), -time.Second); err != nil {
 		t.Fatal(err)
 	}
 	w.Invite(ann)
-	if _, _, err := w.People.Links.Invite(t.Context(), "acme", "bob", "boss", -time.Second); err != nil {
+	if _, _, err := w.SignIn.Links.Invite(t.Context(), "acme", "bob", "boss", -time.Second); err != nil {
 		t.Fatal(err)
 	}
 	w.Directory.DeleteUser(bob.Organization, bob.User, bob.UID)
-	if err := w.People.Sweep(t.Context()); err != nil {
+	if err := w.SignIn.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left := w.Records(); !slices.Equal(left, []string{"people/" + ann.UID}) {
 		t.Errorf("left are %v, want Ann's password only", left)
 	}
-	if state := w.People.People.StateOf(ann.UID, ann.Email); !state.Password {
+	if state := w.SignIn.People.StateOf(ann.UID, ann.Email); !state.Password {
 		t.Errorf("Ann: got %+v, want a password", state)
 	}
 }

@@ -26,11 +26,11 @@ func challenge(verifier string) string {
 // code signs a user in in a browser and issues an authorization code for the console.
 func code(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Session, string) {
 	t.Helper()
-	s, _, err := w.People.Sessions.BeginSession(t.Context(), of, signin.MethodPassword)
+	s, _, err := w.SignIn.Sessions.BeginSession(t.Context(), of, signin.MethodPassword)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := w.People.Codes.NewCode(t.Context(), s, signin.CodeRequest{
+	token, err := w.SignIn.Codes.NewCode(t.Context(), s, signin.CodeRequest{
 		Client: signin.ClientConsole, Redirect: redirect, Challenge: challenge(verifier), Nonce: "n",
 	})
 	if err != nil {
@@ -43,7 +43,7 @@ func code(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Session
 func console(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Session, *signin.Grant, string) {
 	t.Helper()
 	s, token := code(t, w, of)
-	g, err := w.People.Codes.UseCode(t.Context(), token, signin.ClientConsole, redirect, verifier)
+	g, err := w.SignIn.Codes.UseCode(t.Context(), token, signin.ClientConsole, redirect, verifier)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,18 +53,18 @@ func console(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Sess
 // device signs a user in on a device.
 func device(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Grant, string) {
 	t.Helper()
-	s, _, err := w.People.Sessions.BeginSession(t.Context(), of, signin.MethodPassword)
+	s, _, err := w.SignIn.Sessions.BeginSession(t.Context(), of, signin.MethodPassword)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := w.People.Devices.BeginDevice(t.Context(), signin.ClientCLI, "192.0.2.1")
+	d, err := w.SignIn.Devices.BeginDevice(t.Context(), signin.ClientCLI, "192.0.2.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.People.Devices.DecideDevice(t.Context(), d.UserCode, s, true); err != nil {
+	if err := w.SignIn.Devices.DecideDevice(t.Context(), d.UserCode, s, true); err != nil {
 		t.Fatal(err)
 	}
-	g, err := w.People.Devices.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI)
+	g, err := w.SignIn.Devices.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func device(t *testing.T, w *signintest.World, of signin.Subject) (*signin.Grant
 
 func access(t *testing.T, w *signintest.World, g *signin.Grant) string {
 	t.Helper()
-	token, _, _, err := w.People.Grants.Tokens(g)
+	token, _, _, err := w.SignIn.Grants.Tokens(g)
 	if err != nil {
 		t.Fatal(err)
 	}

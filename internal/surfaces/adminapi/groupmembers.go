@@ -36,7 +36,7 @@ func (c *call) assigned(parts []groups.Partition) []assignedBody {
 	rows, shown := []assignedBody{}, false
 	for i, p := range parts {
 		if i == 0 || p.Topic != parts[i-1].Topic {
-			topic, err := c.Broker().KafkaTopicByID(c.R.Context(), uint64(p.Topic))
+			topic, err := c.Cluster.Kafka.KafkaTopicByID(c.R.Context(), uint64(p.Topic))
 			if shown = err == nil && c.canSeeTopic(topic.Name(), c.Group); shown {
 				rows = append(rows, assignedBody{TopicName: topic.Name().ListName()})
 			}

@@ -75,7 +75,7 @@ func (c *call) findTopic(p *targetOffsetBody) error {
 	if err := c.Require(move...); err != nil {
 		return err
 	}
-	if p.topic, err = c.Broker().KafkaTopic(c.R.Context(), topic); errors.Is(err, messaging.ErrPartitionName) {
+	if p.topic, err = c.Cluster.Kafka.KafkaTopic(c.R.Context(), topic); errors.Is(err, messaging.ErrPartitionName) {
 		err = brokerhttp.BadBody("topic_name must name a topic, not a partition; use partition_id for the partition")
 	}
 	return err

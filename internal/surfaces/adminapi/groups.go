@@ -99,7 +99,7 @@ func (c *call) listGroups() error {
 	}
 	tenants := []string{c.R.URL.Query().Get("tenant")}
 	if tenants[0] == "" {
-		if tenants, err = c.Broker().Tenants(c.R.Context()); err != nil {
+		if tenants, err = c.Cluster.Catalogue.Tenants(c.R.Context()); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (c *call) committed(
 		return offsets, nil, err
 	}
 	for _, id := range offsets.Topics() {
-		topic, err := c.Broker().KafkaTopicByID(c.R.Context(), id)
+		topic, err := c.Cluster.Kafka.KafkaTopicByID(c.R.Context(), id)
 		if errors.Is(err, messaging.ErrNoTopic) {
 			continue
 		}

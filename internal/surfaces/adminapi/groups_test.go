@@ -38,7 +38,7 @@ type groupResponse struct {
 // commit commits offsets for a group without members.
 func (w *harness) commit(group string, topic names.Topic, offsets ...int64) {
 	w.T.Helper()
-	t, err := w.Broker.KafkaTopic(w.T.Context(), topic)
+	t, err := w.Broker.Kafka.KafkaTopic(w.T.Context(), topic)
 	if err != nil {
 		w.T.Fatal(err)
 	}

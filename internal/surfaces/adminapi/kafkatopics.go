@@ -27,7 +27,7 @@ func (c *call) listKafkaTopics() error {
 		Kind string       `json:"kind"`
 		Data []kafkaTopic `json:"data"`
 	}{"StreamTopicList", []kafkaTopic{}}
-	err = c.Broker().Topics(c.R.Context(), ns, func(t messaging.Topic) bool {
+	err = c.Cluster.Catalogue.Topics(c.R.Context(), ns, func(t messaging.Topic) bool {
 		if visible.allows(c.itemCall(t.Name.Namespace.Tenant, t.Name.Namespace, t.Name),
 			need("topics", "describe", "produce", "consume")...) {
 			list.Data = append(list.Data, renderKafkaTopic(t.Name, t.Partitions))
@@ -88,7 +88,7 @@ func (c *call) createKafkaTopic() error {
 			return brokerhttp.BadBody("partitions_count must be at least 1")
 		}
 	}
-	err = c.Broker().CreateTopic(c.R.Context(), topic, partitions, body.Properties)
+	err = c.Cluster.Catalogue.CreateTopic(c.R.Context(), topic, partitions, body.Properties)
 	if err != nil {
 		return brokerhttp.WithStatusIf(err, messaging.ErrPartitionCount, http.StatusBadRequest)
 	}

@@ -16,7 +16,7 @@ func (c *call) listNamespaces() error {
 	if err != nil {
 		return err
 	}
-	all, err := c.Broker().Namespaces(c.R.Context(), c.Tenant)
+	all, err := c.Cluster.Catalogue.Namespaces(c.R.Context(), c.Tenant)
 	if err != nil && !visible.all {
 		err = visible.denial // the response does not reveal which tenants exist
 	}
@@ -36,7 +36,7 @@ func (c *call) listNamespaces() error {
 }
 
 func (c *call) getNamespace() error {
-	p, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
+	p, err := c.Cluster.Catalogue.Namespace(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -57,16 +57,16 @@ func (c *call) createNamespace() error {
 			return c.RecordDenial(err)
 		}
 	}
-	return c.doneWithWarnings(c.Broker().CreateNamespace(c.R.Context(), c.Namespace, p),
+	return c.doneWithWarnings(c.Cluster.Catalogue.CreateNamespace(c.R.Context(), c.Namespace, p),
 		slices.Sorted(maps.Keys(p.Permissions))...)
 }
 
 func (c *call) deleteNamespace() error {
-	return c.done(c.Broker().DeleteNamespace(c.R.Context(), c.Namespace, c.queryFlag("force")))
+	return c.done(c.Cluster.Catalogue.DeleteNamespace(c.R.Context(), c.Namespace, c.queryFlag("force")))
 }
 
 func (c *call) namespacePermissions() error {
-	p, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
+	p, err := c.Cluster.Catalogue.Namespace(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -118,11 +118,11 @@ func (c *call) revokeNamespace() error {
 }
 
 func (c *call) updateNamespace(change func(*messaging.Policies) error) error {
-	return c.Broker().UpdateNamespace(c.R.Context(), c.Namespace, change)
+	return c.Cluster.Catalogue.UpdateNamespace(c.R.Context(), c.Namespace, change)
 }
 
 func (c *call) namespaceProperties() error {
-	p, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
+	p, err := c.Cluster.Catalogue.Namespace(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (c *call) list(add func(messaging.Topic, []string) []string) error {
 		return err
 	}
 	list, shown := []string{}, 0
-	err = c.Broker().Topics(c.R.Context(), &c.Namespace, func(t messaging.Topic) bool {
+	err = c.Cluster.Catalogue.Topics(c.R.Context(), &c.Namespace, func(t messaging.Topic) bool {
 		if visible.allows(c.itemCall(c.Tenant, c.Namespace, t.Name),
 			need("topics", "describe", "produce", "consume")...) {
 			list = add(t, list)

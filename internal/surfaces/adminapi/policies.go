@@ -67,8 +67,8 @@ func versionField(p *messaging.Policies) **bool  { return &p.RequireSchemaVersio
 func updatesField(p *messaging.Policies) **bool  { return &p.AllowSchemaUpdates }
 func maxTopicsField(p *messaging.Policies) **int { return &p.MaxTopics }
 func clustersOf(p *messaging.Policies) []string  { return p.Clusters }
-func (c *call) unackedLimit() any                { return c.Broker().Limits().MaxUnacked }
-func (c *call) messageLimit() any                { return c.Broker().Limits().MessageBytes }
+func (c *call) unackedLimit() any                { return c.Cluster.Limits.MaxUnacked }
+func (c *call) messageLimit() any                { return c.Cluster.Limits.MessageBytes }
 func (c *call) ownCluster() any                  { return c.clusterNames()[:1] }
 
 // policies are all policies.
@@ -159,7 +159,7 @@ func quotaPolicy() *policy {
 // topic with the value set on the topic, or with applied=true with the value that applies.
 func (c *call) getPolicy(p *policy) error {
 	if c.Topic.Local != "" {
-		t, err := c.Broker().Topic(c.R.Context(), c.Topic)
+		t, err := c.Cluster.Catalogue.Topic(c.R.Context(), c.Topic)
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (c *call) getPolicy(p *policy) error {
 			return c.JSON(http.StatusOK, v)
 		}
 	}
-	ns, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
+	ns, err := c.Cluster.Catalogue.Namespace(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (c *call) clearPolicy(p *policy) error {
 
 func (c *call) changePolicy(change func(*messaging.Policies) error) error {
 	if c.Topic.Local != "" {
-		return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, change))
+		return c.done(c.Cluster.Catalogue.UpdateTopic(c.R.Context(), c.Topic, change))
 	}
 	return c.done(c.updateNamespace(change))
 }

@@ -40,7 +40,7 @@ func (c *call) addSchema() error {
 	}
 	// The policy isAllowAutoUpdateSchema=false restricts new versions to callers with this
 	// permission.
-	v, err := c.Broker().AddSchema(c.WorkContext(), c.Topic, s, c.Has("messaging.schemas.manage"))
+	v, err := c.Cluster.Schemas.Add(c.WorkContext(), c.Topic, s, c.Has("messaging.schemas.manage"))
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func renderSchema(v *messaging.SchemaVersion) schemaResponse {
 }
 
 func (c *call) latestSchema() error {
-	v, err := c.Broker().LatestSchema(c.R.Context(), c.Topic)
+	v, err := c.Cluster.Schemas.Latest(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *call) schemaVersion() error {
 	if err != nil {
 		return err
 	}
-	v, err := c.Broker().SchemaByVersion(c.R.Context(), c.Topic, n)
+	v, err := c.Cluster.Schemas.ByVersion(c.R.Context(), c.Topic, n)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *call) schemaVersion() error {
 }
 
 func (c *call) listSchemas() error {
-	all, err := c.Broker().Schemas(c.R.Context(), c.Topic)
+	all, err := c.Cluster.Schemas.List(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *call) listSchemas() error {
 }
 
 func (c *call) deleteSchema() error {
-	v, err := c.Broker().DeleteSchema(c.R.Context(), c.Topic, c.queryFlag("force"))
+	v, err := c.Cluster.Schemas.Delete(c.R.Context(), c.Topic, c.queryFlag("force"))
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (c *call) testSchema() error {
 	if err != nil {
 		return err
 	}
-	strategy, err := c.Broker().TestSchema(c.WorkContext(), c.Topic, s)
+	strategy, err := c.Cluster.Schemas.Check(c.WorkContext(), c.Topic, s)
 	if err != nil && !errors.Is(err, messaging.ErrIncompatibleSchema) {
 		return err
 	}
@@ -127,7 +127,7 @@ func (c *call) findSchema() error {
 	if err != nil {
 		return err
 	}
-	v, err := c.Broker().FindSchema(c.R.Context(), c.Topic, s)
+	v, err := c.Cluster.Schemas.Find(c.R.Context(), c.Topic, s)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (c *call) findSchema() error {
 
 // schemaMetadata lists the versions without their schema texts.
 func (c *call) schemaMetadata() error {
-	all, err := c.Broker().Schemas(c.R.Context(), c.Topic)
+	all, err := c.Cluster.Schemas.List(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}

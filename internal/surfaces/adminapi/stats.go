@@ -95,7 +95,7 @@ func renderStats(s *messaging.Stats) statsBody {
 }
 
 func (c *call) topicStats() error {
-	s, err := c.Broker().Stats(c.R.Context(), c.Topic)
+	s, err := c.Cluster.Statistics.Stats(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (c *call) topicStats() error {
 }
 
 func (c *call) partitionedStats() error {
-	s, err := c.Broker().Stats(c.R.Context(), c.Topic)
+	s, err := c.Cluster.Statistics.Stats(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (c *call) partitionedStats() error {
 
 // internalStats shows a partition as one ledger.
 func (c *call) internalStats() error {
-	s, err := c.Broker().Stats(c.R.Context(), c.Topic)
+	s, err := c.Cluster.Statistics.Stats(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}

@@ -57,19 +57,19 @@ func TestStatsWhileATopicGrows(t *testing.T) {
 
 	ctx, name := t.Context(), names.Topic{Namespace: names.PublicDefault, Local: "p"}
 	err = errors.Join(
-		broker.CreateTopic(ctx, name, 1, nil),
-		broker.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest}, nil),
+		broker.Catalogue.CreateTopic(ctx, name, 1, nil),
+		broker.Consumer.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest}, nil),
 	)
 	for range 3 {
 		message := &messaging.Message{Payload: []byte("x"), SchemaVersion: messaging.NoSchema}
-		_, failed := broker.Produce(ctx, name, message)
+		_, failed := broker.Producer.Produce(ctx, name, message)
 		err = errors.Join(err, failed)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	eng.on = true
-	if err := broker.GrowTopic(ctx, name, 2); !errors.Is(err, errUnreachable) {
+	if err := broker.Catalogue.GrowTopic(ctx, name, 2); !errors.Is(err, errUnreachable) {
 		t.Fatalf("got error %v, want %v", err, errUnreachable)
 	}
 

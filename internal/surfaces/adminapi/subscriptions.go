@@ -133,13 +133,13 @@ func (c *call) subscribe() error {
 	if err := c.authorizeDeadLetters(properties); err != nil {
 		return err
 	}
-	return c.done(c.Broker().Subscribe(c.R.Context(), c.Topic, c.Subscription, at, properties))
+	return c.done(c.Cluster.Consumer.Subscribe(c.R.Context(), c.Topic, c.Subscription, at, properties))
 }
 
 // authorizeAutoCreate checks that the caller may create the topic, if the topic does not exist
 // and this call would create it (docs/spec/messages.md#m5).
 func (c *call) authorizeAutoCreate() error {
-	exists, err := c.Broker().HasTopic(c.R.Context(), c.Topic)
+	exists, err := c.Cluster.Catalogue.HasTopic(c.R.Context(), c.Topic)
 	if err != nil || exists {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *call) authorizeAutoCreate() error {
 // if it does not exist. This also holds for the default dead-letter topic, because the
 // broker writes to it on behalf of the caller (docs/spec/messages.md#dead-letters).
 func (c *call) authorizeDeadLetters(properties map[string]string) error {
-	to, err := c.Broker().DeadLetters(c.R.Context(), c.Topic, c.Subscription, properties)
+	to, err := c.Cluster.Consumer.DeadLetters(c.R.Context(), c.Topic, c.Subscription, properties)
 	if err != nil || to == nil {
 		return err
 	}
@@ -175,11 +175,11 @@ func (c *call) authorizeDeadLetters(properties map[string]string) error {
 }
 
 func (c *call) unsubscribe() error {
-	return c.done(c.Broker().Unsubscribe(c.R.Context(), c.Topic, c.Subscription, c.queryFlag("force")))
+	return c.done(c.Cluster.Consumer.Unsubscribe(c.R.Context(), c.Topic, c.Subscription, c.queryFlag("force")))
 }
 
 func (c *call) listSubscriptions() error {
-	list, err := c.Broker().Subscriptions(c.R.Context(), c.Topic)
+	list, err := c.Cluster.Consumer.Subscriptions(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (c *call) listSubscriptions() error {
 }
 
 func (c *call) reset(at messaging.Position) error {
-	return c.done(c.Broker().Reset(c.R.Context(), c.Topic, c.Subscription, at))
+	return c.done(c.Cluster.Consumer.Reset(c.R.Context(), c.Topic, c.Subscription, at))
 }
 
 func (c *call) resetToID() error {
@@ -242,12 +242,12 @@ func (c *call) expireAll() error {
 	if err != nil {
 		return err
 	}
-	list, err := c.Broker().Subscriptions(c.R.Context(), c.Topic)
+	list, err := c.Cluster.Consumer.Subscriptions(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
 	for _, name := range list {
-		if err := c.Broker().Reset(c.R.Context(), c.Topic, name, at); err != nil {
+		if err := c.Cluster.Consumer.Reset(c.R.Context(), c.Topic, name, at); err != nil {
 			return err
 		}
 	}
@@ -255,7 +255,7 @@ func (c *call) expireAll() error {
 }
 
 func (c *call) subscriptionProperties() error {
-	p, err := c.Broker().SubscriptionProperties(c.R.Context(), c.Topic, c.Subscription)
+	p, err := c.Cluster.Consumer.SubscriptionProperties(c.R.Context(), c.Topic, c.Subscription)
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (c *call) setSubscriptionProperties() error {
 	if err := c.authorizeDeadLetters(properties); err != nil {
 		return err
 	}
-	return c.done(c.Broker().SetSubscriptionProperties(c.R.Context(), c.Topic, c.Subscription, properties))
+	return c.done(c.Cluster.Consumer.SetSubscriptionProperties(c.R.Context(), c.Topic, c.Subscription, properties))
 }
 
 func (c *call) peek() error {
@@ -278,7 +278,7 @@ func (c *call) peek() error {
 	if err != nil {
 		return err
 	}
-	m, err := c.Broker().Peek(c.R.Context(), c.Topic, c.Subscription, int(min(n, math.MaxInt32)))
+	m, err := c.Cluster.Consumer.Peek(c.R.Context(), c.Topic, c.Subscription, int(min(n, math.MaxInt32)))
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (c *call) listTenants() error {
 	if err != nil {
 		return err
 	}
-	all, err := c.Broker().Tenants(c.R.Context())
+	all, err := c.Cluster.Catalogue.Tenants(c.R.Context())
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ type tenantBody struct {
 }
 
 func (c *call) getTenant() error {
-	t, err := c.Broker().Tenant(c.R.Context(), c.Tenant)
+	t, err := c.Cluster.Catalogue.Tenant(c.R.Context(), c.Tenant)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (c *call) createTenant() error {
 	if err := c.authorizeAdminChange(nil, t.AdminRoles); err != nil {
 		return c.RecordDenial(err)
 	}
-	return c.doneWithWarnings(c.Broker().CreateTenant(c.R.Context(), t), t.AdminRoles...)
+	return c.doneWithWarnings(c.Cluster.Catalogue.CreateTenant(c.R.Context(), t), t.AdminRoles...)
 }
 
 func (c *call) updateTenant() error {
@@ -147,18 +147,19 @@ func (c *call) updateTenant() error {
 	if err != nil {
 		return err
 	}
-	return c.doneWithWarnings(c.Broker().UpdateTenant(c.R.Context(), c.Tenant, func(stored *messaging.Tenant) error {
+	err = c.Cluster.Catalogue.UpdateTenant(c.R.Context(), c.Tenant, func(stored *messaging.Tenant) error {
 		if err := c.authorizeAdminChange(stored.AdminRoles, t.AdminRoles); err != nil {
 			return err
 		}
 		*stored = t
 		return nil
-	}), t.AdminRoles...)
+	})
+	return c.doneWithWarnings(err, t.AdminRoles...)
 }
 
 func (c *call) deleteTenant() error {
 	if c.queryFlag("force") {
 		return brokerhttp.WithStatus(http.StatusMethodNotAllowed, errForceTenant)
 	}
-	return c.done(c.Broker().DeleteTenant(c.R.Context(), c.Tenant))
+	return c.done(c.Cluster.Catalogue.DeleteTenant(c.R.Context(), c.Tenant))
 }

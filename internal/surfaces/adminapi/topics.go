@@ -18,7 +18,7 @@ func (c *call) createTopic() error {
 	if _, err := c.Decode(&properties, maxAdminBody); err != nil {
 		return err
 	}
-	return c.done(c.Broker().CreateTopic(c.R.Context(), c.Topic, 0, properties))
+	return c.done(c.Cluster.Catalogue.CreateTopic(c.R.Context(), c.Topic, 0, properties))
 }
 
 // partitionsBody decodes a number of partitions: an integer, or Pulsar's object of
@@ -58,7 +58,7 @@ func (c *call) createPartitioned() error {
 		return brokerhttp.WithStatus(http.StatusNotAcceptable,
 			errs.Newf(errs.Invalid, "%w: must be more than 0", messaging.ErrPartitionCount))
 	}
-	err = c.Broker().CreateTopic(c.R.Context(), c.Topic, n, properties)
+	err = c.Cluster.Catalogue.CreateTopic(c.R.Context(), c.Topic, n, properties)
 	return c.done(brokerhttp.WithStatusIf(err, messaging.ErrPartitionCount, http.StatusNotAcceptable))
 }
 
@@ -67,11 +67,11 @@ func (c *call) growTopic() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.Broker().GrowTopic(c.R.Context(), c.Topic, n))
+	return c.done(c.Cluster.Catalogue.GrowTopic(c.R.Context(), c.Topic, n))
 }
 
 func (c *call) getPartitions() error {
-	t, err := c.Broker().Topic(c.R.Context(), c.Topic)
+	t, err := c.Cluster.Catalogue.Topic(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -92,18 +92,18 @@ func (c *call) deletePartitioned() error { return c.delete(true) }
 
 // delete deletes a topic, if it is partitioned or not as the route requires.
 func (c *call) delete(partitioned bool) error {
-	t, err := c.Broker().Topic(c.R.Context(), c.Topic)
+	t, err := c.Cluster.Catalogue.Topic(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
 	if t.Partition < 0 && (t.Partitions > 0) != partitioned {
 		return errs.Newf(errs.Conflict, "%w: %s has %d partitions", messaging.ErrWrongKind, c.Topic, t.Partitions)
 	}
-	return c.done(c.Broker().DeleteTopic(c.R.Context(), c.Topic, c.queryFlag("force")))
+	return c.done(c.Cluster.Catalogue.DeleteTopic(c.R.Context(), c.Topic, c.queryFlag("force")))
 }
 
 func (c *call) topicProperties() error {
-	t, err := c.Broker().Topic(c.R.Context(), c.Topic)
+	t, err := c.Cluster.Catalogue.Topic(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (c *call) setTopicProperties() error {
 	if err != nil {
 		return err
 	}
-	return c.done(c.Broker().SetProperties(c.R.Context(), c.Topic, properties))
+	return c.done(c.Cluster.Catalogue.SetProperties(c.R.Context(), c.Topic, properties))
 }
 
 func (c *call) clearTopicProperty() error {
@@ -123,7 +123,7 @@ func (c *call) clearTopicProperty() error {
 	if key == "" {
 		return brokerhttp.BadQuery("key is missing")
 	}
-	return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
+	return c.done(c.Cluster.Catalogue.UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
 		delete(p.Properties, key)
 		return nil
 	}))
@@ -131,11 +131,11 @@ func (c *call) clearTopicProperty() error {
 
 // topicPermissions responds with the permissions of the topic and its namespace.
 func (c *call) topicPermissions() error {
-	t, err := c.Broker().Topic(c.R.Context(), c.Topic)
+	t, err := c.Cluster.Catalogue.Topic(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
-	p, err := c.Broker().Namespace(c.R.Context(), c.Namespace)
+	p, err := c.Cluster.Catalogue.Namespace(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -147,14 +147,14 @@ func (c *call) grantTopic() error {
 	if err != nil {
 		return err
 	}
-	return c.doneWithWarnings(c.Broker().UpdateTopic(c.R.Context(), c.Topic,
+	return c.doneWithWarnings(c.Cluster.Catalogue.UpdateTopic(c.R.Context(), c.Topic,
 		func(p *messaging.Policies) error { return c.grant(p, granted) }), c.param("role"))
 }
 
 var errNoTopicPermissions = errs.New(errs.Precondition, "permissions are not set at the topic level")
 
 func (c *call) revokeTopic() error {
-	return c.done(c.Broker().UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
+	return c.done(c.Cluster.Catalogue.UpdateTopic(c.R.Context(), c.Topic, func(p *messaging.Policies) error {
 		if !p.Revoke(c.param("role")) {
 			return errNoTopicPermissions
 		}
@@ -174,7 +174,7 @@ func renderID(id names.MessageID) idBody {
 }
 
 func (c *call) terminate() error {
-	id, err := c.Broker().Terminate(c.R.Context(), c.Topic)
+	id, err := c.Cluster.Catalogue.Terminate(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (c *call) terminate() error {
 }
 
 func (c *call) lastMessageID() error {
-	id, err := c.Broker().LastMessageID(c.R.Context(), c.Topic)
+	id, err := c.Cluster.Consumer.LastMessageID(c.R.Context(), c.Topic)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (c *call) messageIDAt() error {
 	if err != nil {
 		return err
 	}
-	id, err := c.Broker().MessageIDAt(c.R.Context(), c.Topic, time.UnixMilli(at))
+	id, err := c.Cluster.Consumer.MessageIDAt(c.R.Context(), c.Topic, time.UnixMilli(at))
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (c *call) messageAt() error {
 	if _, index, ok := c.Topic.Partition(); ok {
 		id.Partition = index
 	}
-	m, err := c.Broker().Message(c.R.Context(), c.Topic, id)
+	m, err := c.Cluster.Consumer.Message(c.R.Context(), c.Topic, id)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (c *Call) Has(p access.Permission) bool {
 }
 
 func (c *Call) authorize(p access.Permission, scope access.Scope) (access.Decision, error) {
-	return access.AuthorizeTopic(c.R.Context(), c.Surface.Authorizer, c.Broker(), c.Principal, p, scope)
+	return access.AuthorizeTopic(c.R.Context(), c.Surface.Authorizer, c.Cluster.Grants, c.Principal, p, scope)
 }
 
 // AuthorizeGrant checks that the caller has all permissions that a grant conveys, on the
@@ -88,7 +88,7 @@ func (c *Call) RecordDenial(err error) error {
 
 // Audit implements pipeline.Steps. The scope in the record is that of the names in the path.
 func (c *Call) Audit(err error, status int) {
-	if c.Cluster.Broker != nil {
+	if c.Cluster.Grants != nil {
 		c.Authorization.Scope = c.Scope()
 	}
 	c.Call.Audit(err, status)

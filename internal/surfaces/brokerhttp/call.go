@@ -19,7 +19,16 @@ const Surface = "messages"
 
 // Cluster is the target of a request.
 type Cluster struct {
-	Broker *messaging.Broker
+	// The parts of the cluster's broker.
+	Catalogue  *messaging.Catalogue
+	Grants     access.ClusterPermissions
+	Schemas    *messaging.TopicSchemas
+	Producer   *messaging.Producer
+	Consumer   *messaging.Consumer
+	Kafka      *messaging.KafkaLog
+	Statistics *messaging.Statistics
+	// Limits are the limits of the broker.
+	Limits messaging.Limits
 	// Groups are the Kafka consumer groups. It is nil if the cluster does not serve the
 	// Kafka protocol. Calls on messages do not need it.
 	Groups Groups
@@ -55,9 +64,6 @@ type Call struct {
 	Subscription string
 	Group        string // a consumer group of the tenant
 }
-
-// Broker returns the cluster's broker.
-func (c *Call) Broker() *messaging.Broker { return c.Cluster.Broker }
 
 // ResolveBy finds the cluster.
 func (c *Call) ResolveBy(resolver Resolver) error {

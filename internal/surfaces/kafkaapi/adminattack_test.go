@@ -144,7 +144,7 @@ func TestAttackAdministration(t *testing.T) {
 	if got := w.values("orders"); got != "" {
 		t.Errorf("configuration: got %q, want it unchanged", got)
 	}
-	topic, err := w.broker.KafkaTopic(ctx, publicTopic("orders"))
+	topic, err := w.broker.Kafka.KafkaTopic(ctx, publicTopic("orders"))
 	w.ok(err)
 	if extent, err := topic.Read(ctx, 0, 0, nil); err != nil || topic.Partitions() != 1 || extent.First != 0 ||
 		extent.Next != 10 {

@@ -51,7 +51,7 @@ func (c *call) authorizeTopic(ctx context.Context, topic names.Topic, wanted ...
 // has reports whether the caller has a permission on a resource of the cluster. A denial is false,
 // not an error.
 func (c *call) has(ctx context.Context, p access.Permission, scope access.Scope) (bool, error) {
-	_, err := access.AuthorizeTopic(ctx, c.conn.server.opts.Authorizer, c.session.cluster.Broker,
+	_, err := access.AuthorizeTopic(ctx, c.conn.server.opts.Authorizer, c.session.cluster.Grants,
 		c.session.principal, p, scope)
 	if err != nil && errs.KindOf(err) == errs.Denied {
 		return false, nil
@@ -72,7 +72,7 @@ func (c *call) authorizeGroup(group string, wanted ...access.Permission) error {
 		if filter := c.conn.server.opts.Policy.Filter(c.session.principal, p, scope); !filter.None() {
 			return true, nil
 		}
-		return access.GrantedWithin(c.session.cluster.Broker, c.session.principal, p, scope), nil
+		return access.GrantedWithin(c.session.cluster.Grants, c.session.principal, p, scope), nil
 	})
 	if ok {
 		return nil
@@ -116,7 +116,7 @@ func (c *call) committedTopics(ctx context.Context, group string) (topics []name
 		return nil, err
 	}
 	for _, id := range committed.Topics() {
-		topic, err := c.session.cluster.Broker.KafkaTopicByID(ctx, id)
+		topic, err := c.session.cluster.Topics.KafkaTopicByID(ctx, id)
 		if errors.Is(err, messaging.ErrNoTopic) {
 			continue
 		}
@@ -134,7 +134,7 @@ func (c *call) authorizeCluster(p access.Permission) error {
 	if filter := c.conn.server.opts.Policy.Filter(c.session.principal, p, scope); !filter.None() {
 		return nil
 	}
-	if access.GrantedWithin(c.session.cluster.Broker, c.session.principal, p, scope) {
+	if access.GrantedWithin(c.session.cluster.Grants, c.session.principal, p, scope) {
 		return nil
 	}
 	c.auditDenied(p, scope)

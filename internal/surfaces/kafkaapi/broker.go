@@ -12,21 +12,10 @@ import (
 
 	"freshet/internal/base/names"
 	"freshet/internal/broker/messaging"
-	"freshet/internal/identity/access"
 	"freshet/internal/storage/engine"
 )
 
-// Broker is what this surface uses of a cluster's broker. messaging.Broker implements it.
-type Broker interface {
-	Topics
-	Namespaces
-	Grants
-	// WaitForAppend returns when one of the positions has been written, or when ctx ends or the broker
-	// drains.
-	WaitForAppend(ctx context.Context, positions []engine.PartitionPosition) error
-}
-
-// Topics finds, lists and creates topics.
+// Topics finds, lists and creates topics. messaging.KafkaLog implements it.
 type Topics interface {
 	KafkaTopic(ctx context.Context, name names.Topic) (*messaging.KafkaTopic, error)
 	KafkaTopicByID(ctx context.Context, id uint64) (*messaging.KafkaTopic, error)
@@ -39,18 +28,19 @@ type Topics interface {
 	TopicsRevision() uint64
 }
 
-// Namespaces lists the namespaces that topic names may refer to.
+// Appends waits for new records. messaging.KafkaLog implements it.
+type Appends interface {
+	// WaitForAppend returns when one of the positions has been written, or when ctx ends or the broker
+	// drains.
+	WaitForAppend(ctx context.Context, positions []engine.PartitionPosition) error
+}
+
+// Namespaces lists the namespaces that topic names may refer to. messaging.Catalogue implements it.
 type Namespaces interface {
 	Tenants(ctx context.Context) ([]string, error)
 	Namespaces(ctx context.Context, tenant string) ([]names.Namespace, error)
 	HasNamespace(ctx context.Context, name names.Namespace) (bool, error)
 	AutoCreatesTopics(ns names.Namespace) bool
-}
-
-// Grants are the permissions that the cluster itself grants to roles.
-type Grants interface {
-	Granted(role string, permission access.Permission, topic names.Topic) bool
-	GrantedWithin(role string, permission access.Permission, tenant string) bool
 }
 
 // operationsNotRequested is the value of authorized operations that the client did not request.

@@ -107,8 +107,8 @@ func TestBothInterfaces(t *testing.T) {
 	w := newHarness(t)
 	ctx := short(t)
 	broker := w.broker
-	w.ok(broker.CreateTopic(ctx, publicTopic("shared"), 0, nil))
-	if _, err := broker.Produce(ctx, publicTopic("shared"),
+	w.ok(broker.Catalogue.CreateTopic(ctx, publicTopic("shared"), 0, nil))
+	if _, err := broker.Producer.Produce(ctx, publicTopic("shared"),
 		&messaging.Message{
 			Payload: []byte("by http"), Key: "k",
 			Properties: []messaging.Property{{Key: "p", Value: "1"}}, SchemaVersion: messaging.NoSchema,
@@ -127,7 +127,7 @@ func TestBothInterfaces(t *testing.T) {
 		string(got[1].Value) != "by stream" {
 		t.Errorf("client reads %v and %v, want both messages", got[0], got[1])
 	}
-	first, err := broker.Message(ctx, publicTopic("shared"),
+	first, err := broker.Consumer.Message(ctx, publicTopic("shared"),
 		names.MessageID{Ledger: topicNumber(t, w, "shared"), Entry: 1, Partition: -1, BatchSize: 1})
 	if err != nil || string(first.Payload) != "by stream" || len(first.Properties) != 1 ||
 		first.Properties[0].Key != "\x00producer" || first.Producer != "" {
@@ -137,7 +137,7 @@ func TestBothInterfaces(t *testing.T) {
 
 func topicNumber(t *testing.T, w *harness, local string) int64 {
 	t.Helper()
-	topic, err := w.broker.Topic(t.Context(), publicTopic(local))
+	topic, err := w.broker.Catalogue.Topic(t.Context(), publicTopic(local))
 	if err != nil {
 		t.Fatal(err)
 	}

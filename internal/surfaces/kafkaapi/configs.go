@@ -83,7 +83,7 @@ func (c *call) brokerConfigs() []messaging.KafkaConfig {
 		},
 		{
 			Name:  "auto.create.topics.enable",
-			Value: strconv.FormatBool(c.session.cluster.Broker.AutoCreatesTopics(c.session.namespace)),
+			Value: strconv.FormatBool(c.session.cluster.Namespaces.AutoCreatesTopics(c.session.namespace)),
 			Kind:  messaging.ConfigBoolean,
 			Doc:   "Whether requests for missing topics of the connection's namespace create them.",
 		},

@@ -50,7 +50,7 @@ func TestDescribeConfigs(t *testing.T) {
 		"orders"); err != nil {
 		t.Fatal(err)
 	}
-	w.ok(w.broker.CreateTopic(ctx, publicTopic("by-http"), 0, nil))
+	w.ok(w.broker.Catalogue.CreateTopic(ctx, publicTopic("by-http"), 0, nil))
 
 	_, got := w.described(client, kmsg.ConfigResourceTypeTopic, "orders")
 	for name, want := range map[string]struct {

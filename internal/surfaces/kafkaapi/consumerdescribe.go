@@ -122,7 +122,7 @@ func (c *call) describableName(ctx context.Context, id engine.TopicID,
 		return name, nil
 	}
 	name := ""
-	switch topic, err := c.session.cluster.Broker.KafkaTopicByID(ctx, uint64(id)); {
+	switch topic, err := c.session.cluster.Topics.KafkaTopicByID(ctx, uint64(id)); {
 	case err == nil:
 		if err := c.authorizeTopic(ctx, topic.Name(), describePermissions...); err != nil {
 			return "", fmt.Errorf("describing a topic of the group: %w", err)

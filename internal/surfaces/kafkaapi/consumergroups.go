@@ -127,11 +127,11 @@ type callTopics struct {
 }
 
 // Revision implements groups.Topics.
-func (t *callTopics) Revision() uint64 { return t.call.session.cluster.Broker.TopicsRevision() }
+func (t *callTopics) Revision() uint64 { return t.call.session.cluster.Topics.TopicsRevision() }
 
 // Partitions implements groups.Topics.
 func (t *callTopics) Partitions(topic engine.TopicID) int32 {
-	return t.call.session.cluster.Broker.PartitionsOf(topic)
+	return t.call.session.cluster.Topics.PartitionsOf(topic)
 }
 
 // Resolve implements groups.Topics. A pattern is matched against the names in a list of all topics.
@@ -149,7 +149,7 @@ func (t *callTopics) Resolve(names []string, pattern *regexp.Regexp) ([]engine.T
 		if !c.canDescribe(t.ctx, name) {
 			continue
 		}
-		topic, err := c.session.cluster.Broker.KafkaTopic(t.ctx, name)
+		topic, err := c.session.cluster.Topics.KafkaTopic(t.ctx, name)
 		if code, _ := codeOf(err); code == codeUnknownTopic || code == codeInvalidTopic {
 			continue
 		}

@@ -32,7 +32,7 @@ const maxDecisions = 1024
 
 // revisions returns the current revisions.
 func (c *call) revisions() revisions {
-	return revisions{c.conn.server.opts.Policy.Revision(), c.session.cluster.Broker.TopicsRevision()}
+	return revisions{c.conn.server.opts.Policy.Revision(), c.session.cluster.Topics.TopicsRevision()}
 }
 
 // isAllowed reports whether a decision was granted at the given revisions.

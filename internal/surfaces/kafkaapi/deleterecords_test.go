@@ -40,7 +40,8 @@ func TestDeleteRecords(t *testing.T) {
 	ctx := short(t)
 	admin := kadm.NewClient(w.client())
 	w.fill("orders", nil)
-	w.ok(w.broker.Subscribe(ctx, publicTopic("orders"), "s", messaging.Position{Kind: messaging.Earliest}, nil))
+	w.ok(w.broker.Consumer.Subscribe(ctx, publicTopic("orders"), "s",
+		messaging.Position{Kind: messaging.Earliest}, nil))
 	remove := func(topic string, partition int32, offset int64) kadm.DeleteRecordsResponse {
 		t.Helper()
 		request := kmsg.NewPtrDeleteRecordsRequest()
@@ -86,7 +87,7 @@ func TestDeleteRecords(t *testing.T) {
 	if got[0].Offset != 4 || len(got) != 6 {
 		t.Errorf("a consumer from the start gets %d records from %d on, want 6 from 4 on", len(got), got[0].Offset)
 	}
-	stats, err := w.broker.Stats(ctx, publicTopic("orders"))
+	stats, err := w.broker.Statistics.Stats(ctx, publicTopic("orders"))
 	if err != nil || stats.Subscriptions[0].Backlog != 6 {
 		t.Errorf("subscription: got %+v, %v; want a backlog of 6", stats.Subscriptions, err)
 	}

@@ -166,7 +166,7 @@ func (f *fetchCall) awaitAppend(ctx context.Context, deadline time.Time) (bool, 
 	waiting, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	defer context.AfterFunc(f.c.conn.server.draining, cancel)()
-	err := f.c.session.cluster.Broker.WaitForAppend(waiting, f.ends)
+	err := f.c.session.cluster.Appends.WaitForAppend(waiting, f.ends)
 	switch {
 	case err == nil && f.bytes > 0:
 		// Exponential backoff, so that a slow trickle of messages does not repeat the read for each

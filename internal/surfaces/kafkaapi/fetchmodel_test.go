@@ -170,7 +170,7 @@ func (m *fetchModel) storeBatch(key fetchKey, p *storedPartition) {
 
 func (m *fetchModel) storeMessage(key fetchKey, p *storedPartition) {
 	m.Helper()
-	_, err := m.broker.Produce(m.Context(), publicTopic(key.topic), &messaging.Message{
+	_, err := m.broker.Producer.Produce(m.Context(), publicTopic(key.topic), &messaging.Message{
 		Payload: m.content(key, p.end, m.random.IntN(30<<10)), SchemaVersion: messaging.NoSchema,
 	})
 	m.ok(err)

@@ -102,7 +102,8 @@ func newHarnessOn(t *testing.T, eng engine.Engine, edit ...func(*kafkaapi.Option
 		Organization: organization, Name: "prod", UID: "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
 		Scope:     access.Scope{Organization: organization, Instance: instance, Cluster: "prod"},
 		Audiences: []string{identity.InstanceAudience(organization, instance)},
-		Broker:    broker, Groups: coordinator, Members: kafkaapi.SingleServer{},
+		Topics:    broker.Kafka, Appends: broker.Kafka, Namespaces: broker.Catalogue, Grants: broker.Grants,
+		Groups: coordinator, Members: kafkaapi.SingleServer{},
 	}
 	opts := kafkaapi.Options{
 		Options:  pipeline.Options{Authenticator: w.identity.Verifier, Authorizer: w.policy, Auditor: &w.trail},

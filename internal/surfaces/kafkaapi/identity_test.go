@@ -26,15 +26,15 @@ func (w *harness) createTopic(tenant, namespace, local string, partitions int32)
 	ctx, broker := short(w.T), w.broker
 	topic, err := names.NewTopic(tenant, namespace, local)
 	w.ok(err)
-	err = broker.CreateTenant(ctx, messaging.Tenant{Name: tenant})
+	err = broker.Catalogue.CreateTenant(ctx, messaging.Tenant{Name: tenant})
 	if err != nil && !errors.Is(err, messaging.ErrTenantExists) {
 		w.Fatal(err)
 	}
-	err = broker.CreateNamespace(ctx, topic.Namespace, messaging.Policies{})
+	err = broker.Catalogue.CreateNamespace(ctx, topic.Namespace, messaging.Policies{})
 	if err != nil && !errors.Is(err, messaging.ErrNamespaceExists) {
 		w.Fatal(err)
 	}
-	w.ok(broker.CreateTopic(ctx, topic, partitions, nil))
+	w.ok(broker.Catalogue.CreateTopic(ctx, topic, partitions, nil))
 	return topic
 }
 
@@ -202,8 +202,8 @@ func TestDeleteTopicsMeansOneIncarnation(t *testing.T) {
 	request.Version = 6
 	request.Topics = []kmsg.DeleteTopicsRequestTopic{{TopicID: r.idOf(topic)}}
 	again := func() {
-		w.ok(w.broker.DeleteTopic(t.Context(), topic, true))
-		w.ok(w.broker.CreateTopic(t.Context(), topic, 2, nil))
+		w.ok(w.broker.Catalogue.DeleteTopic(t.Context(), topic, true))
+		w.ok(w.broker.Catalogue.CreateTopic(t.Context(), topic, 2, nil))
 	}
 	m.do.Store(&again)
 	got := roundTrip[*kmsg.DeleteTopicsResponse](r, request).Topics[0]

@@ -103,7 +103,7 @@ func TestLeaders(t *testing.T) {
 	first, second, l := twoMembers(t)
 	ctx := short(t)
 	w := first
-	w.ok(w.broker.CreateTopic(ctx, publicTopic("orders"), 1, nil))
+	w.ok(w.broker.Catalogue.CreateTopic(ctx, publicTopic("orders"), 1, nil))
 	here, there := first.client(), second.client()
 	for _, c := range []struct {
 		node, epoch int32
@@ -182,7 +182,7 @@ func TestClientsFollowLeaders(t *testing.T) {
 	t.Parallel()
 	first, _, l := twoMembers(t)
 	ctx := short(t)
-	first.ok(first.broker.CreateTopic(ctx, publicTopic("orders"), 1, nil))
+	first.ok(first.broker.Catalogue.CreateTopic(ctx, publicTopic("orders"), 1, nil))
 	client := first.client(kgo.DefaultProduceTopic("orders"), kgo.ConsumeTopics("orders"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	for i := range 6 {

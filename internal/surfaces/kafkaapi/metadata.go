@@ -68,14 +68,13 @@ func (c *call) autoCreate(ctx context.Context, clientName string, missing error)
 	if err != nil {
 		return nil, err
 	}
-	broker := c.session.cluster.Broker
-	if !isLegalTopicName(clientName) || !broker.AutoCreatesTopics(name.Namespace) ||
+	if !isLegalTopicName(clientName) || !c.session.cluster.Namespaces.AutoCreatesTopics(name.Namespace) ||
 		c.authorizeTopic(ctx, name, permitCreate) != nil {
 		return nil, missing
 	}
-	topic, err := broker.CreateKafkaTopic(ctx, name, 0, nil, false)
+	topic, err := c.session.cluster.Topics.CreateKafkaTopic(ctx, name, 0, nil, false)
 	if errors.Is(err, messaging.ErrTopicExists) { // another caller created it first
-		return broker.KafkaTopic(ctx, name)
+		return c.session.cluster.Topics.KafkaTopic(ctx, name)
 	}
 	return topic, err
 }

@@ -218,7 +218,7 @@ func (c *call) allOffsets(ctx context.Context, row *kmsg.OffsetFetchResponseGrou
 ) (rows int, err error) {
 	byTopic := make(map[engine.TopicID]int) // topic → index in row.Topics
 	for _, id := range committed.Topics() {
-		topic, err := c.session.cluster.Broker.KafkaTopicByID(ctx, id)
+		topic, err := c.session.cluster.Topics.KafkaTopicByID(ctx, id)
 		if errors.Is(err, messaging.ErrNoTopic) {
 			continue
 		}

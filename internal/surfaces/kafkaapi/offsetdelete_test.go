@@ -227,8 +227,8 @@ func TestAttackGroupsOfOthers(t *testing.T) {
 	ctx := short(t)
 	broker := w.broker
 	mine := names.Namespace{Tenant: "public", Name: "mine"}
-	w.ok(broker.CreateNamespace(ctx, mine, messaging.Policies{}))
-	_, err := broker.CreateKafkaTopic(ctx, names.Topic{Namespace: mine, Local: "own"}, 1, nil, false)
+	w.ok(broker.Catalogue.CreateNamespace(ctx, mine, messaging.Policies{}))
+	_, err := broker.Kafka.CreateKafkaTopic(ctx, names.Topic{Namespace: mine, Local: "own"}, 1, nil, false)
 	w.ok(err)
 	w.partitioned("orders", 1)
 	boss := kadm.NewClient(w.client())

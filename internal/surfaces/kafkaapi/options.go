@@ -22,7 +22,10 @@ type Cluster struct {
 	Location     string // reported as the rack of the broker
 	Scope        access.Scope
 	Audiences    []string
-	Broker       Broker
+	Topics       Topics
+	Appends      Appends
+	Namespaces   Namespaces
+	Grants       access.ClusterPermissions
 	Groups       *groups.Coordinator
 	Quota        *quota.Cluster // nil means no limits
 	Members      Members

@@ -153,7 +153,7 @@ func (c *call) visibleTopics(ctx context.Context) ([]*messaging.KafkaTopic, erro
 	}
 	var found []*messaging.KafkaTopic
 	for _, ns := range spaces {
-		err := c.session.cluster.Broker.KafkaTopics(ctx, ns, func(t *messaging.KafkaTopic) bool {
+		err := c.session.cluster.Topics.KafkaTopics(ctx, ns, func(t *messaging.KafkaTopic) bool {
 			if isLegalTopicName(c.displayName(t.Name())) {
 				found = append(found, t)
 			}
@@ -168,14 +168,14 @@ func (c *call) visibleTopics(ctx context.Context) ([]*messaging.KafkaTopic, erro
 
 // otherNamespaces returns the namespaces whose topics can be addressed by a dotted name.
 func (c *call) otherNamespaces(ctx context.Context) ([]names.Namespace, error) {
-	broker := c.session.cluster.Broker
-	tenants, err := broker.Tenants(ctx)
+	namespaces := c.session.cluster.Namespaces
+	tenants, err := namespaces.Tenants(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var found []names.Namespace
 	for _, tenant := range tenants {
-		spaces, err := broker.Namespaces(ctx, tenant)
+		spaces, err := namespaces.Namespaces(ctx, tenant)
 		if err != nil && !errors.Is(err, messaging.ErrNoTenant) {
 			return nil, err
 		}

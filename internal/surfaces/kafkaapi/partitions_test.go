@@ -22,9 +22,9 @@ func TestCreatePartitions(t *testing.T) {
 	if _, err := admin.CreateTopic(ctx, 2, 1, nil, "orders"); err != nil {
 		t.Fatal(err)
 	}
-	w.ok(w.broker.CreateTopic(ctx, publicTopic("by-http"), 0, nil))
+	w.ok(w.broker.Catalogue.CreateTopic(ctx, publicTopic("by-http"), 0, nil))
 	partitions := func() int32 {
-		topic, err := w.broker.KafkaTopic(ctx, publicTopic("orders"))
+		topic, err := w.broker.Kafka.KafkaTopic(ctx, publicTopic("orders"))
 		w.ok(err)
 		return topic.Partitions()
 	}

@@ -57,8 +57,8 @@ func (w *harness) secrets() {
 	ctx := short(w.T)
 	admin := kadm.NewClient(w.client())
 	secret := kadm.StringPtr("123454321")
-	w.ok(w.broker.CreateTenant(ctx, messaging.Tenant{Name: "sales"}))
-	w.ok(w.broker.CreateNamespace(ctx, names.Namespace{Tenant: "sales", Name: "eu"}, messaging.Policies{}))
+	w.ok(w.broker.Catalogue.CreateTenant(ctx, messaging.Tenant{Name: "sales"}))
+	w.ok(w.broker.Catalogue.CreateNamespace(ctx, names.Namespace{Tenant: "sales", Name: "eu"}, messaging.Policies{}))
 	for _, topic := range []string{"orders", secretTopic, "mine"} {
 		config := map[string]*string{"retention.ms": secret}
 		if topic == "mine" {
@@ -87,7 +87,7 @@ func (w *harness) state(ctx context.Context) string {
 	w.Helper()
 	var b strings.Builder
 	for _, name := range []string{"orders", secretTopic} {
-		topic, err := w.broker.KafkaTopic(ctx, publicTopic(name))
+		topic, err := w.broker.Kafka.KafkaTopic(ctx, publicTopic(name))
 		if err != nil {
 			fmt.Fprintln(&b, name, err)
 			continue
@@ -108,7 +108,7 @@ func (w *harness) state(ctx context.Context) string {
 		committed, err := w.cluster.Groups.Committed(groups.Key{Tenant: "public", Group: group})
 		w.ok(err)
 		committed.Each(func(at groups.Partition, o groups.Offset) {
-			if topic, err := w.broker.KafkaTopicByID(ctx, uint64(at.Topic)); err == nil &&
+			if topic, err := w.broker.Kafka.KafkaTopicByID(ctx, uint64(at.Topic)); err == nil &&
 				topic.Name().Local != "mine" {
 				offsets = append(offsets, fmt.Sprint(topic.Name().Local, at.Partition, o.Offset, o.Metadata))
 			}

@@ -240,7 +240,7 @@ func (c *conn) newSession(ctx context.Context, given credentials) (*session, err
 	ns := names.Namespace{Tenant: "public", Name: "default"}
 	if given.namespace != (names.Namespace{}) {
 		ns = given.namespace
-		exists, err := cluster.Broker.HasNamespace(ctx, ns)
+		exists, err := cluster.Namespaces.HasNamespace(ctx, ns)
 		if err != nil {
 			return nil, temporaryError{fmt.Errorf("looking up the namespace of a client: %w", err)}
 		}

@@ -151,10 +151,10 @@ func TestDecisionsAreCached(t *testing.T) {
 		return nil
 	}
 	broker := w.broker
-	w.ok(broker.UpdateNamespace(t.Context(), names.PublicDefault, grant))
+	w.ok(broker.Catalogue.UpdateNamespace(t.Context(), names.PublicDefault, grant))
 	producer = w.clientAs(as(token), kgo.DefaultProduceTopic("orders"))
 	w.ok(send())
-	w.ok(broker.UpdateNamespace(t.Context(), names.PublicDefault,
+	w.ok(broker.Catalogue.UpdateNamespace(t.Context(), names.PublicDefault,
 		func(p *messaging.Policies) error { p.Permissions = nil; return nil }))
 	if err := send(); err == nil {
 		t.Error("after the namespace revoked its permission: got a batch stored, want it rejected")
@@ -208,16 +208,17 @@ func TestListAll(t *testing.T) {
 	for all, want := range map[bool]string{false: "[here]", true: "[here sales.eu.there]"} {
 		w := newHarness(t, func(o *kafkaapi.Options) { o.ListAll = all })
 		broker := w.broker
-		w.ok(broker.CreateTenant(t.Context(), messaging.Tenant{Name: "sales"}))
+		w.ok(broker.Catalogue.CreateTenant(t.Context(), messaging.Tenant{Name: "sales"}))
 		for _, ns := range []string{"eu", "with.dot"} {
-			w.ok(broker.CreateNamespace(t.Context(), names.Namespace{Tenant: "sales", Name: ns}, messaging.Policies{}))
+			w.ok(broker.Catalogue.CreateNamespace(t.Context(), names.Namespace{Tenant: "sales", Name: ns},
+				messaging.Policies{}))
 		}
 		for _, topic := range []names.Topic{
 			publicTopic("here"),
 			{Namespace: names.Namespace{Tenant: "sales", Name: "eu"}, Local: "there"},
 			{Namespace: names.Namespace{Tenant: "sales", Name: "with.dot"}, Local: "nowhere"},
 		} {
-			_, err := broker.CreateKafkaTopic(t.Context(), topic, 1, nil, false)
+			_, err := broker.Kafka.CreateKafkaTopic(t.Context(), topic, 1, nil, false)
 			w.ok(err)
 		}
 		list := func(token string) (found []string) {

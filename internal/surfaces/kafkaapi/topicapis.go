@@ -70,7 +70,7 @@ func (c *call) createTopic(ctx context.Context, requested *kmsg.CreateTopicsRequ
 	case partitions < 1:
 		return nil, fmt.Errorf("%w: %d", messaging.ErrPartitionCount, partitions)
 	}
-	topic, err := c.session.cluster.Broker.CreateKafkaTopic(ctx, name, partitions, config, dryRun)
+	topic, err := c.session.cluster.Topics.CreateKafkaTopic(ctx, name, partitions, config, dryRun)
 	if !dryRun {
 		c.auditAllowed(permitCreate, name.String(), err)
 	}

@@ -53,14 +53,13 @@ func (c *call) topicName(ctx context.Context, clientName string) (names.Topic, e
 	if !ok {
 		return local, nil
 	}
-	broker := c.session.cluster.Broker
-	switch _, err := broker.KafkaTopic(ctx, local); {
+	switch _, err := c.session.cluster.Topics.KafkaTopic(ctx, local); {
 	case err == nil:
 		return local, nil
 	case errs.KindOf(err) != errs.NotFound && !errors.Is(err, messaging.ErrPartitionName):
 		return names.Topic{}, err // the topic may exist, so the other interpretation may be wrong
 	}
-	if exists, err := broker.HasNamespace(ctx, elsewhere.Namespace); err != nil || exists {
+	if exists, err := c.session.cluster.Namespaces.HasNamespace(ctx, elsewhere.Namespace); err != nil || exists {
 		return elsewhere, err
 	}
 	return local, nil
@@ -89,7 +88,7 @@ func (c *call) displayName(topic names.Topic) string {
 	clientName := topic.Namespace.Tenant + "." + topic.Namespace.Name + "." + topic.Local
 	local := names.Topic{Namespace: c.session.namespace, Local: clientName}
 	if read, ok := parseDottedName(clientName); !ok || read != topic || !isLegalTopicName(clientName) ||
-		c.session.cluster.Broker.HasTopicCached(local) {
+		c.session.cluster.Topics.HasTopicCached(local) {
 		return topic.String()
 	}
 	return clientName
@@ -107,7 +106,7 @@ func (c *call) topic(ctx context.Context, clientName string,
 	if err := c.authorizeTopic(ctx, name, wanted...); err != nil {
 		return nil, err
 	}
-	return c.session.cluster.Broker.KafkaTopic(ctx, name)
+	return c.session.cluster.Topics.KafkaTopic(ctx, name)
 }
 
 // requestedTopic looks up a topic that a request names, or has the id of, unless the request is invalid as
@@ -135,7 +134,7 @@ func (c *call) topicBy(ctx context.Context, clientName string, id [16]byte,
 	if !ok {
 		return nil, errTopicID
 	}
-	topic, err := c.session.cluster.Broker.KafkaTopicByID(ctx, number)
+	topic, err := c.session.cluster.Topics.KafkaTopicByID(ctx, number)
 	if errors.Is(err, messaging.ErrNoTopic) {
 		return nil, errTopicID
 	}

@@ -67,10 +67,10 @@ func newBenchHarness(b *testing.B, partitions int32, bare http.HandlerFunc) *ben
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = broker.Close() })
-	if err := broker.CreateTopic(b.Context(), benchTopic, partitions, nil); err != nil {
+	if err := broker.Catalogue.CreateTopic(b.Context(), benchTopic, partitions, nil); err != nil {
 		b.Fatal(err)
 	}
-	if err := broker.Subscribe(b.Context(), benchTopic, "s", messaging.Position{Kind: messaging.Earliest},
+	if err := broker.Consumer.Subscribe(b.Context(), benchTopic, "s", messaging.Position{Kind: messaging.Earliest},
 		nil); err != nil {
 		b.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func BenchmarkConsumeAck(b *testing.B) {
 	}
 	fill := func() {
 		for range benchConnections * benchSlice / len(batch) {
-			if _, err := w.Broker.ProduceBatch(b.Context(), benchTopic, batch); err != nil {
+			if _, err := w.Broker.Producer.ProduceBatch(b.Context(), benchTopic, batch); err != nil {
 				b.Fatal(err)
 			}
 		}

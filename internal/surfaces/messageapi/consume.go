@@ -26,7 +26,7 @@ func (c *call) consume() error {
 		}
 		opts.Max = 1
 	}
-	received, err := c.Broker().Receive(c.R.Context(), c.Topic, c.Subscription, opts)
+	received, err := c.Cluster.Consumer.Receive(c.R.Context(), c.Topic, c.Subscription, opts)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c *call) deliver(received []messaging.Received, write func() error) error 
 	if err == nil {
 		return nil
 	}
-	return errors.Join(err, c.Broker().ReleaseLeases(c.Topic, c.Subscription, received))
+	return errors.Join(err, c.Cluster.Consumer.ReleaseLeases(c.Topic, c.Subscription, received))
 }
 
 // smallResponse is a response size that the connection's buffers accept even if the client
@@ -119,7 +119,7 @@ func (c *call) consumeBatch() error {
 	if body.MaxMessages == nil {
 		opts.Max = defaultBatch
 	}
-	received, err := c.Broker().Receive(c.R.Context(), c.Topic, c.Subscription, opts)
+	received, err := c.Cluster.Consumer.Receive(c.R.Context(), c.Topic, c.Subscription, opts)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (c *call) ack() error {
 }
 
 func (c *call) settle(settlements ...messaging.Settlement) error {
-	if err := c.Broker().Settle(c.R.Context(), c.Topic, c.Subscription, settlements...); err != nil {
+	if err := c.Cluster.Consumer.Settle(c.R.Context(), c.Topic, c.Subscription, settlements...); err != nil {
 		return err
 	}
 	c.NoContent()
@@ -175,7 +175,7 @@ func (c *call) settle(settlements ...messaging.Settlement) error {
 
 // settleAll parses ids and applies one action to all of them.
 func (c *call) settleAll(action messaging.SettleAction, delay func(*settleBody) (time.Duration, error)) error {
-	limit := c.Broker().Limits().MaxBatch
+	limit := c.Cluster.Limits.MaxBatch
 	body, err := c.Body(int64(limit)*idBytes + maxSmallBody)
 	if err != nil {
 		return err

@@ -161,7 +161,7 @@ func (c *call) stream() error {
 			return err
 		}
 	}
-	s, err := c.Broker().OpenPushConsumer(c.R.Context(), c.Topic, c.Subscription, opts)
+	s, err := c.Cluster.Consumer.OpenPushConsumer(c.R.Context(), c.Topic, c.Subscription, opts)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (c *call) tail() error {
 	if as.limit, as.limited, err = c.queryNumber("payloadLimit", ""); err != nil {
 		return err
 	}
-	t, err := c.Broker().Tail(c.R.Context(), c.Topic, from)
+	t, err := c.Cluster.Consumer.Tail(c.R.Context(), c.Topic, from)
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	}
 	eventually(t, "the message is returned", func() bool { return w.allReturned("t") })
 	name := names.Topic{Namespace: names.PublicDefault, Local: "t"}
-	again, err := w.Broker.Receive(t.Context(), name, "s", messaging.ReceiveOptions{})
+	again, err := w.Broker.Consumer.Receive(t.Context(), name, "s", messaging.ReceiveOptions{})
 	if err != nil || len(again) != 1 || again[0].Redeliveries != 1 {
 		t.Errorf("got %d messages, error %v, want one message with one redelivery", len(again), err)
 	}

@@ -23,7 +23,7 @@ func (c *call) produce() error {
 	if err := readHeaders(c.R.Header, &m); err != nil {
 		return err
 	}
-	payload, err := c.Body(int64(c.Broker().Limits().MessageBytes))
+	payload, err := c.Body(int64(c.Cluster.Limits.MessageBytes))
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (c *call) produce() error {
 	if len(payload) > workpool.SmallBytes {
 		ctx = c.WorkContext()
 	}
-	produced, err := c.Broker().Produce(ctx, c.Topic, &m)
+	produced, err := c.Cluster.Producer.Produce(ctx, c.Topic, &m)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ type batchFailure struct {
 // produceBatch is POST …/{topic}/messages, an extension. It responds with 201 if every
 // message is stored, otherwise with 207 and a status for each message.
 func (c *call) produceBatch() error {
-	limits := c.Broker().Limits()
+	limits := c.Cluster.Limits
 	buffer := getBatchBuffers()
 	body := batchBody{Messages: buffer.rows}
 	// base64 makes payloads a third larger.
@@ -171,7 +171,7 @@ func (c *call) produceBatch() error {
 	if err != nil {
 		return err
 	}
-	results, err := c.Broker().ProduceBatch(c.WorkContext(), c.Topic, msgs)
+	results, err := c.Cluster.Producer.ProduceBatch(c.WorkContext(), c.Topic, msgs)
 	if err != nil {
 		return err // the broker may still use the messages, so they are not reused
 	}

@@ -80,7 +80,7 @@ func allBytes() []byte {
 
 func (w *harness) kafkaTopic(local string) *messaging.KafkaTopic {
 	w.T.Helper()
-	t, err := w.Broker.KafkaTopic(w.T.Context(), names.Topic{Namespace: names.PublicDefault, Local: local})
+	t, err := w.Broker.Kafka.KafkaTopic(w.T.Context(), names.Topic{Namespace: names.PublicDefault, Local: local})
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestCompactedTopicNeedsKeys(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, messaging.Options{})
 	name := names.Topic{Namespace: names.PublicDefault, Local: "t"}
-	if _, err := w.Broker.CreateKafkaTopic(t.Context(), name, 1, map[string]string{"cleanup.policy": "compact"},
+	if _, err := w.Broker.Kafka.CreateKafkaTopic(t.Context(), name, 1, map[string]string{"cleanup.policy": "compact"},
 		false); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ const (
 	FormatHonoured = "honour"
 )
 
-// Namespaces reports which namespaces a cluster has; messaging.Broker implements it.
+// Namespaces reports which namespaces a cluster has; messaging.Catalogue implements it.
 type Namespaces interface {
 	HasNamespace(ctx context.Context, name names.Namespace) (bool, error)
 }

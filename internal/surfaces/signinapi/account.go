@@ -39,7 +39,7 @@ func (a *API) accountPage(w http.ResponseWriter, r *http.Request, status int, pr
 	}
 	browser := a.browserID(w, r)
 	if p.Person {
-		ways, err := a.opts.SignIn.CredentialsOf(r.Context(), subject)
+		ways, err := a.opts.People.CredentialsOf(r.Context(), subject)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (a *API) addPasskey(w http.ResponseWriter, r *http.Request, form url.Values
 	}
 	key, err := a.newPasskey(r, form, session.Subject)
 	if err == nil {
-		err = a.opts.SignIn.AddPasskey(r.Context(), session.Subject, key)
+		err = a.opts.Passkeys.AddPasskey(r.Context(), session.Subject, key)
 	}
 	return a.showPasskeyChange(w, r, session, "create", err)
 }
@@ -98,7 +98,7 @@ func (a *API) removePasskey(w http.ResponseWriter, r *http.Request, form url.Val
 	if !ok {
 		return errForm
 	}
-	return a.showPasskeyChange(w, r, session, "delete", a.opts.SignIn.RemovePasskey(r.Context(), session, id))
+	return a.showPasskeyChange(w, r, session, "delete", a.opts.Passkeys.RemovePasskey(r.Context(), session, id))
 }
 
 // showPasskeyChange writes an audit record of a changed passkey and shows the account page,
@@ -112,7 +112,7 @@ func (a *API) showPasskeyChange(w http.ResponseWriter, r *http.Request, session 
 	}
 	rec := pipeline.Record(r, surfaceName, nil, pipeline.Authorization{}, status)
 	rec.Verb, rec.Resource = verb, "passkeys"
-	rec.Organization, rec.Principal = session.Subject.Organization, a.opts.SignIn.Principal(session.Subject)
+	rec.Organization, rec.Principal = session.Subject.Organization, a.opts.Subjects.Principal(session.Subject)
 	a.opts.Auditor.Record(rec)
 	switch kind := errs.KindOf(err); {
 	case err == nil:

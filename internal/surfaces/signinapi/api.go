@@ -61,9 +61,18 @@ type Provider interface {
 	Finish(ctx context.Context, login openid.Login, state, code string) (email string, err error)
 }
 
-// Options configures the surface; People and Sealer are required.
+// Options configures the surface; the parts of the sign-in service and Sealer are required.
 type Options struct {
-	SignIn       *signin.Service
+	// The parts of the sign-in service that the pages use.
+	Subjects  *signin.Subjects
+	People    *signin.People
+	Links     *signin.Links
+	Passwords *signin.Passwords
+	Passkeys  *signin.Passkeys
+	Sessions  *signin.Sessions
+	Codes     *signin.Codes
+	Devices   *signin.Devices
+
 	Sealer       *identity.Sealer
 	Issuer       string   // issuer of tokens
 	Origins      []string // origins of this server, where the console may be
@@ -119,8 +128,9 @@ type API struct {
 
 // New returns the surface.
 func New(opts Options) (*API, error) {
-	if opts.SignIn == nil || opts.Sealer == nil {
-		return nil, errors.New("signinapi: People and Sealer are required")
+	if opts.Subjects == nil || opts.People == nil || opts.Links == nil || opts.Passwords == nil ||
+		opts.Passkeys == nil || opts.Sessions == nil || opts.Codes == nil || opts.Devices == nil || opts.Sealer == nil {
+		return nil, errors.New("signinapi: the parts of the sign-in service and Sealer are required")
 	}
 	if opts.Counter == nil {
 		opts.Counter = noCounter{}
@@ -240,7 +250,7 @@ func (a *API) record(r *http.Request, subject signin.Subject, verb, method strin
 	rec := pipeline.Record(r, surfaceName, nil, pipeline.Authorization{}, status)
 	rec.Verb, rec.Resource = verb, "sessions"
 	if subject.UID != "" {
-		rec.Organization, rec.Principal = subject.Organization, a.opts.SignIn.Principal(subject)
+		rec.Organization, rec.Principal = subject.Organization, a.opts.Subjects.Principal(subject)
 	}
 	if method != "" {
 		rec.Scope = "method/" + method

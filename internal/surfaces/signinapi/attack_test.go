@@ -122,11 +122,11 @@ func TestAttackForgedForms(t *testing.T) {
 	w := newHarness(t, func(o *signinapi.Options) { o.Limits = unlimited() })
 	w.user("ann")
 	w.user("mallory")
-	link, _, err := w.People.AdminLink(t.Context(), week)
+	link, _, err := w.SignIn.Links.AdminLink(t.Context(), week)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := w.People.BeginDevice(t.Context(), "freshet-cli", "192.0.2.66")
+	d, err := w.SignIn.Devices.BeginDevice(t.Context(), "freshet-cli", "192.0.2.66")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,11 +180,11 @@ func TestAttackForgedForms(t *testing.T) {
 			}
 		}
 	}
-	if _, err := w.People.DeviceOf(t.Context(), d.UserCode); err != nil {
+	if _, err := w.SignIn.Devices.DeviceOf(t.Context(), d.UserCode); err != nil {
 		successes++
 		t.Errorf("device: got %v, want it still waiting", err)
 	}
-	if err := w.People.CheckLink(t.Context(), link.Reveal()); err != nil {
+	if err := w.SignIn.Links.CheckLink(t.Context(), link.Reveal()); err != nil {
 		successes++
 		t.Errorf("link: got %v, want it unused", err)
 	}

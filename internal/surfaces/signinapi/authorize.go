@@ -64,7 +64,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request) error {
 		}
 		return a.redirect(w, r, pathSignIn+"?"+next.Encode())
 	}
-	code, err := a.opts.SignIn.NewCode(r.Context(), session, signin.CodeRequest{
+	code, err := a.opts.Codes.NewCode(r.Context(), session, signin.CodeRequest{
 		Client: signin.ClientConsole, Redirect: redirect, Challenge: query.Get("code_challenge"),
 		Nonce: query.Get("nonce"),
 	})

@@ -77,12 +77,12 @@ func (a *API) session(r *http.Request) (*signin.Session, error) {
 	if cookie == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
-	s, err := a.opts.SignIn.SessionOf(r.Context(), cookie)
+	s, err := a.opts.Sessions.SessionOf(r.Context(), cookie)
 	if err != nil && errs.KindOf(err) == errs.Unauthenticated {
 		return nil, nil //nolint:nilnil // see above
 	}
 	if s != nil {
-		web.RecordOf(r.Context()).Principal = a.opts.SignIn.Principal(s.Subject)
+		web.RecordOf(r.Context()).Principal = a.opts.Subjects.Principal(s.Subject)
 	}
 	return s, err
 }
@@ -91,11 +91,11 @@ func (a *API) session(r *http.Request) (*signin.Session, error) {
 // one, which prevents session fixation.
 func (a *API) startSession(w http.ResponseWriter, r *http.Request, subject signin.Subject, method string) error {
 	if old, err := a.session(r); err == nil && old != nil {
-		if err := a.opts.SignIn.EndSession(r.Context(), old.ID); err != nil {
+		if err := a.opts.Sessions.EndSession(r.Context(), old.ID); err != nil {
 			return err
 		}
 	}
-	s, cookie, err := a.opts.SignIn.BeginSession(r.Context(), subject, method)
+	s, cookie, err := a.opts.Sessions.BeginSession(r.Context(), subject, method)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (a *API) startSession(w http.ResponseWriter, r *http.Request, subject signi
 	a.setCookie(w, r, cookieBrowser, "", 0)
 	a.record(r, subject, "signin", method, http.StatusOK)
 	a.opts.Counter.Count(method, "success")
-	web.RecordOf(r.Context()).Principal = a.opts.SignIn.Principal(subject)
+	web.RecordOf(r.Context()).Principal = a.opts.Subjects.Principal(subject)
 	return nil
 }
 

@@ -33,7 +33,7 @@ func (a *API) showDevice(w http.ResponseWriter, r *http.Request) error {
 	if wait := a.deviceCodes.Take(session.ID); wait > 0 {
 		return &throttledError{wait}
 	}
-	device, err := a.opts.SignIn.DeviceOf(r.Context(), userCode)
+	device, err := a.opts.Devices.DeviceOf(r.Context(), userCode)
 	if errors.Is(err, signin.ErrNoDevice) {
 		ask.Problem = sentence(err.Error())
 		return a.show(w, r, http.StatusNotFound, ask)
@@ -58,7 +58,7 @@ func (a *API) decideDevice(w http.ResponseWriter, r *http.Request, form url.Valu
 		return &throttledError{wait}
 	}
 	approved := form.Get("decision") == "approve"
-	err = a.opts.SignIn.DecideDevice(r.Context(), form.Get("user_code"), session, approved)
+	err = a.opts.Devices.DecideDevice(r.Context(), form.Get("user_code"), session, approved)
 	if errors.Is(err, signin.ErrNoDevice) {
 		return a.show(w, r, http.StatusNotFound, page{
 			Template: "device", Title: "Sign in on a device", Display: session.Display,
@@ -101,7 +101,7 @@ func (a *API) signOut(w http.ResponseWriter, r *http.Request, _ url.Values) erro
 		return err
 	}
 	if session != nil {
-		if err := a.opts.SignIn.EndSession(r.Context(), session.ID); err != nil {
+		if err := a.opts.Sessions.EndSession(r.Context(), session.ID); err != nil {
 			return err
 		}
 		a.record(r, session.Subject, "signout", "", http.StatusOK)

@@ -37,7 +37,9 @@ func newHarness(t testing.TB, edit ...func(*signinapi.Options)) *harness {
 	w := &harness{World: signintest.New(t), t: t, counts: map[string]int{}}
 	w.server = httptest.NewUnstartedServer(nil)
 	opts := signinapi.Options{
-		SignIn: w.People, Sealer: w.Sealer, Issuer: "https://issuer",
+		Subjects: w.SignIn.Subjects, People: w.SignIn.People, Links: w.SignIn.Links, Passwords: w.SignIn.Passwords,
+		Passkeys: w.SignIn.Passkeys, Sessions: w.SignIn.Sessions, Codes: w.SignIn.Codes, Devices: w.SignIn.Devices,
+		Sealer: w.Sealer, Issuer: "https://issuer",
 		Origins:      []string{"http://" + w.server.Listener.Addr().String()},
 		Organization: "acme", Auditor: w, Counter: w,
 	}

@@ -15,7 +15,7 @@ func (a *API) showInvite(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	token := r.URL.Query().Get("token")
-	subject, err := a.opts.SignIn.Invited(r.Context(), token)
+	subject, err := a.opts.Links.Invited(r.Context(), token)
 	if err != nil {
 		return a.recordLinkFailure(r, err, signin.MethodInvitation)
 	}
@@ -28,14 +28,14 @@ func (a *API) acceptInvite(w http.ResponseWriter, r *http.Request, form url.Valu
 		return err
 	}
 	token, password := form.Get("token"), form.Get("password")
-	subject, err := a.opts.SignIn.Invited(r.Context(), token)
+	subject, err := a.opts.Links.Invited(r.Context(), token)
 	if err != nil {
 		return a.recordLinkFailure(r, err, signin.MethodInvitation)
 	}
 	if password != form.Get("repeated") {
 		return a.inviteForm(w, r, http.StatusUnprocessableEntity, subject, token, "The two passwords are different.")
 	}
-	_, err = a.opts.SignIn.Accept(r.Context(), token, password)
+	_, err = a.opts.Passwords.Accept(r.Context(), token, password)
 	if errs.KindOf(err) == errs.Invalid {
 		return a.inviteForm(w, r, http.StatusUnprocessableEntity, subject, token, sentence(err.Error()))
 	}
@@ -54,7 +54,7 @@ func (a *API) showLink(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	token := r.URL.Query().Get("token")
-	if err := a.opts.SignIn.CheckLink(r.Context(), token); err != nil {
+	if err := a.opts.Links.CheckLink(r.Context(), token); err != nil {
 		return a.recordLinkFailure(r, err, signin.MethodLink)
 	}
 	return a.show(w, r, http.StatusOK,
@@ -66,7 +66,7 @@ func (a *API) followLink(w http.ResponseWriter, r *http.Request, form url.Values
 	if err := a.admitAttempt(r); err != nil {
 		return err
 	}
-	subject, err := a.opts.SignIn.FollowLink(r.Context(), form.Get("token"))
+	subject, err := a.opts.Links.FollowLink(r.Context(), form.Get("token"))
 	if err != nil {
 		return a.recordLinkFailure(r, err, signin.MethodLink)
 	}

@@ -74,7 +74,7 @@ func TestInvitationPage(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	w.User("acme", "ann", "ann@example.com")
-	token, _, err := w.People.Invite(t.Context(), "acme", "ann", "boss", week)
+	token, _, err := w.SignIn.Links.Invite(t.Context(), "acme", "ann", "boss", week)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestInvitationPage(t *testing.T) {
 func TestLinkPage(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
-	token, _, err := w.People.AdminLink(t.Context(), week)
+	token, _, err := w.SignIn.Links.AdminLink(t.Context(), week)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestDevicePage(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	w.user("ann")
-	d, err := w.People.BeginDevice(t.Context(), signin.ClientCLI, "192.0.2.7")
+	d, err := w.SignIn.Devices.BeginDevice(t.Context(), signin.ClientCLI, "192.0.2.7")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestDevicePage(t *testing.T) {
 		!strings.Contains(a.body, "signed in") {
 		t.Fatalf("approving: got %d %s, want 200", a.status, a.body)
 	}
-	if _, err := w.People.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI); err != nil {
+	if _, err := w.SignIn.Devices.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI); err != nil {
 		t.Errorf("polling for the device: got %v, want a grant", err)
 	}
 	b.get("/oauth/device")

@@ -138,19 +138,19 @@ func (a *API) checkPasskey(r *http.Request, form url.Values, organization, userN
 	if err != nil {
 		return signin.Subject{}, err
 	}
-	people, ctx := a.opts.SignIn, r.Context()
+	passkeys, ctx := a.opts.Passkeys, r.Context()
 	used, err := party.FinishSignIn(q, form.Get("credential"),
-		func(uid string) (signin.Subject, []signin.Passkey, error) { return people.PasskeysOf(ctx, uid) })
+		func(uid string) (signin.Subject, []signin.Passkey, error) { return passkeys.PasskeysOf(ctx, uid) })
 	if err != nil {
 		return used.Subject, err
 	}
-	if userName != "" && !people.Matches(used.Subject, organization, userName) {
+	if userName != "" && !a.opts.Subjects.Matches(used.Subject, organization, userName) {
 		return used.Subject, signin.ErrWrongPasskey
 	}
-	if err := people.UseChallenge(ctx, q.Challenge(), q.ExpiresAt()); err != nil {
+	if err := passkeys.UseChallenge(ctx, q.Challenge(), q.ExpiresAt()); err != nil {
 		return used.Subject, err
 	}
-	return used.Subject, people.UsePasskey(ctx, used.Subject, used.ID, used.Count)
+	return used.Subject, passkeys.UsePasskey(ctx, used.Subject, used.ID, used.Count)
 }
 
 func (a *API) showSignInError(w http.ResponseWriter, r *http.Request, err error, formPage page) error {
@@ -168,7 +168,7 @@ func (a *API) inviteForm(w http.ResponseWriter, r *http.Request, status int, sub
 		Organization: subject.Organization,
 		MinPassword:  signin.MinPassword, Problem: problem,
 	}
-	ways, err := a.opts.SignIn.CredentialsOf(r.Context(), subject)
+	ways, err := a.opts.People.CredentialsOf(r.Context(), subject)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (a *API) inviteForm(w http.ResponseWriter, r *http.Request, status int, sub
 func (a *API) requestNewPasskey(party *passkey.RelyingParty, subject signin.Subject, has []signin.Passkey,
 	browser string,
 ) (*passkeyRequest, error) {
-	display, _ := a.opts.SignIn.Alive(subject)
+	display, _ := a.opts.Subjects.Alive(subject)
 	q, err := party.BeginRegistration(subject, display, has)
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (a *API) newPasskey(r *http.Request, form url.Values, subject signin.Subjec
 		return signin.Passkey{}, err
 	}
 	key.Name = form.Get("label")
-	return key, a.opts.SignIn.UseChallenge(r.Context(), q.Challenge(), q.ExpiresAt())
+	return key, a.opts.Passkeys.UseChallenge(r.Context(), q.Challenge(), q.ExpiresAt())
 }
 
 // acceptPasskey uses an invitation to set a passkey, and signs the user in.
@@ -229,13 +229,13 @@ func (a *API) acceptPasskey(w http.ResponseWriter, r *http.Request, form url.Val
 		return err
 	}
 	token := form.Get("token")
-	subject, err := a.opts.SignIn.Invited(r.Context(), token)
+	subject, err := a.opts.Links.Invited(r.Context(), token)
 	if err != nil {
 		return a.recordLinkFailure(r, err, signin.MethodInvitation)
 	}
 	key, err := a.newPasskey(r, form, subject)
 	if err == nil {
-		subject, err = a.opts.SignIn.AcceptPasskey(r.Context(), token, key)
+		subject, err = a.opts.Passkeys.AcceptPasskey(r.Context(), token, key)
 	}
 	switch {
 	case errs.KindOf(err) == errs.Invalid || errors.Is(err, signin.ErrChallengeUsed):

@@ -50,7 +50,7 @@ func (w *harness) device() *passkeytest.Device {
 // invited registers the passkey of a device with an invitation.
 func (b *browser) invited(subject signin.Subject, d *passkeytest.Device, label string) response {
 	b.t.Helper()
-	token, _, err := b.People.Invite(b.t.Context(), subject.Organization, subject.User, "test", week)
+	token, _, err := b.SignIn.Links.Invite(b.t.Context(), subject.Organization, subject.User, "test", week)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestNoPasskeysAtNumericAddresses(t *testing.T) {
 		!strings.Contains(a.body, "host name") {
 		t.Errorf("submitting a passkey at a numeric address: got %d %s, want 400", a.status, a.body)
 	}
-	token, _, err := w.People.Invite(t.Context(), subject.Organization, subject.User, "test", week)
+	token, _, err := w.SignIn.Links.Invite(t.Context(), subject.Organization, subject.User, "test", week)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestAttackOthersPasskeys(t *testing.T) {
 	try("removing hers", a.status == http.StatusNotFound, a)
 
 	// the question of an invitation is bound to its user
-	token, _, err := w.People.Invite(t.Context(), "acme", "ann", "test", week)
+	token, _, err := w.SignIn.Links.Invite(t.Context(), "acme", "ann", "test", week)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,10 +313,10 @@ func TestAttackOthersPasskeys(t *testing.T) {
 	asks, asked = question(t, b.get("/oauth/account"))
 	a = b.post("/oauth/account/passkeys", "asked", asked, "credential", mine.CreateResponse(asks))
 	try("a passkey made elsewhere", a.status == http.StatusBadRequest, a)
-	if ways, err := w.People.CredentialsOf(t.Context(), eve); err != nil || len(ways.Passkeys) != 0 {
+	if ways, err := w.SignIn.People.CredentialsOf(t.Context(), eve); err != nil || len(ways.Passkeys) != 0 {
 		t.Errorf("eve has %d passkeys, error %v, want none", len(ways.Passkeys), err)
 	}
-	if ways, err := w.People.CredentialsOf(t.Context(), ann); err != nil || len(ways.Passkeys) != 1 ||
+	if ways, err := w.SignIn.People.CredentialsOf(t.Context(), ann); err != nil || len(ways.Passkeys) != 1 ||
 		ways.Passkeys[0].Name != "hers again" {
 		t.Errorf("ann has passkeys %v, error %v, want only hers", ways.Passkeys, err)
 	}

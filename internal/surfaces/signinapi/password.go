@@ -55,7 +55,7 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) er
 		a.opts.Counter.Count(signin.MethodPassword, "throttled")
 		return a.showSignInError(w, r, &throttledError{wait}, formPage)
 	}
-	subject, err := a.opts.SignIn.Authenticate(r.Context(), organization, userName, password)
+	subject, err := a.opts.Passwords.Authenticate(r.Context(), organization, userName, password)
 	if errors.Is(err, signin.ErrWrongPassword) {
 		a.record(r, subject, "signin", signin.MethodPassword, http.StatusUnauthorized)
 		a.opts.Counter.Count(signin.MethodPassword, "failure")

@@ -83,7 +83,7 @@ type choiceState struct {
 // signInByEmail signs in the user with an e-mail address. If users of several organizations
 // have the address, it shows a page to choose one.
 func (a *API) signInByEmail(w http.ResponseWriter, r *http.Request, email, next string) error {
-	found := a.opts.SignIn.UsersByVerifiedEmail(email)
+	found := a.opts.Subjects.UsersByVerifiedEmail(email)
 	switch len(found) {
 	case 0:
 		a.record(r, signin.Subject{}, "signin", signin.MethodProvider, http.StatusUnauthorized)
@@ -113,7 +113,7 @@ func (a *API) choose(w http.ResponseWriter, r *http.Request, form url.Values) er
 	if !a.open(form.Get("token"), &chosen, "choice", a.cookie(r, cookieBrowser)) || !time.Now().Before(chosen.Ends) {
 		return errForgedForm
 	}
-	for _, subject := range a.opts.SignIn.UsersByVerifiedEmail(chosen.Email) {
+	for _, subject := range a.opts.Subjects.UsersByVerifiedEmail(chosen.Email) {
 		if subject.UID == form.Get("uid") {
 			if err := a.startSession(w, r, subject, signin.MethodProvider); err != nil {
 				return err

@@ -18,12 +18,16 @@ import (
 // surfaceName is the name of the surface in records and metrics.
 const surfaceName = "token"
 
-// Options configures the surface; Issuer, Directory, Sealer, Audiences, People and
-// Authenticator are required. There is no Authorizer: the surface exchanges credentials
+// Options configures the surface; Issuer, Directory, Sealer, Audiences, Authenticator
+// and the parts of the sign-in service are required. There is no Authorizer: the surface exchanges credentials
 // for tokens and needs no permissions.
 type Options struct {
-	// SignIn exchanges the codes, device codes and refresh tokens of users.
-	SignIn *signin.Service
+	// The parts of the sign-in service that exchange the codes, device codes and refresh
+	// tokens of users.
+	Subjects *signin.Subjects
+	Codes    *signin.Codes
+	Devices  *signin.Devices
+	Grants   *signin.Grants
 	// Authenticator verifies the tokens of userinfo and revocation requests.
 	Authenticator pipeline.Authenticator
 	// Accepted are the audiences of tokens that userinfo and revocation accept.
@@ -55,9 +59,10 @@ type API struct {
 // New returns the surface.
 func New(opts Options) (*API, error) {
 	if opts.Issuer == nil || opts.Directory == nil || opts.Sealer == nil || len(opts.Audiences) == 0 ||
-		opts.SignIn == nil || opts.Authenticator == nil {
-		return nil, errors.New(
-			"tokenapi: Issuer, Directory, Sealer, Audiences, People and Authenticator are required")
+		opts.Authenticator == nil || opts.Subjects == nil || opts.Codes == nil || opts.Devices == nil ||
+		opts.Grants == nil {
+		return nil, errors.New("tokenapi: Issuer, Directory, Sealer, Audiences, Authenticator and the parts of " +
+			"the sign-in service are required")
 	}
 	opts.Auditor = pipeline.AuditorOrDiscard(opts.Auditor)
 	opts.Limits.complete()

@@ -53,15 +53,13 @@ func newFixture(t testing.TB, edit ...func(*tokenapi.Options)) *fixture {
 	t.Helper()
 	f := &fixture{World: identitytest.New(t), t: t}
 	f.account, f.credentials = f.Account("acme", "ci")
+	service := signin.New(signin.Options{Directory: f.Directory, Issuer: f.Issuer, Log: slog.New(slog.DiscardHandler)})
 	opts := tokenapi.Options{
 		Issuer: f.Issuer, Directory: f.Directory, Sealer: f.Sealer,
 		Audiences: []string{base, "https://api.example.com"},
 		Instances: planes{"acme/prod": time.Hour, "acme/plain": 0, "other/prod": 0},
 		Auditor:   f,
-		SignIn: signin.New(signin.Options{
-			Directory: f.Directory, Issuer: f.Issuer,
-			Log: slog.New(slog.DiscardHandler),
-		}),
+		Subjects:  service.Subjects, Codes: service.Codes, Devices: service.Devices, Grants: service.Grants,
 		Authenticator: f.Verifier, Accepted: []string{base, identity.AnyOrganization},
 	}
 	for _, e := range edit {

@@ -61,17 +61,17 @@ func (a *API) userGrant(w http.ResponseWriter, r *http.Request, req *request) er
 		if req.code == "" || req.redirect == "" || req.verifier == "" {
 			return invalidRequest("code, redirect_uri and code_verifier are required")
 		}
-		g, err = a.opts.SignIn.UseCode(r.Context(), req.code, req.clientID, req.redirect, req.verifier)
+		g, err = a.opts.Codes.UseCode(r.Context(), req.code, req.clientID, req.redirect, req.verifier)
 	case grantRefresh:
 		if req.refresh == "" {
 			return invalidRequest("parameter refresh_token is missing")
 		}
-		g, err = a.opts.SignIn.Refresh(r.Context(), req.refresh, req.clientID)
+		g, err = a.opts.Grants.Refresh(r.Context(), req.refresh, req.clientID)
 	default:
 		if req.device == "" {
 			return invalidRequest("parameter device_code is missing")
 		}
-		g, err = a.opts.SignIn.PollDevice(r.Context(), req.device, req.clientID)
+		g, err = a.opts.Devices.PollDevice(r.Context(), req.device, req.clientID)
 	}
 	if err != nil {
 		return a.grantErrorOf(r, err)
@@ -106,7 +106,7 @@ func grantError(code string, err error) error {
 }
 
 func (a *API) writeGrant(w http.ResponseWriter, r *http.Request, req *request, g *signin.Grant) error {
-	access, scope, expires, err := a.opts.SignIn.Tokens(g)
+	access, scope, expires, err := a.opts.Grants.Tokens(g)
 	if err != nil {
 		return err
 	}
@@ -115,14 +115,14 @@ func (a *API) writeGrant(w http.ResponseWriter, r *http.Request, req *request, g
 		RefreshToken: g.Refresh.Reveal(), RefreshExpiresIn: secondsUntil(g.Ends()),
 	}
 	if req.grantType != grantRefresh {
-		id, err := a.opts.SignIn.IDToken(g)
+		id, err := a.opts.Grants.IDToken(g)
 		if err != nil {
 			return err
 		}
 		body.IDToken = id.Reveal()
 		a.recordSignIn(r, g.Subject, "create", http.StatusOK)
 	}
-	web.RecordOf(r.Context()).Principal = a.opts.SignIn.Principal(g.Subject)
+	web.RecordOf(r.Context()).Principal = a.opts.Subjects.Principal(g.Subject)
 	noStore(w.Header())
 	return web.WriteJSON(w, http.StatusOK, jsonType, body)
 }
@@ -131,7 +131,7 @@ func (a *API) writeGrant(w http.ResponseWriter, r *http.Request, req *request, g
 func (a *API) recordSignIn(r *http.Request, subject signin.Subject, verb string, status int) {
 	rec := pipeline.Record(r, surfaceName, nil, pipeline.Authorization{}, status)
 	rec.Verb, rec.Resource = verb, "grants"
-	rec.Organization, rec.Principal = subject.Organization, a.opts.SignIn.Principal(subject)
+	rec.Organization, rec.Principal = subject.Organization, a.opts.Subjects.Principal(subject)
 	a.opts.Auditor.Record(rec)
 }
 
@@ -154,7 +154,7 @@ func (a *API) beginDevice(w http.ResponseWriter, r *http.Request) error {
 	if wait := max(a.devicePerAddress.Take(address), a.deviceTotal.Take("")); wait > 0 {
 		return throttled(wait)
 	}
-	device, err := a.opts.SignIn.BeginDevice(r.Context(), req.clientID, address)
+	device, err := a.opts.Devices.BeginDevice(r.Context(), req.clientID, address)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 	if req.token == "" {
 		return invalidRequest("parameter token is missing")
 	}
-	subject, err := a.opts.SignIn.Revoke(r.Context(), req.token, req.clientID)
+	subject, err := a.opts.Grants.Revoke(r.Context(), req.token, req.clientID)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 				Organization: principal.Organization, User: principal.User,
 				Account: principal.ServiceAccount,
 			}
-			if err := a.opts.SignIn.EndGrant(r.Context(), principal.SessionID); err != nil {
+			if err := a.opts.Grants.EndGrant(r.Context(), principal.SessionID); err != nil {
 				return err
 			}
 		}
@@ -244,7 +244,7 @@ func (c *call) userInfo() error {
 		body.Kind, body.Username, body.Name = "User", principal.User, principal.User
 		if user, ok := c.api.opts.Directory.User(principal.Organization, principal.User); ok {
 			body.Email = user.Email
-			body.Name, _ = c.api.opts.SignIn.Alive(signin.Subject{
+			body.Name, _ = c.api.opts.Subjects.Alive(signin.Subject{
 				Organization: user.Organization, User: user.Name,
 				UID: user.UID, Email: user.Email,
 			})

@@ -222,9 +222,9 @@ func NewSet(t testing.TB) *kinds.Set {
 	})
 }
 
-// emptySignIns returns the sign-in service without invited users.
-func emptySignIns(directory *identity.Directory, issuer *identity.Issuer) *signin.Service {
-	return signin.New(signin.Options{Directory: directory, Issuer: issuer, Log: slog.New(slog.DiscardHandler)})
+// emptySignIns returns the sign-in state of users when no user is invited.
+func emptySignIns(directory *identity.Directory, issuer *identity.Issuer) *signin.People {
+	return signin.New(signin.Options{Directory: directory, Issuer: issuer, Log: slog.New(slog.DiscardHandler)}).People
 }
 
 type authenticator struct{}

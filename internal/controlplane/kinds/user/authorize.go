@@ -14,7 +14,7 @@ import (
 // it.
 type Authorizer = invite.Authorizer
 
-// SignIns provides the sign-in state of users; signin.Service implements it.
+// SignIns provides the sign-in state of users; signin.People implements it.
 type SignIns interface {
 	StateOf(uid, email string) signin.State
 	OnChange(f func(organization, user string))

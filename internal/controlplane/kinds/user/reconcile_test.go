@@ -25,9 +25,9 @@ func start(t *testing.T) typed.UserInterface {
 	if err != nil {
 		t.Fatal(err)
 	}
+	service := signin.New(signin.Options{Directory: identity.NewDirectory(), Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(kindstest.Run(t, client, user.New(user.Options{
-		Directory: identity.NewDirectory(),
-		SignIns:   signin.New(signin.Options{Directory: identity.NewDirectory(), Log: slog.New(slog.DiscardHandler)}),
+		Directory: identity.NewDirectory(), SignIns: service.People,
 	})))
 	return client.CloudV1alpha1().Users("acme")
 }

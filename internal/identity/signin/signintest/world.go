@@ -24,7 +24,7 @@ const Prefix = "/test/signin/"
 // World is a sign-in service with the system administrator's account default/admin.
 type World struct {
 	*identitytest.World
-	People *signin.Service
+	SignIn *signin.Service
 	Etcd   *clientv3.Client
 
 	t    testing.TB
@@ -50,8 +50,8 @@ func New(t testing.TB, edit ...func(*signin.Options)) *World {
 	t.Cleanup(func() { _ = client.Close() })
 	w := &World{World: identitytest.New(t), Etcd: client, t: t, edit: edit}
 	w.Account("default", "admin", func(a *identity.Account) { a.Admin, a.System = true, true })
-	w.People = w.Replica(w.Directory)
-	w.Directory.SetSessionLoader(w.People.Grants)
+	w.SignIn = w.Replica(w.Directory)
+	w.Directory.SetSessionLoader(w.SignIn.Grants)
 	return w
 }
 
@@ -96,11 +96,11 @@ const Password = "correct horse battery"
 // Invite invites a user and sets Password with the invitation.
 func (w *World) Invite(of signin.Subject) {
 	w.t.Helper()
-	token, _, err := w.People.Links.Invite(w.t.Context(), of.Organization, of.User, "test", time.Hour)
+	token, _, err := w.SignIn.Links.Invite(w.t.Context(), of.Organization, of.User, "test", time.Hour)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.People.Passwords.Accept(w.t.Context(), token.Reveal(), Password); err != nil {
+	if _, err := w.SignIn.Passwords.Accept(w.t.Context(), token.Reveal(), Password); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -48,7 +48,7 @@ type Authorizer interface {
 	MayActAsUser(principal *identity.Principal, organization, user string) error
 }
 
-// Inviter creates links; signin.Service implements it.
+// Inviter creates links; signin.Links implements it.
 type Inviter interface {
 	Invite(ctx context.Context, organization, user, by string, lifetime time.Duration) (identity.Secret,
 		time.Time, error)
