@@ -1,5 +1,5 @@
 // Package growth checks how the cost of work grows with its size. It measures the CPU time of the
-// process and compares two sizes in the same run, so that neither the speed nor the load of the
+// process and compares two sizes, or the work and a reference, in the same run, so that neither the speed nor the load of the
 // machine decides. Only tests that are not parallel may use it, because the CPU time includes the
 // work of the tests that run at the same time.
 //
@@ -33,6 +33,17 @@ func CheckLinear(t testing.TB, what string, size int, work func(size int)) {
 	if limit := max(small, least) * factor * margin; large > limit {
 		t.Errorf("%s: got %s of CPU time for size %d after %s for size %d, want at most %s", what, large, size, small,
 			size/factor, limit)
+	}
+}
+
+// CheckAtMost calls reference and work. It fails the test if work takes more CPU time.
+func CheckAtMost(t testing.TB, what string, reference, work func()) {
+	t.Helper()
+	limit := cpuTime(t, reference)
+	got := cpuTime(t, work)
+	t.Logf("%s: %s, and %s for the reference", what, got, limit)
+	if got > limit {
+		t.Errorf("%s: got %s of CPU time, want at most the %s of the reference", what, got, limit)
 	}
 }
 

@@ -55,8 +55,8 @@ func TestLongPollReturnsTheFirstMessage(t *testing.T) {
 	began := time.Now()
 	w.Call("POST", topic+"/message", "x").WantStatus(201)
 	(<-responses).WantStatus(200).WantBody("x")
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("consume took %s after the message was produced, want at most 5s", took)
+	if took := time.Since(began); took >= time.Minute {
+		t.Errorf("consume took %s after the message was produced, want less than its timeout of 60 s", took)
 	}
 }
 
