@@ -1,7 +1,7 @@
 // Package growth checks how the cost of work grows with its size. It measures the CPU time of the
-// process and compares two sizes, or the work and a reference, in the same run, so that neither the speed nor the load of the
-// machine decides. Only tests that are not parallel may use it, because the CPU time includes the
-// work of the tests that run at the same time.
+// process and compares two sizes, or the work and a reference, in the same run, so that neither the
+// speed nor the load of the machine decides. Only tests that are not parallel may use it, because
+// the CPU time includes the work of the tests that run at the same time.
 //
 // Limits of steps, bytes and calls are better where the code counts them.
 package growth

@@ -166,7 +166,8 @@ func TestUnionsOfReferences(t *testing.T) {
 	t.Parallel()
 	for _, size := range []struct{ n, p int }{{2, 1}, {12, 5}, {40, 8}} {
 		old := mustParse(t, products(size.n, size.p, "string"))
-		same, another := mustParse(t, products(size.n, size.p, "string")), mustParse(t, products(size.n, size.p, "integer"))
+		same := mustParse(t, products(size.n, size.p, "string"))
+		another := mustParse(t, products(size.n, size.p, "integer"))
 		if n := incompatible(compareSteps(t, 1_000_000, old, same)); n != 0 {
 			t.Errorf("%v: got %d incompatible differences, want none", size, n)
 		}
