@@ -54,13 +54,6 @@ func (d *Delivery) Nack(delay time.Duration) { d.r.add(settlement{d: d, nack: tr
 // Stop processing it. If it is already processed, Ack still works.
 func (d *Delivery) Lost() <-chan struct{} { return d.lost }
 
-// settled reports whether the message is settled or lost.
-func (d *Delivery) settled() bool {
-	d.r.mu.Lock()
-	defer d.r.mu.Unlock()
-	return d.ended
-}
-
 // settlement is an Ack or a Nack that is not sent yet.
 type settlement struct {
 	d     *Delivery
@@ -87,7 +80,7 @@ func (r *receiver) add(s settlement) bool {
 		r.flushNow = r.flushNow || s.done != nil || len(r.queue) >= MaxBatch
 	}
 	r.mu.Unlock()
-	signal(r.freed)
+	signal(r.wakeFetch)
 	if !closed {
 		signal(r.queueChanged)
 		return true

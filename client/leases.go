@@ -53,7 +53,7 @@ func (r *receiver) loseLocked(d *Delivery) {
 	d.ended = true
 	delete(r.held, d)
 	close(d.lost)
-	signal(r.freed)
+	signal(r.wakeFetch)
 }
 
 // extendAll extends leases with one call. If one lease has expired the server rejects the whole

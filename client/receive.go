@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"sync"
 	"time"
 )
@@ -42,9 +43,9 @@ func (o *ReceiveOptions) defaults() {
 
 // Timeouts of receiving.
 const (
-	// pollTimeout is how long one call waits for a message.
+	// pollTimeout is how long one call waits for a message while the loop waits for one.
 	pollTimeout = 20 * time.Second
-	// settleGrace is the timeout of the last settlements when a loop ends.
+	// settleGrace is the timeout of the last calls when a loop ends.
 	settleGrace = 10 * time.Second
 )
 
@@ -99,24 +100,31 @@ func (s *Subscription) Messages(ctx context.Context) iter.Seq2[*Delivery, error]
 
 // receiver implements Messages and Handle. It has three goroutines: one fetches messages, one
 // extends leases, one sends settlements. close stops them.
+//
+// A poll waits at the server only while the buffer is empty and the loop waits for a message.
+// Otherwise it returns immediately, and close does not cancel it. So no poll is canceled when there
+// are messages to return. The server notices a canceled poll late, and could lease to it the messages
+// that close returns; nobody would receive them until these leases expire.
 type receiver struct {
 	s *Subscription
 	o ReceiveOptions
 
 	ctx          context.Context // of fetching
 	cancel       context.CancelFunc
-	settleCtx    context.Context // of settling and extending; not canceled with ctx
+	settleCtx    context.Context // of settling, extending and polls that do not wait; not canceled with ctx
 	cancelSettle context.CancelFunc
-	out          chan *Delivery // capacity MaxHeld
-	failed       chan error     // capacity 1
-	freed        chan struct{}  // capacity 1: signals that a message was settled
-	queueChanged chan struct{}  // capacity 1: signals that the queue has changed
+	failed       chan error    // capacity 1
+	wakeFetch    chan struct{} // capacity 1: signals that a message was settled or taken, or that the loop waits
+	queueChanged chan struct{} // capacity 1: signals that the queue has changed
 
 	fetching, extending, settling sync.WaitGroup
 
 	// mu protects the fields below. It is not held while calling or waiting.
 	mu       sync.Mutex
 	held     map[*Delivery]struct{}
+	buffered []*Delivery   // held, and not taken by the loop
+	arrived  chan struct{} // closed when messages are added to buffered
+	waiting  bool          // the loop found buffered empty, and no message was added since
 	queue    []settlement
 	flushNow bool // send the queue without lingering
 	finish   bool // the loop is ending: send the queue, then stop
@@ -124,12 +132,13 @@ type receiver struct {
 }
 
 func (s *Subscription) receive(ctx context.Context) *receiver {
-	r := &receiver{s: s, o: s.ReceiveOptions, held: make(map[*Delivery]struct{})}
+	r := &receiver{
+		s: s, o: s.ReceiveOptions, held: make(map[*Delivery]struct{}), arrived: make(chan struct{}),
+		failed: make(chan error, 1), wakeFetch: make(chan struct{}, 1), queueChanged: make(chan struct{}, 1),
+	}
 	r.o.defaults()
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.settleCtx, r.cancelSettle = context.WithCancel(context.WithoutCancel(ctx))
-	r.out, r.failed = make(chan *Delivery, r.o.MaxHeld), make(chan error, 1)
-	r.freed, r.queueChanged = make(chan struct{}, 1), make(chan struct{}, 1)
 	r.fetching.Go(r.fetch)
 	r.extending.Go(r.extend)
 	r.settling.Go(r.settle)
@@ -140,16 +149,39 @@ func (s *Subscription) receive(ctx context.Context) *receiver {
 func (r *receiver) next(ctx context.Context) (*Delivery, error) {
 	for ctx.Err() == nil {
 		select {
-		case d := <-r.out:
-			if !d.settled() {
-				return d, nil
-			}
+		case err := <-r.failed:
+			return nil, err
+		default:
+		}
+		d, arrived := r.take()
+		signal(r.wakeFetch)
+		if d != nil {
+			return d, nil
+		}
+		select {
+		case <-arrived:
 		case err := <-r.failed:
 			return nil, err
 		case <-ctx.Done():
 		}
 	}
 	return nil, nil
+}
+
+// take returns the next buffered message. If there is none it marks the loop as waiting, and returns
+// a channel that is closed when messages arrive.
+func (r *receiver) take() (*Delivery, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.buffered) > 0 {
+		d := r.buffered[0]
+		r.buffered = r.buffered[1:]
+		if !d.ended {
+			return d, nil
+		}
+	}
+	r.waiting = true
+	return nil, r.arrived
 }
 
 // fail ends the loop with an error, unless it already has one.
@@ -160,25 +192,21 @@ func (r *receiver) fail(err error) {
 	}
 }
 
-// close stops the goroutines after pending settlements are sent.
+// close ends fetching, returns the messages that the loop has not taken, and stops the goroutines
+// after pending settlements are sent.
 func (r *receiver) close() {
+	grace := time.AfterFunc(settleGrace, r.cancelSettle)
+	defer grace.Stop()
 	r.cancel()
 	r.fetching.Wait()
-	for waiting := true; waiting; {
-		select {
-		case d := <-r.out:
-			d.Nack(0)
-		default:
-			waiting = false
-		}
+	for d, _ := r.take(); d != nil; d, _ = r.take() {
+		d.Nack(0)
 	}
 	r.mu.Lock()
 	r.finish = true
 	r.mu.Unlock()
 	signal(r.queueChanged)
-	grace := time.AfterFunc(settleGrace, r.cancelSettle)
 	r.settling.Wait()
-	grace.Stop()
 	r.cancelSettle()
 	r.extending.Wait()
 }
@@ -186,46 +214,90 @@ func (r *receiver) close() {
 // fetch fetches messages while fewer than MaxHeld are held.
 func (r *receiver) fetch() {
 	responded := false
-	for attempt := 1; r.ctx.Err() == nil; attempt++ {
-		n := r.free()
+	failures := 0
+	prefetchAt := noPrefetch
+	for r.ctx.Err() == nil {
+		n, wait := r.nextPoll(prefetchAt)
 		if n == 0 {
 			select {
-			case <-r.freed:
+			case <-r.wakeFetch:
 			case <-r.ctx.Done():
 			}
 			continue
 		}
-		received, err := r.s.Fetch(r.ctx, min(n, MaxBatch), pollTimeout, r.o.Lease)
-		arrived := time.Now()
+		ctx := r.ctx
+		if wait == 0 {
+			ctx = r.settleCtx
+		}
+		received, err := r.s.Fetch(ctx, n, wait, r.o.Lease)
 		switch {
 		case err == nil:
-			responded, attempt = true, 0
+			responded, failures = true, 0
+			prefetchAt = prefetchAfter(len(received), n)
+			r.buffer(received)
 		case r.ctx.Err() != nil:
 			return
 		case !responded || !isTemporary(err):
 			r.fail(err)
 			return
 		default:
-			r.pause(attempt)
-		}
-		for i := range received {
-			d := &Delivery{
-				Received: received[i], r: r, arrived: arrived, until: arrived.Add(r.o.Lease),
-				lost: make(chan struct{}),
-			}
-			r.mu.Lock()
-			r.held[d] = struct{}{}
-			r.mu.Unlock()
-			r.out <- d // does not block, because at most MaxHeld are held
+			failures++
+			r.pause(failures)
 		}
 	}
 }
 
-// free returns how many more messages may be held.
-func (r *receiver) free() int {
+// noPrefetch means that the next poll is made when the loop waits for a message.
+const noPrefetch = -1
+
+// prefetchAfter returns the number of buffered messages at which the next poll is made, after a poll
+// that received some of the requested messages. A full response means that the server has more.
+// After other responses the poll is made when the loop has taken half of the messages, and after a
+// response with at most one message when the loop waits.
+func prefetchAfter(received, requested int) int {
+	switch {
+	case received >= requested:
+		return math.MaxInt
+	case received > 1:
+		return received / 2
+	}
+	return noPrefetch
+}
+
+// nextPoll returns how many messages to fetch now and how long the poll may wait for them at the
+// server. The number is 0 if none is to be fetched.
+func (r *receiver) nextPoll(prefetchAt int) (n int, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.o.MaxHeld - len(r.held)
+	n = min(r.o.MaxHeld-max(len(r.held), len(r.buffered)), MaxBatch) // buffered also has lost ones
+	switch {
+	case r.waiting:
+		return n, pollTimeout
+	case len(r.buffered) <= prefetchAt:
+		return n, 0
+	}
+	return 0, 0
+}
+
+// buffer holds received messages for the loop.
+func (r *receiver) buffer(received []Received) {
+	if len(received) == 0 {
+		return
+	}
+	arrived := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range received {
+		d := &Delivery{
+			Received: received[i], r: r, arrived: arrived, until: arrived.Add(r.o.Lease),
+			lost: make(chan struct{}),
+		}
+		r.held[d] = struct{}{}
+		r.buffered = append(r.buffered, d)
+	}
+	r.waiting = false
+	close(r.arrived)
+	r.arrived = make(chan struct{})
 }
 
 // pause waits for the backoff of an attempt.

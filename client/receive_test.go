@@ -28,6 +28,8 @@ type broker struct {
 	acked       map[string]bool
 	nacks       int
 	calls       map[string]int
+	latency     time.Duration // of the response to a poll
+	unnoticed   int           // polls that the client has canceled, and the broker still serves
 }
 
 func newBroker(ids ...string) *broker {
@@ -64,6 +66,9 @@ func (b *broker) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch call {
 	case "POST/messages":
 		b.consume(r.Context(), recorder, body.MaxMessages, time.Duration(body.TimeoutMillis)*time.Millisecond, until)
+		if err := r.Context().Err(); err != nil {
+			return nil, err // what the broker has leased does not reach the client
+		}
 	case "PUT/messages":
 		if b.reject == "ack" {
 			recorder.WriteHeader(http.StatusNotFound)
@@ -83,6 +88,12 @@ func (b *broker) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	case "POST/nack":
 		b.nacks += len(body.MessageIDs)
+		if b.unnoticed == 0 {
+			for _, id := range body.MessageIDs {
+				delete(b.leased, id)
+			}
+			b.waiting = append(b.waiting, body.MessageIDs...)
+		} // otherwise the broker leases the messages to a canceled poll
 	}
 	return recorder.Result(), nil
 }
@@ -90,13 +101,9 @@ func (b *broker) RoundTrip(r *http.Request) (*http.Response, error) {
 // consume is called with mu held, and releases it while it waits for a message.
 func (b *broker) consume(ctx context.Context, w http.ResponseWriter, n int, wait time.Duration, until time.Time) {
 	if len(b.waiting) == 0 {
-		b.mu.Unlock()
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
-		b.mu.Lock()
+		b.pause(ctx, wait)
 	}
+	b.pause(ctx, b.latency)
 	n = min(n, len(b.waiting))
 	var list []string
 	for _, id := range b.waiting[:n] {
@@ -105,6 +112,21 @@ func (b *broker) consume(ctx context.Context, w http.ResponseWriter, n int, wait
 	}
 	b.waiting = b.waiting[n:]
 	_, _ = fmt.Fprintf(w, `{"messages":[%s]}`, strings.Join(list, ","))
+}
+
+// pause is called with mu held, and releases it for d or until the client cancels the call. The broker
+// notices that a second later.
+func (b *broker) pause(ctx context.Context, d time.Duration) {
+	b.mu.Unlock()
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	if ctx.Err() != nil {
+		b.unnoticed++
+		time.AfterFunc(time.Second, func() { b.set(func() { b.unnoticed-- }) })
+	}
 }
 
 func (b *broker) subscription(t *testing.T) *client.Subscription {
@@ -260,6 +282,102 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 			if count++; count == 50 {
 				break
 			}
+		}
+	})
+}
+
+// TestLeavingTheLoopReturnsEveryMessage leaves the loop at each moment of a poll. No message may stay leased: the
+// broker leases messages that are returned too early to the canceled poll.
+func TestLeavingTheLoopReturnsEveryMessage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		messages, maxHeld int
+		latency           time.Duration
+	}{
+		"the broker has no more messages": {10, 100, 0},
+		"the broker has more messages":    {50, 10, 0},
+		"a response is on its way":        {50, 10, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var ids []string
+				for i := range c.messages {
+					ids = append(ids, fmt.Sprint("m", i))
+				}
+				b := newBroker(ids...)
+				b.latency = c.latency
+				sub := b.subscription(t)
+				sub.ReceiveOptions.MaxHeld = c.maxHeld
+				count := 0
+				for msg, err := range sub.Messages(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := msg.AckWait(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait() // the next poll has begun
+					if count++; count == 3 {
+						break
+					}
+				}
+				b.set(func() {
+					if len(b.leased) != 0 || len(b.acked) != 3 || len(b.waiting) != c.messages-3 {
+						t.Errorf("got %d leased, %d acknowledged and %d available messages, want 0, 3 and %d",
+							len(b.leased), len(b.acked), len(b.waiting), c.messages-3)
+					}
+				})
+			})
+		})
+	}
+}
+
+func TestLeavingTheLoopIsLimited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker("a", "b", "c")
+		sub := b.subscription(t)
+		sub.ReceiveOptions.MaxHeld = 2
+		var begin time.Time
+		for msg, err := range sub.Messages(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.set(func() { b.latency = time.Hour })
+			if err := msg.AckWait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			begin = time.Now()
+			break
+		}
+		if took := time.Since(begin); took != 10*time.Second {
+			t.Errorf("leaving the loop took %s while a poll had no response, want 10 s", took)
+		}
+	})
+}
+
+// TestCallsOfAQuietSubscription counts the polls: one waits at the server for each message, and none is made in
+// between.
+func TestCallsOfAQuietSubscription(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker("m0")
+		count := 0
+		for msg, err := range b.subscription(t).Messages(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			msg.Ack()
+			if count++; count == 10 {
+				break
+			}
+			b.set(func() { b.waiting = append(b.waiting, fmt.Sprint("m", count)) })
+		}
+		if calls := b.calls["POST/messages"]; calls != 10 {
+			t.Errorf("got %d polls for 10 messages, want 10", calls)
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"freshet/internal/base/retry"
 )
 
 // leadership is the state of leader election. The elected member runs the controllers, garbage
@@ -46,10 +48,7 @@ func (m *Member) lead(ctx context.Context, work func(context.Context) error) {
 	}
 	m.opts.Log.Error("controllers of the ensemble failed on this member; it or another member retries",
 		slog.Any("error", err))
-	select {
-	case <-time.After(leadBackoff):
-	case <-ctx.Done():
-	}
+	_ = retry.Sleep(ctx, leadBackoff)
 }
 
 // StopLeading hands the leadership over to another member. It closes the channel when that is

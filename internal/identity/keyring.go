@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"freshet/internal/base/retry"
 )
 
 const (
@@ -212,17 +214,10 @@ func (k *Keyring) due(s *keyState) bool {
 
 // Run calls RotateWhenDue at the interval every until ctx is canceled.
 func (k *Keyring) Run(ctx context.Context, every time.Duration, log *slog.Logger) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := k.RotateWhenDue(ctx); err != nil && ctx.Err() == nil {
-				log.LogAttrs(ctx, slog.LevelError, "signing keys could not be refreshed or rotated; retrying",
-					slog.Any("error", err))
-			}
+	for range retry.Every(ctx, every) {
+		if err := k.RotateWhenDue(ctx); err != nil && ctx.Err() == nil {
+			log.LogAttrs(ctx, slog.LevelError, "signing keys could not be refreshed or rotated; retrying",
+				slog.Any("error", err))
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"freshet/internal/base/retry"
 )
 
 const (
@@ -35,14 +37,7 @@ type Replicas interface {
 // Run checks for the file, and for keys that other replicas have withdrawn, until ctx is
 // canceled.
 func (w *Withdrawer) Run(ctx context.Context) {
-	tick := time.NewTicker(withdrawEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range retry.Every(ctx, withdrawEvery) {
 		err := w.Withdraw(ctx)
 		if err == nil && w.Shared {
 			err = w.Keys.Refresh(ctx)

@@ -1,5 +1,5 @@
-// Package retry waits: for a time, for a signal, and between the attempts of an operation. A wait
-// ends with its context and releases its timer at once, also inside a loop.
+// Package retry waits: for a time, for a signal, between the runs of periodic work, and between the
+// attempts of an operation. A wait ends with its context and releases its timer at once, also inside a loop.
 //
 // It does not log and does not decide which errors are worth another attempt: its callers do.
 // Package lograte, next door, limits the lines about a failure that is retried.
@@ -30,6 +30,29 @@ func Wait(ctx context.Context, signal <-chan struct{}, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// Every returns a loop that runs its body at each interval until the context ends. The first run
+// is one interval after the start. The time that the body takes counts, and a body that takes longer
+// than the interval misses runs:
+//
+//	for range retry.Every(ctx, time.Minute) {
+//		removeExpired()
+//	}
+func Every(ctx context.Context, interval time.Duration) func(body func() bool) {
+	return func(body func() bool) {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+			}
+			if ctx.Err() != nil || !body() {
+				return
+			}
+		}
 	}
 }
 

@@ -47,6 +47,50 @@ func TestWaitEndsWithItsSignal(t *testing.T) {
 	})
 }
 
+func TestEvery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		start := time.Now()
+		var runs []time.Duration
+		for range retry.Every(ctx, time.Minute) {
+			runs = append(runs, time.Since(start))
+			switch len(runs) {
+			case 1:
+				time.Sleep(20 * time.Second) // the time that the body takes counts
+			case 2:
+				time.Sleep(150 * time.Second) // misses one run
+			case 4:
+				time.Sleep(time.Minute) // the next run is due, but the context has ended
+				cancel()
+			}
+		}
+		want := []time.Duration{time.Minute, 2 * time.Minute, 270 * time.Second, 5 * time.Minute}
+		if !slices.Equal(runs, want) {
+			t.Errorf("got runs after %v, want after %v", runs, want)
+		}
+		for range retry.Every(ctx, time.Minute) {
+			t.Error("the body ran although the context had ended before")
+		}
+	})
+}
+
+func TestBreakEndsEvery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		for range retry.Every(t.Context(), time.Minute) {
+			if runs++; runs == 2 {
+				break
+			}
+		}
+		if runs != 2 {
+			t.Errorf("got %d runs, want 2", runs)
+		}
+	})
+}
+
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

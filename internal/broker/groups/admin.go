@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 )
 
@@ -237,15 +238,8 @@ var errInUse = errors.New("group is in use")
 
 // sweepLoop deletes groups that were not used for offsetRetention.
 func (c *Coordinator) sweepLoop() {
-	ticker := time.NewTicker(sweepInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-ticker.C:
-			c.deleteExpired(time.Now())
-		}
+	for range retry.Every(c.ctx, sweepInterval) {
+		c.deleteExpired(time.Now())
 	}
 }
 

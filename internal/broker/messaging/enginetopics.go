@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"freshet/internal/base/names"
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/statemachine"
 )
@@ -159,16 +160,14 @@ const (
 // configureNamespace passes the rules of every topic of a namespace to the engine and records in
 // the journal that it did. It retries with backoff until it succeeds or the broker closes.
 func (e *engineTopics) configureNamespace(ctx context.Context, name names.Namespace) {
-	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 30*time.Second) {
+	for backoff := (retry.Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second}); ; {
 		err := e.tryConfigureNamespace(ctx, name)
 		if err == nil || ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
 			return
 		}
 		e.log.LogAttrs(ctx, slog.LevelWarn, "passing new namespace policies to the engine failed; retrying",
 			slog.String("namespace", name.String()), slog.Any("error", err))
-		select {
-		case <-time.After(delay):
-		case <-ctx.Done():
+		if backoff.Sleep(ctx) != nil {
 			return
 		}
 	}
@@ -206,13 +205,7 @@ func (e *engineTopics) startConfigureNamespace(ctx context.Context, name names.N
 		defer close(finished)
 		e.configureNamespace(e.life.ctx, name)
 	})
-	timer := time.NewTimer(namespaceConfigureTimeout)
-	defer timer.Stop()
-	select {
-	case <-finished:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	_ = retry.Wait(ctx, finished, namespaceConfigureTimeout)
 }
 
 // dropFromEngine removes a topic that the catalogue no longer has.

@@ -20,6 +20,7 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/config"
@@ -190,8 +191,6 @@ func (r *reset) requestReset(ctx context.Context) error {
 const resetPoll = 50 * time.Millisecond
 
 func (r *reset) awaitCredentials(ctx context.Context, before string) ([]byte, error) {
-	tick := time.NewTicker(resetPoll)
-	defer tick.Stop()
 	for {
 		account, err := r.get(ctx)
 		if err != nil {
@@ -200,9 +199,7 @@ func (r *reset) awaitCredentials(ctx context.Context, before string) ([]byte, er
 		if data := account.Status.PrivateKeyData; data != "" && data != before {
 			return base64.StdEncoding.DecodeString(data)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if retry.Sleep(ctx, resetPoll) != nil {
 			return nil, fmt.Errorf("waiting for the new credentials: %w", ctx.Err())
 		}
 	}

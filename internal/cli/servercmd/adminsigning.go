@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/config"
@@ -148,16 +149,12 @@ func (s *signing) withdraw(ctx context.Context, ids []string) (string, error) {
 			"otherwise at its next start, before it accepts requests",
 			s.server, strings.Join(ids, ", ")), nil
 	}
-	tick := time.NewTicker(resetPoll)
-	defer tick.Stop()
 	for {
 		if _, err := os.Stat(s.file); errors.Is(err, fs.ErrNotExist) {
 			return "withdrawn: " + strings.Join(ids, ", ") +
 				"\ntokens that they signed are invalid; API keys among them must be created again", nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if retry.Sleep(ctx, resetPoll) != nil {
 			return "", errs.Newf(errs.Unavailable,
 				"server has not withdrawn the keys in %s; see its log: %w", s.file, ctx.Err())
 		}

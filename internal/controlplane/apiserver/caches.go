@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"freshet/internal/base/retry"
 )
 
 // cachesPoll is the interval between two readiness checks of a cache.
@@ -31,13 +33,9 @@ func cachesOf(storages map[string]rest.Storage, coreResources core) []cached {
 func (s *Server) Warm(ctx context.Context) error { return warm(ctx, s.caches) }
 
 func warm(ctx context.Context, caches []cached) error {
-	poll := time.NewTicker(cachesPoll)
-	defer poll.Stop()
 	for _, c := range caches {
 		for c.ReadinessCheck() != nil {
-			select {
-			case <-poll.C:
-			case <-ctx.Done():
+			if retry.Sleep(ctx, cachesPoll) != nil {
 				return fmt.Errorf("waiting for the caches of the resource API: %w", ctx.Err())
 			}
 		}

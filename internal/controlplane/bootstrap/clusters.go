@@ -10,18 +10,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/api/generated/clientset/versioned"
+	"freshet/internal/base/retry"
 	"freshet/internal/controlplane/pools"
 )
 
-const clustersTimeout = 2 * time.Minute
+const (
+	clustersTimeout = 2 * time.Minute
+	clustersPoll    = 20 * time.Millisecond
+)
 
 // AwaitClusters waits until every stored cluster is open or has failed. has reports whether a
 // cluster is, by its UID.
 func AwaitClusters(ctx context.Context, client versioned.Interface, plan *pools.Plan, has func(uid string) bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, clustersTimeout, errors.New("opening a cluster timed out"))
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		settled, err := clustersSettled(ctx, client, plan, has)
 		if err != nil {
@@ -30,10 +32,8 @@ func AwaitClusters(ctx context.Context, client versioned.Interface, plan *pools.
 		if settled {
 			return nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the clusters: %w", context.Cause(ctx))
+		if err := retry.Sleep(ctx, clustersPoll); err != nil {
+			return fmt.Errorf("waiting for the clusters: %w", err)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
 	"freshet/internal/controlplane/etcd"
 	"freshet/test/tally"
 )
@@ -79,6 +81,10 @@ func startDamaged(t *testing.T, dir, file string, fault *tally.Fault) bool {
 	t.Helper()
 	fault.Checked += damageKeys
 	m, err := etcd.Start(t.Context(), dir, etcd.Options{Unsafe: true})
+	// A busy machine may not start an undamaged member in time.
+	for attempt := 1; attempt < 3 && err != nil && strings.Contains(err.Error(), "was not ready within"); attempt++ {
+		m, err = etcd.Start(t.Context(), dir, etcd.Options{Unsafe: true})
+	}
 	if err != nil {
 		if !errors.Is(err, etcd.ErrDamaged) || !strings.Contains(err.Error(), "restore") ||
 			strings.Contains(err.Error(), "goroutine") {
@@ -95,6 +101,9 @@ func startDamaged(t *testing.T, dir, file string, fault *tally.Fault) bool {
 	defer client.Close()
 	for i := range damageKeys {
 		got, err := client.Get(t.Context(), fmt.Sprint("key-", i))
+		for isTimeout(err) { // the machine is busy
+			got, err = client.Get(t.Context(), fmt.Sprint("key-", i))
+		}
 		switch {
 		case err != nil:
 			t.Fatalf("%s: get: %v", file, err)
@@ -107,6 +116,12 @@ func startDamaged(t *testing.T, dir, file string, fault *tally.Fault) bool {
 		}
 	}
 	return true
+}
+
+// isTimeout reports whether etcd has not handled a request in time.
+func isTimeout(err error) bool {
+	return errors.Is(err, rpctypes.ErrTimeout) || errors.Is(err, rpctypes.ErrTimeoutDueToLeaderFail) ||
+		errors.Is(err, rpctypes.ErrNoLeader)
 }
 
 func value(i int) string { return strings.Repeat(fmt.Sprint("value ", i, ";"), 100) }

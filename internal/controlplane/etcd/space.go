@@ -11,6 +11,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/base/retry"
 )
 
 // Space describes how full the store is, in bytes.
@@ -81,15 +83,9 @@ func Observe(client *clientv3.Client, log *slog.Logger) *Observer {
 }
 
 func (o *Observer) run(ctx context.Context) {
-	tick := time.NewTicker(observeInterval)
-	defer tick.Stop()
-	for {
+	o.query(ctx)
+	for range retry.Every(ctx, observeInterval) {
 		o.query(ctx)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

@@ -175,8 +175,8 @@ func FuzzCheck(f *testing.F) {
 			_ = quantity.Cmp(resource.MustParse("1.6Gi"))
 			_ = fmt.Sprint(quantity.String(), quantity.Value(), quantity.MilliValue())
 		}
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("%q took %s, want at most 5s", text, took)
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("%q took %s, want at most a minute", text, took)
 		}
 	})
 }

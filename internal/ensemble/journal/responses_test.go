@@ -214,14 +214,10 @@ func TestAClosedConnectionIsUnavailableImmediately(t *testing.T) {
 	conn := natsCluster.Connect(0)
 	j := openJournal(t, openJournals(t, conn, 1, "x"), "j")
 	conn.Close()
-	began := time.Now()
 	for name, err := range callAll(j, 20*time.Second) {
-		if errs.KindOf(err) != errs.Unavailable {
-			t.Errorf("%s: got error %v, want kind unavailable", name, err)
+		if errs.KindOf(err) != errs.Unavailable || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got error %v, want kind unavailable without waiting for the timeout", name, err)
 		}
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("got the errors after %s, want them immediately", took)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"freshet/internal/base/retry"
 )
 
 // Confirm returns when every other member has applied a change that was just stored, or can
@@ -99,14 +101,7 @@ func (g *Ensemble) confirm(ctx context.Context, member Record, notify func(conte
 // connection.
 func (g *Ensemble) probeMembers(ctx context.Context) {
 	refused := map[clientv3.LeaseID]int{}
-	tick := time.NewTicker(g.ttl / (2 * leaseFraction))
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range retry.Every(ctx, g.ttl/(2*leaseFraction)) {
 		now := map[clientv3.LeaseID]int{}
 		for _, member := range g.Live() {
 			if member.Name == g.opts.Self.Name || !g.Alive() || !g.refusesConnection(ctx, member) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/ensemble/bundle"
 )
 
@@ -177,13 +178,8 @@ func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, err
 // watch runs while the pool has connections, and closes them when the member does not
 // respond.
 func (p *pool) watch() {
-	ticker := time.NewTicker(p.pingInterval)
-	defer ticker.Stop()
 	for {
-		select {
-		case <-ticker.C:
-		case <-p.ctx.Done():
-		}
+		_ = retry.Sleep(p.ctx, p.pingInterval)
 		p.mu.Lock()
 		if len(p.open) == 0 || p.ctx.Err() != nil {
 			p.watching = false

@@ -3,6 +3,8 @@ package membership
 import (
 	"context"
 	"time"
+
+	"freshet/internal/base/retry"
 )
 
 const startedPollInterval = 100 * time.Millisecond
@@ -15,8 +17,6 @@ func (g *Ensemble) MarkStarted(ctx context.Context) error {
 
 // AwaitStarted waits until a member has done the first start of the ensemble.
 func (g *Ensemble) AwaitStarted(ctx context.Context) error {
-	tick := time.NewTicker(startedPollInterval)
-	defer tick.Stop()
 	for {
 		attempt, cancel := context.WithTimeout(ctx, callTimeout)
 		found, err := g.opts.Etcd.Get(attempt, g.key("started"))
@@ -24,10 +24,8 @@ func (g *Ensemble) AwaitStarted(ctx context.Context) error {
 		if err == nil && len(found.Kvs) > 0 {
 			return nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := retry.Sleep(ctx, startedPollInterval); err != nil {
+			return err
 		}
 	}
 }

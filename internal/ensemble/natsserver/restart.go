@@ -4,6 +4,8 @@ import (
 	"context"
 	"syscall"
 	"time"
+
+	"freshet/internal/base/retry"
 )
 
 const (
@@ -18,15 +20,8 @@ const (
 // the disk has free space. The server then fetches the messages that it missed from the
 // other servers, and clients reconnect.
 func (s *Server) watch(ctx context.Context) {
-	tick := time.NewTicker(watchInterval)
-	defer tick.Stop()
 	logged := false
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range retry.Every(ctx, watchInterval) {
 		if s.nats.Load().JetStreamEnabled() {
 			logged = false
 			continue

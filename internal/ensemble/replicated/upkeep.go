@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"freshet/internal/base/lograte"
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 )
 
@@ -55,14 +56,7 @@ type logEnd struct {
 func (s *Shard) upkeep() {
 	u := &upkeeper{s: s, flushedAt: time.Now()}
 	warnings := lograte.New(retryWarnings)
-	ticker := time.NewTicker(upkeepInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-s.ctx.Done():
-			return
-		}
+	for range retry.Every(s.ctx, upkeepInterval) {
 		s.mu.Lock()
 		st, w := s.stream, s.writer
 		s.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/identity"
 )
 
@@ -36,8 +37,6 @@ const (
 // Run reloads the key file when it changes, and reseals stale records when the active key has
 // changed, until the context is canceled.
 func (r *Resealer) Run(ctx context.Context) {
-	tick := time.NewTicker(resealEvery)
-	defer tick.Stop()
 	seen := modified(r.KeyFile)
 	done := ""
 	r.removeRecord() // the record of an earlier process may be outdated
@@ -63,9 +62,7 @@ func (r *Resealer) Run(ctx context.Context) {
 					slog.Any("error", err))
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if retry.Sleep(ctx, resealEvery) != nil {
 			return
 		}
 	}

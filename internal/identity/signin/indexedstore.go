@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/identity"
 )
 
@@ -168,9 +169,7 @@ func (s *indexedStore) follow(ctx context.Context) {
 		if err != nil {
 			s.log.Warn("watch of sign-in records failed; retrying", slog.Any("error", err))
 		}
-		select {
-		case <-time.After(watchBackoff):
-		case <-ctx.Done():
+		if retry.Sleep(ctx, watchBackoff) != nil {
 			return
 		}
 		if err := s.reload(ctx); err != nil && ctx.Err() == nil {

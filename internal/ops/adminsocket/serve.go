@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 )
 
 const (
@@ -35,12 +36,10 @@ func Serve(ctx context.Context, listener *Listener, handlers map[string]Handler,
 		}
 		if err != nil {
 			log.Warn("admin socket failed; retrying", slog.Any("error", err))
-			select {
-			case <-time.After(acceptBackoff):
-				continue
-			case <-ctx.Done():
+			if retry.Sleep(ctx, acceptBackoff) != nil {
 				return
 			}
+			continue
 		}
 		select {
 		case room <- struct{}{}:

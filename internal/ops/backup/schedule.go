@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"freshet/internal/base/retry"
 )
 
 // ScheduleOptions are the settings of scheduled backups.
@@ -44,15 +46,8 @@ func (b *Schedule) Run(ctx context.Context) {
 	if b.opts.Directory == "" {
 		return
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
-		timer.Reset(b.takeIfDue(ctx, time.Now()))
+	for untilDue := time.Duration(0); retry.Sleep(ctx, untilDue) == nil; {
+		untilDue = b.takeIfDue(ctx, time.Now())
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"freshet/internal/base/retry"
 )
 
 // Reserve reserves disk space on the file system of the data directory for operations that
@@ -92,15 +94,8 @@ func (r *Reserve) Maintain() error {
 
 func (r *Reserve) run(ctx context.Context) {
 	defer close(r.ended)
-	ticker := time.NewTicker(reserveInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			r.check()
-		}
+	for range retry.Every(ctx, reserveInterval) {
+		r.check()
 	}
 }
 

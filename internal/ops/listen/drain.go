@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"freshet/internal/base/retry"
 )
 
 // A server that stops sends every response (docs/howto/operate.md):
@@ -92,12 +94,8 @@ func (c *connections) settled(at time.Time) bool {
 
 // poll polls yes until it returns true or ctx is canceled.
 func poll(ctx context.Context, yes func() bool) {
-	tick := time.NewTicker(drainPoll)
-	defer tick.Stop()
 	for !yes() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if retry.Sleep(ctx, drainPoll) != nil {
 			return
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"freshet/internal/base/retry"
 )
 
 // tlsListener does the TLS handshakes and separates connections of HTTP/1.1 from those of
@@ -44,11 +46,11 @@ func listenTLS(inner net.Listener, config *tls.Config, limit time.Duration) *tls
 // run accepts connections until the listener is closed. It retries with backoff after a
 // temporary error, such as too many open files, as net/http does.
 func (l *tlsListener) run() {
-	delay := time.Duration(0)
+	backoff := retry.Backoff{Min: 5 * time.Millisecond, Max: time.Second}
 	for {
 		c, err := l.inner.Accept()
 		if err == nil {
-			delay = 0
+			backoff.Reset()
 			l.handshaking.Add(1)
 			go func() {
 				defer l.handshaking.Add(-1)
@@ -67,12 +69,7 @@ func (l *tlsListener) run() {
 			close(l.broken)
 			return
 		}
-		delay = min(max(5*time.Millisecond, 2*delay), time.Second)
-		select {
-		case <-time.After(delay):
-		case <-l.closed:
-			return
-		}
+		_ = retry.Wait(context.Background(), l.closed, backoff.Next())
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"freshet/internal/base/retry"
 )
 
 // memoryShare is the share of the container's limit that the Go runtime may use. The
@@ -88,15 +90,8 @@ const (
 // after a burst of work. Without it, an idle runtime collects only every two minutes and
 // keeps memory for the next burst. It runs until the context ends.
 func ReturnMemory(ctx context.Context) {
-	look := time.NewTicker(memoryCheckInterval)
-	defer look.Stop()
 	var k memoryReturner
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
+	for range retry.Every(ctx, memoryCheckInterval) {
 		if k.due(memoryHeld()) {
 			debug.FreeOSMemory()
 			k.lowest, _ = memoryHeld()

@@ -7,22 +7,27 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"freshet/internal/base/errs"
+	"freshet/test/growth"
 )
 
-// timeLimit is the time limit of each test on a busy machine. An idle machine needs a small
-// part of it.
-const timeLimit = 20 * time.Second
-
-func within(t *testing.T, what string, f func()) {
+// compareSteps compares two schemas and fails the test if that needs more than limit steps. Steps are
+// counted in portions of spendEvery.
+func compareSteps(t *testing.T, limit int, old, next *Schema) []Difference {
 	t.Helper()
-	started := time.Now()
-	f()
-	if took := time.Since(started); took > timeLimit {
-		t.Errorf("%s: got %s, want at most %s", what, took, timeLimit)
+	steps := 0
+	differences, err := Compare(old, next, func(n int) error {
+		steps += n
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("Compare: %v", err)
 	}
+	if t.Logf("%d steps", steps); steps > limit {
+		t.Errorf("got %d steps, want at most %d", steps, limit)
+	}
+	return differences
 }
 
 // large reports whether to test with the largest sizes that the registry accepts.
@@ -161,16 +166,14 @@ func TestUnionsOfReferences(t *testing.T) {
 	t.Parallel()
 	for _, size := range []struct{ n, p int }{{2, 1}, {12, 5}, {40, 8}} {
 		old := mustParse(t, products(size.n, size.p, "string"))
-		within(t, "the same", func() {
-			if n := incompatible(mustCompare(t, old, mustParse(t, products(size.n, size.p, "string")))); n != 0 {
-				t.Errorf("%v: got %d incompatible differences, want none", size, n)
-			}
-		})
-		within(t, "another", func() {
-			if incompatible(mustCompare(t, old, mustParse(t, products(size.n, size.p, "integer")))) == 0 {
-				t.Errorf("%v: the difference was not found", size)
-			}
-		})
+		same := mustParse(t, products(size.n, size.p, "string"))
+		another := mustParse(t, products(size.n, size.p, "integer"))
+		if n := incompatible(compareSteps(t, 1_000_000, old, same)); n != 0 {
+			t.Errorf("%v: got %d incompatible differences, want none", size, n)
+		}
+		if incompatible(compareSteps(t, 1_000_000, old, another)) == 0 {
+			t.Errorf("%v: the difference was not found", size)
+		}
 	}
 }
 
@@ -184,27 +187,30 @@ func doubling(n int, leaf string) string {
 
 func TestManyPathsToOneDifference(t *testing.T) {
 	t.Parallel()
-	within(t, "doubling", func() {
+	t.Run("doubling", func(t *testing.T) {
+		t.Parallel()
 		old := mustParse(t, doubling(60, "string"))
 		for leaf, want := range map[string]bool{"string": true, "integer": false} {
-			if got := incompatible(mustCompare(t, old, mustParse(t, doubling(60, leaf)))) == 0; got != want {
+			if got := incompatible(compareSteps(t, 100_000, old, mustParse(t, doubling(60, leaf)))) == 0; got != want {
 				t.Errorf("%s: got compatible %v, want %v", leaf, got, want)
 			}
 		}
 	})
-	within(t, "a title 60 levels down", func() {
+	t.Run("a title 60 levels down", func(t *testing.T) {
+		t.Parallel()
 		twice := func(title string) string {
 			return `{"$ref":"#/definitions/a0","definitions":{` + list(60, func(i int) string {
 				return fmt.Sprintf(`"a%d":{"type":"object","properties":{"x":{"$ref":"#/definitions/a%d"},`+
 					`"y":{"$ref":"#/definitions/a%d"}}}`, i, i+1, i+1)
 			}) + `,"a60":{"type":"string","title":"` + title + `"}}}`
 		}
-		if got := mustCompare(t, mustParse(t, twice("a")), mustParse(t, twice("b"))); len(got) == 0 ||
+		if got := compareSteps(t, 100_000, mustParse(t, twice("a")), mustParse(t, twice("b"))); len(got) == 0 ||
 			len(got) > maxDifferences {
 			t.Errorf("got %d differences, want 1 to %d", len(got), maxDifferences)
 		}
 	})
-	within(t, "a verdict behind too many titles", func() {
+	t.Run("a verdict behind too many titles", func(t *testing.T) {
+		t.Parallel()
 		// The walk over the titles ends at its limit before it reaches the type.
 		both := func(title, leaf string) string {
 			return `{"type":"object","properties":{"a":{"$ref":"#/definitions/a0"},"z":{"$ref":"#/definitions/z"}},` +
@@ -214,54 +220,63 @@ func TestManyPathsToOneDifference(t *testing.T) {
 			}) + `,"a40":{"type":"string","title":"` + title + `"},"z":{"type":"array","items":{"type":"` +
 				leaf + `"}}}}`
 		}
-		got := mustCompare(t, mustParse(t, both("a", "string")), mustParse(t, both("b", "null")))
+		got := compareSteps(t, 100_000, mustParse(t, both("a", "string")), mustParse(t, both("b", "null")))
 		if incompatible(got) != 1 || got[len(got)-1].Path != "#/properties/z/items" {
 			t.Errorf("no incompatible difference reported: %d differences, last %v", len(got), got[len(got)-1])
 		}
 	})
 }
 
-func TestLargeSchemas(t *testing.T) {
-	t.Parallel()
-	size := 10_000
+func TestLargeSchemas(t *testing.T) { //nolint:paralleltest // measures CPU time
+	size := 16_000
 	if large() {
 		size = 190_000 // about 5 MB
 	}
-	wide := func(d draft, leaf string) string {
+	wide := func(d draft, size int, leaf string) string {
 		return inDraft(d, obj(list(size, func(i int) string { return fmt.Sprintf(`"p%d":{"type":%q}`, i, leaf) }), ""))
 	}
-	within(t, "a wide schema", func() {
-		old, next := mustParse(t, wide(draft7, "string")), mustParse(t, wide(draft7, "number"))
+	growth.CheckLinear(t, "a wide schema", size, func(size int) {
+		old, next := mustParse(t, wide(draft7, size, "string")), mustParse(t, wide(draft7, size, "number"))
 		if got := mustCompare(t, old, next); len(got) != min(size, maxDifferences) {
 			t.Errorf("got %d differences, want %d", len(got), min(size, maxDifferences))
 		}
 	})
-	within(t, "a wide modern schema", func() { mustParse(t, wide(draft2020, "string")) })
-	chain := func(leaf string) string {
-		return `{"$ref":"#/definitions/a0","definitions":{` + list(size/4, func(i int) string {
+	growth.CheckLinear(t, "a wide modern schema", size, func(size int) {
+		mustParse(t, wide(draft2020, size, "string"))
+	})
+	chain := func(size int, leaf string) string {
+		return `{"$ref":"#/definitions/a0","definitions":{` + list(size, func(i int) string {
 			return fmt.Sprintf(`"a%d":{"items":{"$ref":"#/definitions/a%d"}}`, i, i+1)
-		}) + fmt.Sprintf(`,"a%d":{"type":%q}}}`, size/4, leaf)
+		}) + fmt.Sprintf(`,"a%d":{"type":%q}}}`, size, leaf)
 	}
-	within(t, "a long chain", func() {
-		got := mustCompare(t, mustParse(t, chain("string")), mustParse(t, chain("null")))
+	growth.CheckLinear(t, "a long chain", size/4, func(size int) {
+		got := mustCompare(t, mustParse(t, chain(size, "string")), mustParse(t, chain(size, "null")))
 		if incompatible(got) != 1 || len(got[0].Path) > 10_000 {
 			t.Errorf("%d differences, the first at %d bytes of path", len(got), len(got[0].Path))
 		}
 	})
-	within(t, "a wide union", func() {
-		union := func(from int) string {
-			return `{"oneOf":[` + list(1200, func(i int) string {
-				return fmt.Sprintf(`{"type":"object","properties":{"k":{"const":%d}}}`, from+i)
-			}) + `]}`
-		}
-		if got := mustCompare(t, mustParse(t, union(0)), mustParse(t, union(0))); len(got) != 0 {
-			t.Errorf("got %d differences, want none", len(got))
-		}
-		_, err := Compare(mustParse(t, union(0)), mustParse(t, union(1_000_000)), nil)
-		if !errors.Is(err, ErrTooComplex) || errs.KindOf(err) != errs.Invalid {
-			t.Errorf("1,200 branches each way: %v", err)
+	growth.CheckLinear(t, "a nested regular expression", 16_000, func(size int) {
+		text := `{"pattern":"` + strings.Repeat("(", size) + strings.Repeat(")", size) + `"}`
+		if _, err := Parse(text, nil, nil); err != nil {
+			t.Logf("rejected: %v", clip(err.Error(), 100))
 		}
 	})
+}
+
+func TestWideUnion(t *testing.T) {
+	t.Parallel()
+	union := func(from int) string {
+		return `{"oneOf":[` + list(1200, func(i int) string {
+			return fmt.Sprintf(`{"type":"object","properties":{"k":{"const":%d}}}`, from+i)
+		}) + `]}`
+	}
+	if got := mustCompare(t, mustParse(t, union(0)), mustParse(t, union(0))); len(got) != 0 {
+		t.Errorf("got %d differences, want none", len(got))
+	}
+	_, err := Compare(mustParse(t, union(0)), mustParse(t, union(1_000_000)), nil)
+	if !errors.Is(err, ErrTooComplex) || errs.KindOf(err) != errs.Invalid {
+		t.Errorf("1,200 branches each way: %v", err)
+	}
 }
 
 func TestDeepSchemas(t *testing.T) {
@@ -269,19 +284,22 @@ func TestDeepSchemas(t *testing.T) {
 	nested := func(n int, leaf string) string {
 		return strings.Repeat(`{"oneOf":[`, n) + leaf + strings.Repeat(`]}`, n)
 	}
-	within(t, "as deep as it goes", func() {
+	t.Run("as deep as it goes", func(t *testing.T) {
+		t.Parallel()
 		old, next := mustParse(t, nested(490, `{"type":"string"}`)), mustParse(t, nested(490, `{"type":"null"}`))
 		if incompatible(mustCompare(t, old, next)) != 1 || incompatible(mustCompare(t, old, old)) != 0 {
 			t.Error("wrong result")
 		}
 	})
-	within(t, "10,000 levels", func() {
+	t.Run("10,000 levels", func(t *testing.T) {
+		t.Parallel()
 		if _, err := Parse(nested(10_000, "{}"), nil, nil); err == nil ||
 			!strings.Contains(err.Error(), "nested deeper") {
 			t.Errorf("got %v, want that it is nested deeper than allowed", err)
 		}
 	})
-	within(t, "deep and wide", func() {
+	t.Run("deep and wide", func(t *testing.T) {
+		t.Parallel()
 		wide := obj(list(30_000, func(i int) string { return fmt.Sprintf(`"p%d":{}`, i) }), "")
 		text := in2020(`{"not":` + strings.Repeat(`{"not":`, 900) + wide + strings.Repeat("}", 901))
 		if _, err := Parse(text, nil, nil); err == nil || !strings.Contains(err.Error(), "subschemas") {
@@ -295,15 +313,7 @@ func TestRegularExpressionBombs(t *testing.T) {
 	bomb := mustParse(t,
 		`{"type":"object","patternProperties":{"^(a+)+$":{"type":"string"}},"additionalProperties":false}`)
 	victim := mustParse(t, obj(`"`+strings.Repeat("a", 60)+`b":{"type":"string"}`, ""))
-	within(t, "comparing", func() {
-		if _, err := Compare(victim, bomb, nil); !errors.Is(err, ErrTooComplex) {
-			t.Errorf("got %v, want %v", err, ErrTooComplex)
-		}
-	})
-	within(t, "compiling", func() {
-		if _, err := Parse(`{"pattern":"`+strings.Repeat("(", 16_000)+strings.Repeat(")", 16_000)+`"}`, nil,
-			nil); err != nil {
-			t.Logf("rejected: %v", clip(err.Error(), 100))
-		}
-	})
+	if _, err := Compare(victim, bomb, nil); !errors.Is(err, ErrTooComplex) {
+		t.Errorf("got %v, want %v", err, ErrTooComplex)
+	}
 }

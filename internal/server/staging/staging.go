@@ -25,6 +25,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/privatefile"
+	"freshet/internal/base/retry"
 	"freshet/internal/base/version"
 	"freshet/internal/config"
 	"freshet/internal/controlplane/etcd"
@@ -104,16 +105,13 @@ func (s *Stager) Stage(ctx context.Context, progress func(string)) (dir string, 
 // backup before the copy of its last one is removed.
 const stagingTimeout = 2 * time.Second
 
+const stagingPoll = 20 * time.Millisecond
+
 func (s *Stager) await(ctx context.Context) bool {
-	late := time.After(stagingTimeout)
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
+	ctx, cancel := context.WithTimeout(ctx, stagingTimeout)
+	defer cancel()
 	for !s.busy.TryLock() {
-		select {
-		case <-again.C:
-		case <-late:
-			return false
-		case <-ctx.Done():
+		if retry.Sleep(ctx, stagingPoll) != nil {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 	"freshet/internal/broker/groups"
 	"freshet/internal/surfaces/brokerhttp"
 )
@@ -68,9 +69,7 @@ func (c *call) allGroups(coordinator *groups.Coordinator, tenants []string) ([]g
 			return nil, errs.Newf(errs.Unavailable, "list of consumer groups would be incomplete, because "+
 				"coordinators of some groups do not respond or have just started; try again: %w", failure)
 		}
-		select {
-		case <-time.After(listRetryInterval):
-		case <-c.R.Context().Done():
+		if retry.Sleep(c.R.Context(), listRetryInterval) != nil {
 			return nil, c.R.Context().Err()
 		}
 	}

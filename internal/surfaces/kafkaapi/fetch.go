@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/storage/engine"
 )
@@ -138,11 +139,7 @@ func (f *fetchCall) execute(ctx context.Context) error {
 // 64 MiB per second.
 func (f *fetchCall) limitRereads(ctx context.Context, deadline time.Time) {
 	pause := min(time.Duration(f.bytes)*time.Second/(64<<20), time.Until(deadline))
-	select {
-	case <-time.After(pause):
-	case <-f.c.conn.server.draining.Done():
-	case <-ctx.Done():
-	}
+	_ = retry.Wait(ctx, f.c.conn.server.draining.Done(), pause)
 }
 
 // readLimited reads, for a limited number of clients at a time, and reserves memory for the result
@@ -172,10 +169,7 @@ func (f *fetchCall) awaitAppend(ctx context.Context, deadline time.Time) (bool, 
 		// Exponential backoff, so that a slow trickle of messages does not repeat the read for each
 		// one.
 		f.backoff = max(2*f.backoff, time.Millisecond)
-		select {
-		case <-time.After(f.backoff):
-		case <-waiting.Done():
-		}
+		_ = retry.Sleep(waiting, f.backoff)
 		return true, ctx.Err()
 	case err == nil, errors.Is(err, engine.ErrNoTopic):
 		return true, nil

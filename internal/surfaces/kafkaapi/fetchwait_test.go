@@ -35,7 +35,7 @@ func TestFetchWaitsForEnough(t *testing.T) {
 		}
 		return bytes, time.Since(began)
 	}
-	if bytes, took := ask(1, time.Minute); bytes == 0 || took > 20*time.Second {
+	if bytes, took := ask(1, time.Minute); bytes == 0 || took >= time.Minute {
 		t.Errorf("one byte: got %d after %s, want it immediately", bytes, took)
 	}
 	for _, partition := range []int32{0, 1} { // with and without an empty partition
@@ -47,7 +47,7 @@ func TestFetchWaitsForEnough(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if bytes, took := ask(5_000, time.Minute); bytes < 5_000 || took > 30*time.Second {
+		if bytes, took := ask(5_000, time.Minute); bytes < 5_000 || took >= time.Minute {
 			t.Errorf("produced during the wait: got %d after %s, want 5000 immediately", bytes, took)
 		}
 	}()

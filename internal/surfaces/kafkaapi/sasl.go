@@ -14,6 +14,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
+	"freshet/internal/base/retry"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/ops/audit"
@@ -166,10 +167,7 @@ func (a *auth) accept(c *conn, next *session) {
 
 // delayFailure delays the response to wrong credentials, which slows down guessing.
 func delayFailure(ctx context.Context) {
-	select {
-	case <-time.After(authFailureDelay):
-	case <-ctx.Done():
-	}
+	_ = retry.Sleep(ctx, authFailureDelay)
 }
 
 // verify turns credentials into a session. Clients see its errors.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"freshet/internal/base/retry"
 )
 
 // Server serves the Kafka protocol on any number of listeners.
@@ -105,10 +107,7 @@ func (s *Server) Serve(l Listener) error {
 			if failures == 1 {
 				s.opts.Logger.Warn("accepting a Kafka connection failed; retrying", slog.Any("error", err))
 			}
-			select {
-			case <-time.After(min(time.Duration(failures)*10*time.Millisecond, time.Second)):
-			case <-s.ctx.Done():
-			}
+			_ = retry.Sleep(s.ctx, min(time.Duration(failures)*10*time.Millisecond, time.Second))
 			continue
 		}
 		failures = 0

@@ -75,8 +75,8 @@ func TestReauthentication(t *testing.T) {
 		if _, err := brief.exchange(topicsRequest("x"), nil); err != nil {
 			break
 		}
-		if time.Since(started) > 5*time.Second {
-			t.Fatal("session continues after its credentials have expired")
+		if time.Since(started) > time.Minute {
+			t.Fatal("session continues after its credentials of 2 s have expired")
 		}
 	}
 	roundTrip[*kmsg.MetadataResponse](r, topicsRequest("x")) // the other session continues with its new credentials

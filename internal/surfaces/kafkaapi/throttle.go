@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/internal/base/retry"
 )
 
 // maxThrottle bounds the throttle time of one response; the rest applies to later requests.
@@ -28,19 +30,17 @@ func (c *conn) throttle(a *pendingResponse, bytes int) (millis int32) {
 
 // waitWhileThrottled waits until the throttling of the client has ended.
 func (c *conn) waitWhileThrottled(ctx context.Context) error {
-	for {
+	draining := c.server.draining
+	for draining.Err() == nil {
 		wait := time.Until(time.Unix(0, c.throttledUntil.Load()))
 		if wait <= 0 {
 			return nil
 		}
-		select {
-		case <-time.After(wait):
-		case <-c.server.draining.Done():
-			return nil
-		case <-ctx.Done():
+		if retry.Wait(ctx, draining.Done(), wait) != nil {
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // setThrottle sets the throttle time in responses that have a field for it.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/base/web"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/surfaces/brokerhttp"
@@ -126,14 +127,10 @@ func (c *call) waitForQuota() error {
 	if pause == 0 {
 		return nil
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-c.R.Context().Done():
+	if retry.Sleep(c.R.Context(), pause) != nil {
 		return c.R.Context().Err()
 	}
+	return nil
 }
 
 // stream is GET …/{subscription}/messages, an extension. It sends messages as events,

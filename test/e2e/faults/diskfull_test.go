@@ -227,7 +227,7 @@ func awaitRejected(t *testing.T, s *testserver.Server, mount string) {
 		if status == http.StatusServiceUnavailable && strings.Contains(text, "disk is nearly full") {
 			return
 		}
-		if time.Since(began) > 5*time.Second {
+		if time.Since(began) > 30*time.Second {
 			t.Fatalf("produce with %d bytes left: got %d %s, want 503", available(t, mount), status, text)
 		}
 	}

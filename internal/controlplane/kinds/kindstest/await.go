@@ -9,19 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/base/retry"
 	"freshet/internal/controlplane/reconcile/conditions"
 )
 
 // Eventually waits until ok returns true, and fails the test if that takes too long.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(60 * time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
 	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
+		if retry.Sleep(ctx, 5*time.Millisecond) != nil {
 			t.Fatalf("timed out waiting: %s", what)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"freshet/internal/base/names"
+	"freshet/internal/base/retry"
 )
 
 // Options configures a load test.
@@ -156,10 +157,7 @@ func (r *loadRun) callWithRetry(ctx context.Context, method, path, body string,
 			return status, header, response
 		}
 		r.retries.Add(1)
-		select {
-		case <-time.After(retryInterval):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, retryInterval)
 	}
 }
 
@@ -198,10 +196,7 @@ func (r *loadRun) consume(ctx context.Context, finish func()) {
 		}
 		if err != nil || status >= http.StatusInternalServerError {
 			r.retries.Add(1)
-			select {
-			case <-time.After(retryInterval):
-			case <-ctx.Done():
-			}
+			_ = retry.Sleep(ctx, retryInterval)
 			continue
 		}
 		if status == http.StatusNoContent {

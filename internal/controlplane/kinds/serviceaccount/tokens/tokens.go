@@ -22,6 +22,7 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/base/errs"
+	"freshet/internal/base/retry"
 	"freshet/internal/controlplane/caller"
 	"freshet/internal/controlplane/store"
 	"freshet/internal/controlplane/subresource"
@@ -123,15 +124,11 @@ func (m *tokenIssuer) await(ctx context.Context, organization, name string) (*id
 	if _, err := m.accounts.Get(request.WithUser(ctx, nil), name, &metav1.GetOptions{}); err != nil {
 		return nil, err
 	}
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
 	for end := time.Now().Add(provisioningTimeout); time.Now().Before(end); {
 		if account, ok := m.ready(organization, name); ok {
 			return account, nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if retry.Sleep(ctx, pollInterval) != nil {
 			return nil, apierrors.NewTimeoutError("waiting for the credentials of the account", 1)
 		}
 	}
