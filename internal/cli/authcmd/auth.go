@@ -21,7 +21,7 @@ import (
 )
 
 func newAuth(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Parent(&cobra.Command{
 		Use:   "auth",
 		Short: "Show your identity and get tokens",
 		Example: `  # show your identity
@@ -32,11 +32,7 @@ func newAuth(env *command.Env) *cobra.Command {
 
   # the command that kubectl runs to get a token
   freshet auth exec`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newWhoami(env), newToken(env), newExec(env))
-	return cmd
+	}, newWhoami(env), newToken(env), newExec(env))
 }
 
 // userReviews is the kind whose creation returns the caller's identity.
@@ -126,8 +122,7 @@ func newWhoami(env *command.Env) *cobra.Command {
 			case output.FormatText:
 				return printIdentity(env, caller)
 			case output.FormatName:
-				_, err = fmt.Fprintln(env.Out, caller.Principal)
-				return err
+				return env.Println(caller.Principal)
 			}
 			return output.Value(env.Out, format, caller)
 		},
@@ -186,12 +181,11 @@ func printIdentity(env *command.Env, caller identity) error {
 	if caller.SessionEnds != nil {
 		text += "Session until: " + caller.SessionEnds.Local().Format(timeForm) + " (using it extends it)\n"
 	}
-	_, err := fmt.Fprintf(env.Out,
+	return env.Printf(
 		"Principal:     %s\n%-15s%s\nOrganization:  %s\nRights:        %s\nToken until:   %s\nServer:        %s\n%s",
 		output.Clean(caller.Principal), caller.Kind+":", output.Clean(caller.Name),
 		output.Clean(caller.Organization), role,
 		expires, caller.Server, text)
-	return err
 }
 
 func newToken(env *command.Env) *cobra.Command {
@@ -220,8 +214,7 @@ instance that the context's cluster belongs to. The token is a secret.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(env.Out, secret.Value)
-			return err
+			return env.Println(secret.Value)
 		},
 	}
 	cmd.Flags().StringVar(&purpose, "for", "resources", "`API` for which the token is valid: resources or messages")

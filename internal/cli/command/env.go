@@ -6,8 +6,10 @@ package command
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -102,6 +104,51 @@ func (e *Env) Style() output.Style { return output.StyleFor(e.Out, e.Getenv) }
 
 // Progress returns a progress line on standard error, shown only on a terminal.
 func (e *Env) Progress() *output.Progress { return output.NewProgress(e.Err, e.Getenv) }
+
+// Printf prints to standard output.
+func (e *Env) Printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(e.Out, format, args...)
+	return err
+}
+
+// Println prints a line to standard output.
+func (e *Env) Println(args ...any) error {
+	_, err := fmt.Fprintln(e.Out, args...)
+	return err
+}
+
+// Notef prints to standard error, for people only.
+func (e *Env) Notef(format string, args ...any) error {
+	_, err := fmt.Fprintf(e.Err, format, args...)
+	return err
+}
+
+// List prints a list: value as JSON or YAML, the column Name of the table for -o name, and the table otherwise. If
+// the table is empty, it prints none to standard error.
+func (e *Env) List(format output.Format, value any, table *output.Table, none string) error {
+	switch {
+	case format == output.FormatJSON || format == output.FormatYAML:
+		return output.Value(e.Out, format, value)
+	case format == output.FormatName:
+		name := slices.IndexFunc(table.Columns, func(c output.Column) bool { return c.Name == "Name" })
+		for _, row := range table.Rows {
+			if err := e.Println(output.Clean(row[name])); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(table.Rows) == 0 && none != "":
+		return e.Notef("%s\n", none)
+	}
+	return table.Write(e.Out)
+}
+
+// Parent adds subcommands to a command that does nothing else.
+func Parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.RunE = NoArgs, Help
+	cmd.AddCommand(commands...)
+	return cmd
+}
 
 // The sections of the root command's help.
 const (

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -58,12 +59,18 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 }
 
 // OneArg requires one argument, which what describes.
-func OneArg(what string) cobra.PositionalArgs {
+func OneArg(what string) cobra.PositionalArgs { return Args(0, what) }
+
+// Any is the number of optional arguments of a command that accepts any number.
+const Any = 1 << 30
+
+// Args requires one argument for each description, and accepts optional ones after them.
+func Args(optional int, what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return Usagef(cmd, "argument is missing: %s", what)
+		if len(args) < len(what) {
+			return Usagef(cmd, "argument is missing: %s", strings.Join(what[len(args):], ", "))
 		}
-		return MaxArgs(1)(cmd, args)
+		return MaxArgs(len(what)+optional)(cmd, args)
 	}
 }
 

@@ -110,9 +110,8 @@ are lost. If you have a backup that is newer, restore it instead.`,
 				}); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "Accepted. The shard resumes within seconds; 'freshet get "+
+			return env.Printf("Accepted. The shard resumes within seconds; 'freshet get "+
 				"messagingclusters %s' shows when the cluster is ready.\n", name)
-			return err
 		},
 	}
 	f := cmd.Flags()

@@ -62,13 +62,12 @@ pass the data directory of a running member (--data-dir): its keys go into the b
 			if err := bundle.Write(path, part); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, `%s is the bundle of the new member %s.
+			return env.Printf(`%s is the bundle of the new member %s.
 
 Next, on its machine, which must have the addresses of the old one:
   freshet ensemble join %s --data-dir /var/lib/freshet --config /etc/freshet.yaml
   freshet serve --config /etc/freshet.yaml
 `, path, args[0], filepath.Base(path))
-			return err
 		},
 	}
 	f := cmd.Flags()

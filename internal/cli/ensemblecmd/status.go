@@ -87,8 +87,7 @@ The exit code is 1 if a member has a problem.`,
 
 func (g *ensembleStatus) print(env *command.Env) error {
 	if len(g.Members) == 0 {
-		_, err := fmt.Fprintln(env.Out, "The server runs alone: its configuration has no members.")
-		return err
+		return env.Println("The server runs alone: its configuration has no members.")
 	}
 	table := output.Table{Columns: output.Columns("Name", "State", "Does", "Version", "Up", "Clock", "Internal")}
 	wrong := 0

@@ -63,8 +63,7 @@ member stops.`,
 			if format != output.FormatText {
 				return output.Value(env.Out, format, led)
 			}
-			_, err = fmt.Fprintln(env.Out, led.summary(args[0]))
-			return err
+			return env.Println(led.summary(args[0]))
 		},
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)

@@ -25,7 +25,7 @@ type values struct {
 
 // Commands returns `freshet generate`.
 func Commands(env *command.Env) []*cobra.Command {
-	cmd := &cobra.Command{
+	cmd := command.Parent(&cobra.Command{
 		Use:   "generate",
 		Short: "Generate dashboards, alert rules, a systemd unit and a compose file",
 		Long: `Generate a Grafana dashboard, a Prometheus configuration, alert rules, a systemd unit, a
@@ -40,10 +40,7 @@ settings of this version.`,
 
   # a systemd service
   freshet generate systemd > freshet.service`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newGrafana(env), newPrometheus(env), newAlerts(env), newSystemd(env), newCompose(env),
+	}, newGrafana(env), newPrometheus(env), newAlerts(env), newSystemd(env), newCompose(env),
 		newCompletion(env))
 	return command.InSection(command.SectionServer, command.Offline(cmd)...)
 }

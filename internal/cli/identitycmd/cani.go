@@ -252,9 +252,8 @@ func (a permissionCheck) list(ctx context.Context) error {
 		}
 	}
 	if len(t.Rows) == 0 {
-		_, err := fmt.Fprintf(a.env.Err, "You have no permissions in organization %s. An administrator grants roles "+
+		return a.env.Notef("You have no permissions in organization %s. An administrator grants roles "+
 			"with 'freshet grant'.\n", a.organization)
-		return err
 	}
 	return t.Write(a.env.Out)
 }

@@ -82,8 +82,7 @@ objects and continues. --remove deletes the demo.`,
 }
 
 func (d *demo) printf(format string, args ...any) error {
-	_, err := fmt.Fprintf(d.env.Out, format+"\n", args...)
-	return err
+	return d.env.Printf(format+"\n", args...)
 }
 
 func (d *demo) run(ctx context.Context, timeout time.Duration) error {

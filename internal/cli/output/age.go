@@ -21,3 +21,12 @@ func Age(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dd", seconds/86400)
 }
+
+// AgeOf formats the time since a moment in RFC 3339.
+func AgeOf(text string) string {
+	moment, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return "<unknown>"
+	}
+	return Age(time.Since(moment))
+}

@@ -178,8 +178,7 @@ func (g *get) reportEmpty(kinds []resources.Kind) error {
 	if g.everywhere || !kinds[0].Namespaced {
 		where = ""
 	}
-	_, err := fmt.Fprintf(g.env.Err, "No %s%s.\n", what, where)
-	return err
+	return g.env.Notef("No %s%s.\n", what, where)
 }
 
 // printNamed prints named objects, one table for each kind.
