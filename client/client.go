@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -68,14 +69,11 @@ func New(config Config) (*Client, error) {
 			"cluster needs a name and an organization; set both, or neither for the default cluster")
 	}
 	c := &Client{
-		base: base, tokens: config.TokenSource,
-		agent: config.UserAgent, timeout: config.Timeout, attempts: config.MaxAttempts,
+		base: base, tokens: config.TokenSource, agent: cmp.Or(config.UserAgent, defaultUserAgent),
+		timeout: config.Timeout, attempts: config.MaxAttempts,
 	}
 	if config.Cluster != "" {
 		c.prefix = "/clusters/" + url.PathEscape(config.Organization) + "/" + url.PathEscape(config.Cluster)
-	}
-	if c.agent == "" {
-		c.agent = defaultUserAgent
 	}
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout

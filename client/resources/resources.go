@@ -10,6 +10,7 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -98,12 +99,7 @@ func (r Ref) String() string {
 	return singular(r.Kind) + "." + r.Kind.Group + "/" + r.Name
 }
 
-func singular(k Kind) string {
-	if k.Singular != "" {
-		return k.Singular
-	}
-	return lower(k.Kind)
-}
+func singular(k Kind) string { return cmp.Or(k.Singular, lower(k.Kind)) }
 
 func (r Ref) path() string { return r.Kind.path(r.Organization) + "/" + url.PathEscape(r.Name) }
 

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -260,9 +261,7 @@ func (v *Version) finish(err error) (*Version, error) {
 }
 
 func (s *Schema) defaults() {
-	if s.Type == "" {
-		s.Type = Avro
-	}
+	s.Type = cmp.Or(s.Type, Avro)
 }
 
 func subjectPath(subject string) string { return "/subjects/" + url.PathEscape(subject) }

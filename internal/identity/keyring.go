@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -260,11 +262,7 @@ func (k *Keyring) verifyKey(ctx context.Context, kid string) (*ecdsa.PublicKey, 
 
 // IDs returns the ids of all signing keys in random order.
 func (k *Keyring) IDs() []string {
-	var ids []string
-	for id := range k.current.Load().verify {
-		ids = append(ids, id)
-	}
-	return ids
+	return slices.Collect(maps.Keys(k.current.Load().verify))
 }
 
 // Contains reports whether the ring contains the key kid, so that its tokens verify.

@@ -46,12 +46,7 @@ func (cs *consumers) assign(epoch int32, assignor string, counts map[engine.Topi
 
 // sameSubscriptions reports whether all members subscribe to the same topics.
 func sameSubscriptions(members []*consumer) bool {
-	for _, m := range members {
-		if !slices.Equal(m.topics, members[0].topics) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(members, func(m *consumer) bool { return !slices.Equal(m.topics, members[0].topics) })
 }
 
 func (m *consumer) subscribesTo(topic engine.TopicID) bool {

@@ -25,10 +25,7 @@ type Files struct {
 
 func openFiles(certFile, keyFile string, log *slog.Logger) (*Files, error) {
 	c := &Files{certFile: certFile, keyFile: keyFile, log: log}
-	if err := c.Load(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, c.Load()
 }
 
 // get returns the certificate. It checks for newer files every reloadEvery. If these cannot

@@ -1,6 +1,10 @@
 package jsonschema
 
-import "freshet/internal/registry/jsontree"
+import (
+	"slices"
+
+	"freshet/internal/registry/jsontree"
+)
 
 // pass applies the rules to one pair of nodes. While the solver runs (record is nil) it only
 // determines whether the pair is compatible, given the current state of the pairs below. For
@@ -309,10 +313,5 @@ func missing(from, in []*hashed) bool {
 	for _, v := range in {
 		known[v.hash] = true
 	}
-	for _, v := range from {
-		if !known[v.hash] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(from, func(v *hashed) bool { return !known[v.hash] })
 }

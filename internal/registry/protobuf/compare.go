@@ -2,6 +2,7 @@ package protobuf
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -138,16 +139,7 @@ func (c *comparer) message(was, now scoped, old, new *message) {
 	c.fields(was, now, old, new)
 	c.messages(was, now, old.messages, new.messages)
 	c.enums(old.enums, new.enums)
-	c.pairs[pair] = incompatible(c.differences[before:])
-}
-
-func incompatible(differences []Difference) bool {
-	for _, d := range differences {
-		if !d.Compatible {
-			return true
-		}
-	}
-	return false
+	c.pairs[pair] = slices.ContainsFunc(c.differences[before:], func(d Difference) bool { return !d.Compatible })
 }
 
 func (c *comparer) enums(old, new []*enum) {
