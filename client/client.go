@@ -65,8 +65,7 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	if (config.Organization == "") != (config.Cluster == "") {
-		return nil, errors.New(
-			"cluster needs a name and an organization; set both, or neither for the default cluster")
+		return nil, errors.New("cluster needs a name and an organization; set both, or neither for the default cluster")
 	}
 	c := &Client{
 		base: base, tokens: config.TokenSource, agent: cmp.Or(config.UserAgent, defaultUserAgent),
@@ -87,8 +86,7 @@ func New(config Config) (*Client, error) {
 			return nil, err
 		}
 	} else if len(config.CA) > 0 {
-		return nil, errors.New(
-			"configuration has both Transport and CA; configure the certificates in the transport")
+		return nil, errors.New("configuration has both Transport and CA; configure the certificates in the transport")
 	}
 	c.http = newHTTP(transport)
 	return c, nil

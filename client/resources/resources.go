@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 
 	"freshet/client"
 )
@@ -99,7 +100,7 @@ func (r Ref) String() string {
 	return singular(r.Kind) + "." + r.Kind.Group + "/" + r.Name
 }
 
-func singular(k Kind) string { return cmp.Or(k.Singular, lower(k.Kind)) }
+func singular(k Kind) string { return cmp.Or(k.Singular, strings.ToLower(k.Kind)) }
 
 func (r Ref) path() string { return r.Kind.path(r.Organization) + "/" + url.PathEscape(r.Name) }
 

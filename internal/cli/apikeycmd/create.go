@@ -133,8 +133,7 @@ func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Dur
 			err = errors.Join(err, os.Remove(file))
 		}
 		if errors.Is(err, client.ErrConflict) {
-			return "", hint.Add(err,
-				"Choose another name, or replace the key with 'freshet apikey rotate %s'.", name)
+			return "", hint.Add(err, "Choose another name, or replace the key with 'freshet apikey rotate %s'.", name)
 		}
 		return "", err
 	}

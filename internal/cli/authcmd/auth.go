@@ -35,12 +35,6 @@ func newAuth(env *command.Env) *cobra.Command {
 	}, newWhoami(env), newToken(env), newExec(env))
 }
 
-// userReviews is the kind whose creation returns the caller's identity.
-var userReviews = resources.Kind{
-	Group: "authorization.vendor.io", Version: "v1alpha1",
-	Resource: "selfsubjectuserreviews", Kind: "SelfSubjectUserReview",
-}
-
 // identity is the caller's identity as the server reports it.
 type identity struct {
 	Principal           string     `json:"principal"`
@@ -61,7 +55,7 @@ type identity struct {
 }
 
 func whoami(ctx context.Context, conn *client.Client) (identity, error) {
-	response, err := resources.New(conn).Post(ctx, resources.Ref{Kind: userReviews}, "", map[string]any{})
+	response, err := resources.New(conn).Post(ctx, resources.Ref{Kind: command.UserReviews}, "", map[string]any{})
 	if err != nil {
 		return identity{}, err
 	}

@@ -88,9 +88,7 @@ func (e *Env) Selection() contexts.Selection {
 
 // Context returns the context that the flags, the environment and the context file choose,
 // in this order of precedence.
-func (e *Env) Context() (contexts.Context, error) {
-	return contexts.Resolve(e.Selection())
-}
+func (e *Env) Context() (contexts.Context, error) { return contexts.Resolve(e.Selection()) }
 
 // DataDir returns the data directory of a server on this machine, for commands without
 // their own flag for it.
@@ -141,6 +139,22 @@ func (e *Env) List(format output.Format, value any, table *output.Table, none st
 		return e.Notef("%s\n", none)
 	}
 	return table.Write(e.Out)
+}
+
+// CompletionScript prints the completion script of a shell. It is the RunE of a command with the argument SHELL.
+func (e *Env) CompletionScript(cmd *cobra.Command, args []string) error {
+	root := cmd.Root()
+	switch args[0] {
+	case "bash":
+		return root.GenBashCompletionV2(e.Out, true)
+	case "zsh":
+		return root.GenZshCompletion(e.Out)
+	case "fish":
+		return root.GenFishCompletion(e.Out, true)
+	case "powershell":
+		return root.GenPowerShellCompletionWithDesc(e.Out)
+	}
+	return Usagef(cmd, "shell %q is not supported; use bash, zsh, fish or powershell", args[0])
 }
 
 // Parent adds subcommands to a command that does nothing else.

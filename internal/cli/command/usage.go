@@ -23,9 +23,7 @@ func (e *UsageError) Error() string { return e.err.Error() }
 func (e *UsageError) Unwrap() error { return e.err }
 
 // Hint refers the user to the command's help.
-func (e *UsageError) Hint() string {
-	return fmt.Sprintf("Run '%s --help' for its usage.", e.command)
-}
+func (e *UsageError) Hint() string { return fmt.Sprintf("Run '%s --help' for its usage.", e.command) }
 
 // Usagef returns the error of an invalid command line.
 func Usagef(cmd *cobra.Command, format string, args ...any) error {

@@ -5,7 +5,6 @@ package generatecmd
 
 import (
 	"embed"
-	"fmt"
 	"regexp"
 	"strings"
 	"text/template"
@@ -215,20 +214,6 @@ func newCompletion(env *command.Env) *cobra.Command {
   # zsh
   freshet generate completion zsh > _freshet`,
 		Args: command.OneArg("bash, zsh, fish or powershell"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root := cmd.Root()
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(env.Out, true)
-			case "zsh":
-				return root.GenZshCompletion(env.Out)
-			case "fish":
-				return root.GenFishCompletion(env.Out, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(env.Out)
-			}
-			return command.Usagef(cmd, "shell %q is not supported; use %s", args[0],
-				fmt.Sprintf("%s or %s", strings.Join(shells[:3], ", "), shells[3]))
-		},
+		RunE: env.CompletionScript,
 	}
 }

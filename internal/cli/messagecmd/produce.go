@@ -80,8 +80,7 @@ func (o *produceOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.files, "file", "f", nil,
 		"`file` whose content is one message, - for standard input; may be repeated")
-	f.BoolVarP(&o.zero, "null", "0", false,
-		"split standard input into messages at zero bytes instead of line breaks")
+	f.BoolVarP(&o.zero, "null", "0", false, "split standard input into messages at zero bytes instead of line breaks")
 	f.StringVar(&o.form, "input", inputLines,
 		"format of a line of standard input: `lines` (a message) or json (an object)")
 	f.StringVar(&o.separator, "key-separator", "", "`text` between the key and the message on each line")

@@ -200,8 +200,11 @@ func (r *result) finish(took time.Duration) {
 	r.P50, r.P90, r.P99, r.Max = at(0.5), at(0.9), at(0.99), at(1)
 }
 
-// show prints the result, and writes the plot.
-func (o *benchOptions) show(r *result) error {
+// show prints the result of measure, and writes the plot.
+func (o *benchOptions) show(r *result, err error) error {
+	if err != nil {
+		return err
+	}
 	if o.plot != "" {
 		if err := contexts.WritePrivate(o.plot, r.svg()); err != nil {
 			return err

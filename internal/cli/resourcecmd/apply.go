@@ -170,8 +170,7 @@ func (a *apply) apply(ctx context.Context, m manifest) (resources.Object, string
 func explainConflict(err error) error {
 	if refused, ok := errors.AsType[*client.Error](err); ok && errors.Is(err, client.ErrConflict) &&
 		refused.Reason == "Conflict" {
-		return hint.Add(err,
-			"Remove the field from the file, or take it over with --force-conflicts.")
+		return hint.Add(err, "Remove the field from the file, or take it over with --force-conflicts.")
 	}
 	return err
 }

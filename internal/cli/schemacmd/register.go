@@ -236,17 +236,11 @@ func listSubjects(cmd *cobra.Command, env *command.Env, r *schemas.Registry, sub
 		}
 		all = append(all, one)
 	}
-	if format != output.FormatTable {
-		return output.Value(env.Out, format, all)
-	}
-	if len(all) == 0 {
-		return env.Notef("No schemas. Register one with 'freshet schema register SUBJECT FILE'.\n")
-	}
 	table := output.Table{Columns: output.Columns("Subject", "Versions", "Type", "Latest id", "Level")}
 	for _, s := range all {
 		table.Rows = append(table.Rows, []string{s.Subject, ranges(s.Versions), s.Type, idText(s.ID), s.Level})
 	}
-	return table.Write(env.Out)
+	return env.List(format, all, &table, "No schemas. Register one with 'freshet schema register SUBJECT FILE'.")
 }
 
 func idText(id int) string {
