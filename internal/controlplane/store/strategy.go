@@ -169,8 +169,7 @@ func (strategy[T]) AllowUnconditionalUpdate(context.Context) bool { return true 
 // that sets the deletion timestamp, so that the status can show the deletion immediately.
 func (s strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	if options.GracePeriodSeconds == nil {
-		zero := int64(0)
-		options.GracePeriodSeconds = &zero
+		options.GracePeriodSeconds = new(int64(0))
 	}
 	if *options.GracePeriodSeconds > 0 {
 		return true // the object stays active until then

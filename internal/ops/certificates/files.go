@@ -37,8 +37,7 @@ func (c *Files) get() *tls.Certificate {
 		c.checked = time.Now()
 		if changed := latestChange(c.certFile, c.keyFile); changed.After(c.modified) {
 			if err := c.loadLocked(); err != nil {
-				c.log.Error("new HTTPS certificate cannot be used; continuing with the old one",
-					slog.Any("error", err))
+				c.log.Error("new HTTPS certificate cannot be used; continuing with the old one", slog.Any("error", err))
 			}
 		}
 	}

@@ -37,9 +37,7 @@ func (s step) none() bool { return s.keyword == "" }
 
 func key(keyword string) step { return step{keyword: keyword} }
 
-func member(keyword, name string) step {
-	return step{keyword: keyword, name: name, form: stepName}
-}
+func member(keyword, name string) step { return step{keyword: keyword, name: name, form: stepName} }
 
 func element(keyword string, index int) step {
 	return step{keyword: keyword, index: index, form: stepIndex}

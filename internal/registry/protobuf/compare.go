@@ -53,9 +53,7 @@ type scoped struct {
 	name string
 }
 
-func (s scoped) nested(name string) scoped {
-	return scoped{s.file, qualify(s.name, name)}
-}
+func (s scoped) nested(name string) scoped { return scoped{s.file, qualify(s.name, name)} }
 
 // spend counts work, and returns false if the comparison must end.
 func (c *comparer) spend(work int) bool {

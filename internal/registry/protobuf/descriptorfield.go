@@ -34,9 +34,7 @@ func typeNameOf(fld *descriptorpb.FieldDescriptorProto) string {
 	return fieldTypeNames[fld.GetType()]
 }
 
-func lastPart(name string) string {
-	return name[strings.LastIndexByte(name, '.')+1:]
-}
+func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 // groupOf returns the message that a group field declares, or nil.
 func groupOf(fld *descriptorpb.FieldDescriptorProto,

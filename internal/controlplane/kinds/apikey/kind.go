@@ -138,8 +138,7 @@ func (*Kind) Revokes(key, old *object) bool { return key.Spec.Revoke && !old.Spe
 // MarkDeleting implements store.DeletionMarker. A key is rejected when the delete call returns.
 func (k *Kind) MarkDeleting(key *object) {
 	updated := key.DeepCopy()
-	now := conditions.Now()
-	updated.DeletionTimestamp, updated.Generation = &now, key.Generation+1
+	updated.DeletionTimestamp, updated.Generation = new(conditions.Now()), key.Generation+1
 	k.describe(updated, false)
 	key.Status.Conditions = updated.Status.Conditions
 }
