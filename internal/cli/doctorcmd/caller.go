@@ -1,6 +1,7 @@
 package doctorcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -82,9 +83,7 @@ func (d *doctor) tokenRejected(ctx context.Context, err error) bool {
 		return false
 	}
 	claims := d.claims()
-	if claims.Subject != "" {
-		account = claims.Subject
-	}
+	account = cmp.Or(claims.Subject, account)
 	switch {
 	case strings.Contains(text, "revoked"):
 		d.failed("token", fmt.Sprintf("the API key of %s has been revoked", account), "Create another with 'freshet "+

@@ -205,9 +205,7 @@ func (o *produceOptions) isInteractive(env *command.Env, messages []string) bool
 
 // applyFlags applies the flags to a message.
 func (o *produceOptions) applyFlags(m *client.Message) {
-	if o.key != "" {
-		m.Key = o.key
-	}
+	m.Key = cmp.Or(o.key, m.Key)
 	if m.Properties == nil {
 		m.Properties = o.propertyMap
 	} else {
