@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,12 +80,8 @@ func OpenMember(ctx context.Context, journals Journals, opts Options) (*Coordina
 
 // newCoordinator returns a coordinator without groups.
 func newCoordinator(ctx context.Context, opts Options) *Coordinator {
-	if opts.InitialDelay == 0 {
-		opts.InitialDelay = DefaultInitialDelay
-	}
-	if opts.HeartbeatInterval == 0 {
-		opts.HeartbeatInterval = DefaultHeartbeatInterval
-	}
+	opts.InitialDelay = cmp.Or(opts.InitialDelay, DefaultInitialDelay)
+	opts.HeartbeatInterval = cmp.Or(opts.HeartbeatInterval, DefaultHeartbeatInterval)
 	c := &Coordinator{opts: opts, log: opts.Logger}
 	if c.log == nil {
 		c.log = slog.Default()

@@ -60,8 +60,7 @@ func (k *keys) revoke(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(k.env.Err, "key %s is revoked\n", name)
-	return err
+	return k.env.Notef("key %s is revoked\n", name)
 }
 
 // rotation has the flags of one rotate command.
@@ -136,9 +135,8 @@ func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) e
 		return err
 	}
 	if !revokes {
-		_, err := fmt.Fprintf(k.env.Err,
-			"keys %s and %s both work; revoke the old one with 'freshet apikey revoke %s'\n", name, old, old)
-		return err
+		return k.env.Notef("keys %s and %s both work; revoke the old one with 'freshet apikey revoke %s'\n", name, old,
+			old)
 	}
 	progress := k.env.Progress()
 	defer progress.Clear()

@@ -39,9 +39,8 @@ func (l *login) signInWithBrowser(ctx context.Context) error {
 		// The session was not stored, so no command could use it.
 		return errors.Join(err, s.Revoke(context.WithoutCancel(ctx)))
 	}
-	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s (%s); the context is %s\n", c.Server,
+	return l.env.Printf("signed in to %s as %s (%s); the context is %s\n", c.Server,
 		output.Clean(caller.Person), caller.Principal, c.Name)
-	return err
 }
 
 // target returns the new context, with the server to sign in to, and the context in use if

@@ -122,8 +122,7 @@ func (l *login) run(ctx context.Context, file string) error {
 	if err := l.store(&c, secret); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s; the context is %s\n", c.Server, caller.Principal, c.Name)
-	return err
+	return l.env.Printf("signed in to %s as %s; the context is %s\n", c.Server, caller.Principal, c.Name)
 }
 
 // readAuthority sets the certificate authority of a context from a file, if file is not
@@ -166,8 +165,7 @@ func (l *login) readSecret(c *contexts.Context, file string,
 		}
 		c.Server = strings.TrimRight(cmp.Or(selection.Server, credentials.Server()), "/")
 		if c.Server == "" {
-			return nil, nil, hint.Add(errs.New(errs.Invalid, "credentials name no server"),
-				"Set it with --server URL.")
+			return nil, nil, hint.Add(errs.New(errs.Invalid, "credentials name no server"), "Set it with --server URL.")
 		}
 		c.Credential.File = path
 		tokens, err = client.ClientCredentials(client.Credentials{

@@ -17,7 +17,8 @@ import (
 )
 
 func newGroup(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	var tenant string
+	cmd := command.Parent(&cobra.Command{
 		Use:     "group",
 		Aliases: []string{"groups"},
 		Short:   "List, describe, reset and delete Kafka consumer groups",
@@ -31,20 +32,15 @@ enabled for the cluster (spec.config.protocols.stream).`,
 
   # read a topic again from the beginning
   freshet group reset workers --topic orders --to earliest`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	var tenant string
-	cmd.PersistentFlags().StringVar(&tenant, "tenant", "", "`tenant` of the group (default: public; list: all tenants)")
-	cmd.AddCommand(newGroupList(env, &tenant), newGroupDescribe(env, &tenant), newGroupReset(env, &tenant),
+	}, newGroupList(env, &tenant), newGroupDescribe(env, &tenant), newGroupReset(env, &tenant),
 		newGroupDelete(env, &tenant))
+	cmd.PersistentFlags().StringVar(&tenant, "tenant", "", "`tenant` of the group (default: public; list: all tenants)")
 	return cmd
 }
 
 // explainNoKafka adds a hint to the error of a cluster without the Kafka protocol.
 func explainNoKafka(err error) error {
-	var refused *client.Error
-	if errors.As(err, &refused) && strings.Contains(refused.Message, "protocols.stream") {
+	if refused, ok := errors.AsType[*client.Error](err); ok && strings.Contains(refused.Message, "protocols.stream") {
 		return hint.Add(err,
 			"Add spec.config.protocols.stream to the cluster, and start the server with --stream ADDRESS.")
 	}
@@ -71,34 +67,15 @@ func newGroupList(env *command.Env, tenant *string) *cobra.Command {
 			if err != nil {
 				return explainNoKafka(err)
 			}
-			return printGroups(env, format, groups)
+			table := output.Table{Columns: output.Columns("Name", "Tenant", "State", "Protocol")}
+			for _, g := range groups {
+				table.Rows = append(table.Rows, []string{g.Name, g.Tenant, g.State, g.ProtocolType})
+			}
+			return env.List(format, groups, &table, "No consumer groups.")
 		}),
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return cmd
-}
-
-func printGroups(env *command.Env, format output.Format, groups []client.GroupEntry) error {
-	switch format {
-	case output.FormatJSON, output.FormatYAML:
-		return output.Value(env.Out, format, groups)
-	case output.FormatName:
-		for _, g := range groups {
-			if _, err := fmt.Fprintln(env.Out, g.Name); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(groups) == 0 {
-		_, err := fmt.Fprintln(env.Err, "No consumer groups.")
-		return err
-	}
-	table := output.Table{Columns: output.Columns("Name", "Tenant", "State", "Protocol")}
-	for _, g := range groups {
-		table.Rows = append(table.Rows, []string{g.Name, g.Tenant, g.State, g.ProtocolType})
-	}
-	return table.Write(env.Out)
 }
 
 func newGroupDescribe(env *command.Env, tenant *string) *cobra.Command {
@@ -114,7 +91,7 @@ func newGroupDescribe(env *command.Env, tenant *string) *cobra.Command {
 
   # as YAML
   freshet group describe workers -o yaml`,
-		Args: exactArgs("the group's name"),
+		Args: command.OneArg("the group's name"),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			info, err := c.Group(cmd.Context(), *tenant, given[0])
 			if err != nil {
@@ -178,7 +155,7 @@ topics, to a time, or on one partition to an offset. A missing group is created.
 
   # one partition, to an offset
   freshet group reset workers --topic orders --partition 0 --offset 0`,
-		Args: exactArgs("the group's name"),
+		Args: command.OneArg("the group's name"),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			byOffset := cmd.Flags().Changed("offset")
 			switch {
@@ -216,8 +193,7 @@ topics, to a time, or on one partition to an offset. A missing group is created.
 			if err != nil {
 				return explainNoKafka(err)
 			}
-			_, err = fmt.Fprintf(env.Out, "group %s reset\n", given[0])
-			return err
+			return env.Printf("group %s reset\n", given[0])
 		},
 	}
 	f := cmd.Flags()
@@ -241,13 +217,12 @@ func newGroupDelete(env *command.Env, tenant *string) *cobra.Command {
 
   # list the remaining groups
   freshet group list`,
-		Args: exactArgs("the group's name"),
+		Args: command.OneArg("the group's name"),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			if err := c.DeleteGroup(cmd.Context(), *tenant, given[0]); err != nil {
 				return explainNoKafka(err)
 			}
-			_, err := fmt.Fprintf(env.Out, "group %s deleted\n", given[0])
-			return err
+			return env.Printf("group %s deleted\n", given[0])
 		}),
 	}
 }

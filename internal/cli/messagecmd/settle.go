@@ -2,7 +2,6 @@ package messagecmd
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +26,7 @@ Acknowledging a message twice is not an error.`,
 
   # skip all messages
   freshet subscription reset orders billing --to latest`,
-		Args:              minArgs("the topic's name", "the subscription's name", "ids of messages"),
+		Args:              command.Args(command.Any, "the topic's name", "the subscription's name", "ids of messages"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			sub, ids := c.Topic(given[0]).Subscription(given[1]), given[2:]
@@ -38,8 +37,7 @@ Acknowledging a message twice is not an error.`,
 			if err := settle(cmd.Context(), ids...); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(env.Out, "%d acknowledged\n", len(ids))
-			return err
+			return env.Printf("%d acknowledged\n", len(ids))
 		}),
 	}
 	cmd.Flags().BoolVar(&cumulative, "cumulative", false,
@@ -63,7 +61,7 @@ may hold the message now.`,
 
   # the remaining ones
   tail -n +3 held.txt | xargs freshet nack orders billing`,
-		Args:              minArgs("the topic's name", "the subscription's name", "ids of messages"),
+		Args:              command.Args(command.Any, "the topic's name", "the subscription's name", "ids of messages"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			ids := given[2:]
@@ -75,8 +73,7 @@ may hold the message now.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "%d returned for redelivery\n", len(ids))
-			return err
+			return env.Printf("%d returned for redelivery\n", len(ids))
 		}),
 	}
 	cmd.Flags().DurationVar(&delay, "delay", 0, "`duration` to wait before the redelivery")

@@ -3,6 +3,7 @@ package messagecmd
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 )
 
 func newTopic(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Parent(&cobra.Command{
 		Use:     "topic",
 		Aliases: []string{"topics"},
 		Short:   "Create, list, describe and delete topics",
@@ -29,11 +30,7 @@ A topic name is tenant/namespace/topic, or just the topic in public/default.`,
 
   # show its subscriptions and their backlogs
   freshet topic describe orders`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newTopicCreate(env), newTopicList(env), newTopicDescribe(env), newTopicDelete(env))
-	return cmd
+	}, newTopicCreate(env), newTopicList(env), newTopicDescribe(env), newTopicDelete(env))
 }
 
 func newTopicCreate(env *command.Env) *cobra.Command {
@@ -54,7 +51,7 @@ move to other partitions.`,
 
   # a compacted topic, which keeps the last message of each key
   freshet topic create prices --partitions 2 --property cleanup.policy=compact`,
-		Args: exactArgs("the topic's name"),
+		Args: command.OneArg("the topic's name"),
 		RunE: func(cmd *cobra.Command, given []string) (err error) {
 			if options.Partitions < 0 {
 				return command.Usagef(cmd, "--partitions must not be negative")
@@ -70,8 +67,7 @@ move to other partitions.`,
 			topic := c.Topic(given[0])
 			err = topic.Create(cmd.Context(), options)
 			if errors.Is(err, client.ErrConflict) && ifNotExists {
-				_, err = fmt.Fprintf(env.Out, "topic %s already exists\n", topic.ShortName())
-				return err
+				return env.Printf("topic %s already exists\n", topic.ShortName())
 			}
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "'freshet topic describe %s' shows it; --if-not-exists ignores this error.",
@@ -80,8 +76,7 @@ move to other partitions.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "topic %s created\n", topic.ShortName())
-			return err
+			return env.Printf("topic %s created\n", topic.ShortName())
 		},
 	}
 	cmd.Flags().IntVarP(&options.Partitions, "partitions", "p", 0, "`number` of partitions; 0 creates a topic without")
@@ -116,41 +111,18 @@ func newTopicList(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printTopics(env, format, topics, internal)
+			topics = slices.DeleteFunc(append([]client.TopicEntry{}, topics...),
+				func(t client.TopicEntry) bool { return t.Internal && !internal })
+			table := output.Table{Columns: output.Columns("Name", "Partitions")}
+			for _, t := range topics {
+				table.Rows = append(table.Rows, []string{t.Name, strconv.Itoa(t.Partitions)})
+			}
+			return env.List(format, topics, &table, "No topics. Create one with 'freshet topic create NAME'.")
 		}),
 	}
 	cmd.Flags().BoolVar(&internal, "internal", false, "list internal topics too")
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return cmd
-}
-
-func printTopics(env *command.Env, format output.Format, topics []client.TopicEntry, internal bool) error {
-	shown := []client.TopicEntry{}
-	for _, t := range topics {
-		if internal || !t.Internal {
-			shown = append(shown, t)
-		}
-	}
-	switch format {
-	case output.FormatJSON, output.FormatYAML:
-		return output.Value(env.Out, format, shown)
-	case output.FormatName:
-		for _, t := range shown {
-			if _, err := fmt.Fprintln(env.Out, t.Name); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(shown) == 0 {
-		_, err := fmt.Fprintln(env.Err, "No topics. Create one with 'freshet topic create NAME'.")
-		return err
-	}
-	table := output.Table{Columns: output.Columns("Name", "Partitions")}
-	for _, t := range shown {
-		table.Rows = append(table.Rows, []string{t.Name, strconv.Itoa(t.Partitions)})
-	}
-	return table.Write(env.Out)
 }
 
 func newTopicDelete(env *command.Env) *cobra.Command {
@@ -167,7 +139,7 @@ func newTopicDelete(env *command.Env) *cobra.Command {
 
   # in a script that may run twice
   freshet topic delete payments --ignore-not-found`,
-		Args:              minArgs("the topic's name"),
+		Args:              command.Args(command.Any, "the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			for _, name := range given {

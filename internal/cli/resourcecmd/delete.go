@@ -138,7 +138,6 @@ func (d *deletion) run(ctx context.Context, refs []resources.Ref) error {
 				return err
 			}
 		}
-		_, err = fmt.Fprintf(d.env.Out, "%s deleted%s\n", ref, suffix)
-		return err
+		return d.env.Printf("%s deleted%s\n", ref, suffix)
 	})
 }

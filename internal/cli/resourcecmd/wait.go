@@ -63,8 +63,7 @@ condition.`,
 				if err := s.waitFor(ctx, ref, until); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(env.Out, "%s %s\n", ref, until.reachedText)
-				return err
+				return env.Printf("%s %s\n", ref, until.reachedText)
 			})
 		},
 	}

@@ -72,10 +72,11 @@ func TestHeavySchemasHaveLinearCost(t *testing.T) { //nolint:paralleltest // mea
 
 func openWithoutTimeLimit(t *testing.T) *Registry {
 	t.Helper()
-	r, err := Open(context.WithoutCancel(t.Context()), openJournal(t), Options{CheckTime: time.Hour})
+	r, err := Open(context.WithoutCancel(t.Context()), openJournal(t), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.checkTime = time.Hour
 	t.Cleanup(func() { _ = r.Close() })
 	return r
 }
