@@ -134,9 +134,10 @@ func (s *signing) keys(ctx context.Context) ([]string, error) {
 
 // withdraw passes the keys to the server, and waits until the server has withdrawn them.
 func (s *signing) withdraw(ctx context.Context, ids []string) (string, error) {
-	known, offline := s.keys(ctx)
+	known, err := s.keys(ctx)
+	responds := err == nil
 	for _, id := range ids {
-		if offline == nil && id != "all" && !slices.Contains(known, id) {
+		if responds && id != "all" && !slices.Contains(known, id) {
 			return "", errs.Newf(errs.NotFound,
 				"signing key %q does not exist on the server; list the keys with freshet admin signing-key list", id)
 		}
@@ -144,7 +145,7 @@ func (s *signing) withdraw(ctx context.Context, ids []string) (string, error) {
 	if err := s.requestWithdrawal(ids); err != nil {
 		return "", err
 	}
-	if offline != nil {
+	if !responds {
 		return fmt.Sprintf("the server does not respond at %s: if it is running, it withdraws %s within a second, "+
 			"otherwise at its next start, before it accepts requests",
 			s.server, strings.Join(ids, ", ")), nil

@@ -128,7 +128,9 @@ func (m *linkCreator) Execute(ctx context.Context, call subresource.Call[*Invita
 	if err != nil {
 		return nil, err
 	}
-	link.Status = InvitationLinkStatus{URL: m.Links.InviteURL(token.Reveal()), ExpirationTime: new(metav1.NewTime(ends))}
+	link.Status = InvitationLinkStatus{
+		URL: m.Links.InviteURL(token.Reveal()), ExpirationTime: new(metav1.NewTime(ends)),
+	}
 	return link, nil
 }
 
