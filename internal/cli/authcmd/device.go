@@ -61,11 +61,15 @@ func (l *login) target() (c, before contexts.Context, err error) {
 	c = contexts.Context{
 		Name: l.name, Server: cmp.Or(server, before.Server), CA: before.CA,
 		Cluster: selection.Cluster, Instance: cmp.Or(l.instance, selection.Instance),
+		InsecureHTTP: selection.InsecureHTTP,
 	}
 	if err := readAuthority(&c, selection.CAFile); err != nil {
 		return c, before, err
 	}
-	return c, before, contexts.CheckServer(c.Server)
+	if err := contexts.CheckServer(c.Server); err != nil {
+		return c, before, err
+	}
+	return c, before, contexts.CheckTransport(c.Server, c.InsecureHTTP)
 }
 
 // awaitUser shows the code and waits until the user has signed in.

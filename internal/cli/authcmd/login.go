@@ -106,6 +106,10 @@ func (l *login) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
+	c.InsecureHTTP = selection.InsecureHTTP
+	if err := contexts.CheckTransport(c.Server, c.InsecureHTTP); err != nil {
+		return err
+	}
 	conn, err := client.New(client.Config{
 		BaseURL: c.Server, CA: []byte(c.CA), TokenSource: tokens,
 		UserAgent: "freshet/" + version.Get().Version,

@@ -39,6 +39,8 @@ type Flags struct {
 	Context, Server, CAFile    string
 	Organization, Cluster      string
 	CredentialsFile, TokenFile string
+	// InsecureHTTP allows sending credentials over plain HTTP to another machine.
+	InsecureHTTP bool
 }
 
 // The names of the flags that choose a connection.
@@ -50,6 +52,7 @@ const (
 	flagCluster      = "cluster"
 	flagCredentials  = "credentials-file"
 	flagToken        = "token-file"
+	flagInsecure     = "insecure-http"
 	flagNamespace    = "namespace" // what kubectl calls an organization
 )
 
@@ -64,13 +67,15 @@ func (e *Env) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.Flags.CredentialsFile, flagCredentials, "",
 		"credentials `file` of a service account (FRESHET_CREDENTIALS_FILE)")
 	f.StringVar(&e.Flags.TokenFile, flagToken, "", "`file` with an API key or token (FRESHET_TOKEN_FILE)")
+	f.BoolVar(&e.Flags.InsecureHTTP, flagInsecure, false,
+		"send credentials over plain HTTP to another machine, which anybody on the way can read")
 	f.StringVar(&e.Flags.Organization, flagNamespace, "", "")
 	_ = f.MarkHidden(flagNamespace) // fails only for a flag that does not exist
 }
 
 // Selection returns the connection settings of flags and environment.
 func (e *Env) Selection() contexts.Selection {
-	return contexts.Selection{
+	selection := contexts.Selection{
 		File:            contexts.Path(e.Getenv),
 		DataDir:         e.DataDir(),
 		Context:         cmp.Or(e.Flags.Context, e.Getenv("FRESHET_CONTEXT")),
@@ -81,7 +86,13 @@ func (e *Env) Selection() contexts.Selection {
 		Instance:        e.Getenv("FRESHET_INSTANCE"),
 		CredentialsFile: cmp.Or(e.Flags.CredentialsFile, e.Getenv("FRESHET_CREDENTIALS_FILE")),
 		TokenFile:       cmp.Or(e.Flags.TokenFile, e.Getenv("FRESHET_TOKEN_FILE")),
+		InsecureHTTP:    e.Flags.InsecureHTTP,
 	}
+	if e.Flags.CredentialsFile == "" && e.Flags.TokenFile == "" &&
+		cmp.Or(selection.CredentialsFile, selection.TokenFile) != "" {
+		selection.CredentialServer = e.Getenv("FRESHET_SERVER")
+	}
+	return selection
 }
 
 // Context returns the context that the flags, the environment and the context file choose,

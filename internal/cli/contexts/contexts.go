@@ -36,6 +36,8 @@ type Context struct {
 	// Instance is the cluster's instance, for accounts that may not read the cluster.
 	Instance   string     `json:"instance,omitempty"`
 	Credential Credential `json:"credential"`
+	// InsecureHTTP allows sending the credential over plain HTTP to another machine.
+	InsecureHTTP bool `json:"insecureHTTP,omitempty"`
 }
 
 // Credential refers to the file with the secret. One field is set.

@@ -63,9 +63,9 @@ func TestResolve(t *testing.T) {
 			"acme", filepath.Join(plain, "admin.token"), "default",
 		},
 		"overrides": {contexts.Selection{
-			File: file, DataDir: data, Server: "http://x/", Organization: "o",
+			File: file, DataDir: data, Server: "https://w:1/", Organization: "o",
 			Cluster: "c",
-		}, "work", "http://x", "o", "/c", "c"},
+		}, "work", "https://w:1", "o", "/c", "c"},
 		"credentials only": {
 			contexts.Selection{File: file, DataDir: empty, CredentialsFile: credentials},
 			"",
@@ -77,9 +77,9 @@ func TestResolve(t *testing.T) {
 			"https://w:1", "acme", "/t", "east",
 		},
 		"all given": {
-			contexts.Selection{File: none, DataDir: empty, Server: "http://x", TokenFile: "/t"},
+			contexts.Selection{File: none, DataDir: empty, Server: "https://x", TokenFile: "/t"},
 			"",
-			"http://x", "default", "/t", "default",
+			"https://x", "default", "/t", "default",
 		},
 	}
 	for name, tc := range tests {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"freshet/internal/base/errs"
@@ -27,7 +26,15 @@ type Selection struct {
 	Server, CAFile, Organization, Cluster, Instance string
 	// CredentialsFile or TokenFile override the context's credential.
 	CredentialsFile, TokenFile string
+	// CredentialServer is the server that the environment names together with its credential.
+	// It is empty if the credential is not from the environment.
+	CredentialServer string
+	// InsecureHTTP allows sending a credential over plain HTTP to another machine.
+	InsecureHTTP bool
 }
+
+// namesCredential reports whether the selection has a credential of its own.
+func (s Selection) namesCredential() bool { return s.CredentialsFile != "" || s.TokenFile != "" }
 
 // Resolve finds the context and applies the overrides of the selection.
 func Resolve(s Selection) (Context, error) {
@@ -38,6 +45,7 @@ func Resolve(s Selection) (Context, error) {
 	if err != nil {
 		return Context{}, err
 	}
+	own := ownServerOf(s, c)
 	switch {
 	case s.CredentialsFile != "":
 		credentials, err := ReadCredentials(s.CredentialsFile)
@@ -65,7 +73,14 @@ func Resolve(s Selection) (Context, error) {
 		return Context{}, hint.Add(errs.New(errs.Invalid, "server is missing"),
 			"Set it with --server URL or FRESHET_SERVER.")
 	}
-	return c, CheckServer(c.Server)
+	if err := CheckServer(c.Server); err != nil {
+		return c, err
+	}
+	if err := own.check(s, c); err != nil {
+		return c, err
+	}
+	c.InsecureHTTP = c.InsecureHTTP || s.InsecureHTTP
+	return c, CheckTransport(c.Server, c.InsecureHTTP)
 }
 
 // findContext returns the context without overrides. It is empty if the flags set the server and
@@ -93,7 +108,7 @@ func findContext(s Selection) (Context, error) {
 // Local returns the context of the server with its data in dataDir: the administrator's
 // token, and the address that the server wrote to the directory when it started.
 func Local(dataDir string) (Context, error) {
-	token := filepath.Join(dataDir, "admin.token")
+	token := tokenFile(dataDir)
 	info, err := os.Stat(token)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -109,18 +124,21 @@ func Local(dataDir string) (Context, error) {
 			"with mode 0600", token),
 			"If the server is yours, run 'chmod 600 %s'; otherwise choose another server with --context.", token)
 	}
+	if err := checkOwner(dataDir); err != nil {
+		return Context{}, err
+	}
 	c := Context{Name: LocalName, Cluster: DefaultCluster, Credential: Credential{TokenFile: token}}
-	text, err := os.ReadFile(filepath.Join(dataDir, "kubeconfig"))
+	text, err := os.ReadFile(kubeconfigFile(dataDir))
 	if err == nil {
 		entry, err := kubeconfig.Current(text)
 		if err != nil {
-			return Context{}, fmt.Errorf("%s: %w", filepath.Join(dataDir, "kubeconfig"), err)
+			return Context{}, fmt.Errorf("%s: %w", kubeconfigFile(dataDir), err)
 		}
 		c.Server, c.CA, c.Organization = entry.Server, string(entry.CA), entry.Namespace
 		return c, nil
 	}
 	// A server without HTTPS writes no kubeconfig.
-	credentials, credentialsErr := ReadCredentials(filepath.Join(dataDir, "admin.json"))
+	credentials, credentialsErr := ReadCredentials(credentialsFile(dataDir))
 	if credentialsErr != nil {
 		return Context{}, hint.Add(errs.Newf(errs.NotFound, "address of the server in %s is unknown: %w",
 			dataDir, errors.Join(err, credentialsErr)),

@@ -12,6 +12,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
 	"freshet/internal/ops/adminsocket"
 	"freshet/internal/ops/backup"
 )
@@ -55,6 +56,14 @@ Run the command as the user of the server, or as root.`,
 			b.to, b.out, b.progress = args[0], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if b.to == "-" && b.keep > 0 {
 				return command.Usagef(cmd, "--keep cannot be combined with a tar stream")
+			}
+			if b.to == "-" && output.IsTerminal(b.out) {
+				return command.Usagef(cmd, "standard output is a terminal; redirect the tar stream to a file or a pipe")
+			}
+			if b.to == "-" {
+				if err := output.WarnIfReadable(b.out, b.progress, "a backup"); err != nil {
+					return err
+				}
 			}
 			return b.run(cmd.Context())
 		},
