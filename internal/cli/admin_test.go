@@ -161,8 +161,8 @@ func TestResetCredentials(t *testing.T) {
 func TestResetCredentialsWithoutAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if r := run(t, "admin", "reset-credentials", "--data-dir", dir); r.code != ExitNotFound {
-		t.Errorf("no data directory: got %+v, want exit code %d", r, ExitNotFound)
+	if r := run(t, "admin", "reset-credentials", "--data-dir", dir); r.code != ExitError {
+		t.Errorf("no data directory: got %+v, want exit code %d", r, ExitError)
 	}
 	writeFile(t, filepath.Join(dir, "admin.token"), "secret")
 	r := run(t, "admin", "reset-credentials", "--data-dir", dir, "--server", "http://127.0.0.1:1")

@@ -150,7 +150,7 @@ PKCS #1).`,
 			}
 			pem, err := os.ReadFile(file)
 			if err != nil {
-				return hint.Add(errs.Newf(errs.NotFound, "private key of %s is not on this machine: %w", args[0], err),
+				return hint.Add(errs.Newf(errs.Invalid, "private key of %s is not on this machine: %w", args[0], err),
 					"Set the file with --private-key. Without the private key the token is lost: create another key "+
 						"with 'freshet apikey rotate %s'.", args[0])
 			}

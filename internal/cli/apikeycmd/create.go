@@ -118,7 +118,13 @@ func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Dur
 		return "", errs.Newf(errs.Invalid,
 			"key name %q is not valid; use at most 253 lower-case letters, digits, '-' and '.'", name)
 	}
+	if err := k.requireAccount(ctx, s.ServiceAccountName); err != nil {
+		return "", err
+	}
 	file := k.keyFile(name)
+	if err := k.freeName(ctx, name, timeout); err != nil {
+		return "", err
+	}
 	public, err := generateKeyPair(file)
 	if err != nil {
 		return "", err

@@ -22,7 +22,8 @@ func newRevoke(env *command.Env) *cobra.Command {
 		Use:   "revoke NAME...",
 		Short: "Revoke API keys immediately and permanently",
 		Long: `Revoke API keys immediately and permanently: when the command returns, no API accepts
-their tokens. A revoked key stays in the list until you delete it.`,
+their tokens. A revoked key stays in the list until you delete it, or create another key
+with its name.`,
 		Example: `  # a key that has leaked
   freshet apikey revoke leaked
 

@@ -87,7 +87,7 @@ func (l *login) awaitUser(ctx context.Context, c contexts.Context) (*session.Ses
 		return nil, err
 	}
 	if !offered && !l.device {
-		return nil, hint.Add(errs.Newf(errs.NotFound, "server %s does not support signing in through a browser",
+		return nil, hint.Add(errs.Newf(errs.Invalid, "server %s does not support signing in through a browser",
 			c.Server),
 			"Sign in as a service account with freshet login CREDENTIALS-FILE, or with an API key: --token-file FILE.")
 	}

@@ -138,7 +138,7 @@ func readAuthority(c *contexts.Context, file string) error {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return errs.Newf(errs.NotFound, "reading the certificate authority: %w", err)
+		return errs.Newf(errs.Invalid, "reading the certificate authority: %w", err)
 	}
 	c.CA = string(text)
 	return nil
@@ -198,7 +198,7 @@ func (l *login) read(path string) ([]byte, error) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, errs.Newf(errs.NotFound, "reading the credentials: %w", err)
+		return nil, errs.Newf(errs.Invalid, "reading the credentials: %w", err)
 	}
 	if len(text) > maxSecret {
 		return nil, errs.Newf(errs.Invalid, "%s is too large to be a credentials file or an API key", path)

@@ -41,7 +41,7 @@ change.`,
 				return err
 			}
 			if c.Name == "" || c.Name == contexts.LocalName {
-				return errs.New(errs.NotFound,
+				return errs.New(errs.Invalid,
 					"you are not signed in: the context in use was not created by 'freshet login'")
 			}
 			return deleteContext(cmd.Context(), env, c.Name)

@@ -93,15 +93,15 @@ func TestResolve(t *testing.T) {
 		selection contexts.Selection
 		kind      errs.Kind
 	}{
-		"nothing at all": {contexts.Selection{File: none, DataDir: empty}, errs.NotFound},
-		"unknown name":   {contexts.Selection{File: file, DataDir: data, Context: "other"}, errs.NotFound},
+		"nothing at all": {contexts.Selection{File: none, DataDir: empty}, errs.Invalid},
+		"unknown name":   {contexts.Selection{File: file, DataDir: data, Context: "other"}, errs.Invalid},
 		"two secrets": {
 			contexts.Selection{File: file, CredentialsFile: credentials, TokenFile: "/t"}, errs.Invalid,
 		},
 		"not a server":      {contexts.Selection{File: file, Server: "ftp://x"}, errs.Invalid},
 		"a secret in a URL": {contexts.Selection{File: file, Server: "https://me:secret@x"}, errs.Invalid},
 		"not credentials":   {contexts.Selection{File: file, CredentialsFile: file}, errs.Invalid},
-		"no such authority": {contexts.Selection{File: file, CAFile: none}, errs.NotFound},
+		"no such authority": {contexts.Selection{File: file, CAFile: none}, errs.Invalid},
 	} {
 		if c, err := contexts.Resolve(tc.selection); errs.KindOf(err) != tc.kind {
 			t.Errorf("%s: got %+v, %v; want an error that is %s", name, c, err, tc.kind)

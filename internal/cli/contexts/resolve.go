@@ -65,7 +65,7 @@ func Resolve(s Selection) (Context, error) {
 	if s.CAFile != "" {
 		text, err := os.ReadFile(s.CAFile)
 		if err != nil {
-			return Context{}, errs.Newf(errs.NotFound, "reading the certificate authority: %w", err)
+			return Context{}, errs.Newf(errs.Invalid, "reading the certificate authority: %w", err)
 		}
 		c.CA = string(text)
 	}
@@ -99,7 +99,7 @@ func findContext(s Selection) (Context, error) {
 		return c, nil
 	}
 	if name != "" && name != LocalName {
-		return Context{}, hint.Add(errs.Newf(errs.NotFound, "context %q does not exist in %s", name, s.File),
+		return Context{}, hint.Add(errs.Newf(errs.Invalid, "context %q does not exist in %s", name, s.File),
 			"'freshet context list' shows all contexts, 'freshet login' creates one.")
 	}
 	return Local(s.DataDir)
@@ -114,7 +114,7 @@ func Local(dataDir string) (Context, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return Context{}, fmt.Errorf("looking for a server on this machine: %w", err)
 		}
-		return Context{}, hint.Add(errs.Newf(errs.NotFound, "no context is set, and no server has run in %s", dataDir),
+		return Context{}, hint.Add(errs.Newf(errs.Invalid, "no context is set, and no server has run in %s", dataDir),
 			"Start a server here with 'freshet serve', or sign in to another with 'freshet login CREDENTIALS-FILE'.")
 	}
 	// A server makes the file readable only by its owner. Another user may have placed a
@@ -140,7 +140,7 @@ func Local(dataDir string) (Context, error) {
 	// A server without HTTPS writes no kubeconfig.
 	credentials, credentialsErr := ReadCredentials(credentialsFile(dataDir))
 	if credentialsErr != nil {
-		return Context{}, hint.Add(errs.Newf(errs.NotFound, "address of the server in %s is unknown: %w",
+		return Context{}, hint.Add(errs.Newf(errs.Invalid, "address of the server in %s is unknown: %w",
 			dataDir, errors.Join(err, credentialsErr)),
 			"Start it with 'freshet serve', or set its address with --server URL.")
 	}
@@ -164,7 +164,7 @@ const maxCredentials = 64 << 10
 func ReadCredentials(path string) (Credentials, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Credentials{}, errs.Newf(errs.NotFound, "reading the credentials: %w", err)
+		return Credentials{}, errs.Newf(errs.Invalid, "reading the credentials: %w", err)
 	}
 	c, err := ParseCredentials(text)
 	if err != nil {

@@ -27,6 +27,9 @@ var (
 	}
 )
 
+// verbs are the verbs of the resource API.
+var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+
 // exitNo is the exit code for "no", the same as for a denied request.
 const exitNo = 4
 
@@ -120,6 +123,10 @@ func (a permissionCheck) verb(ctx context.Context, verb, what string) (yes bool,
 	}
 	if matches[0].Namespaced {
 		attributes["namespace"] = a.organization
+	}
+	if !slices.Contains(verbs, verb) {
+		return false, "", hint.Add(errs.Newf(errs.NotFound, "verb %q does not exist", verb), "Use one of: %s.",
+			strings.Join(verbs, ", "))
 	}
 	review, err := a.Post(ctx, resources.Ref{Kind: accessReviews}, "", map[string]any{
 		"apiVersion": accessReviews.APIVersion(), "kind": accessReviews.Kind,
@@ -227,7 +234,35 @@ func (a permissionCheck) permission(ctx context.Context, permission string,
 	if len(limits) > 0 {
 		return true, "yes, " + output.Clean(strings.Join(limits, "; ")), nil
 	}
-	return false, "no", nil
+	return false, "no", a.requirePermission(ctx, permission)
+}
+
+// requirePermission returns an error if a permission does not exist. The predefined roles
+// contain every permission, and every caller may list them.
+func (a permissionCheck) requirePermission(ctx context.Context, permission string) error {
+	roles, err := a.List(ctx, clusterRoles, "", resources.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var similar []string
+	service := permission[:strings.LastIndex(permission, ".")+1]
+	for _, role := range roles {
+		list, _ := role.Field("spec", "permissions").([]any)
+		for _, item := range list {
+			existing := fmt.Sprint(item)
+			if existing == permission {
+				return nil
+			}
+			if strings.HasPrefix(existing, service) && !slices.Contains(similar, existing) {
+				similar = append(similar, existing)
+			}
+		}
+	}
+	missing := errs.Newf(errs.NotFound, "permission %q does not exist", permission)
+	if len(similar) > 0 {
+		return hint.Add(missing, "Those of %s are: %s.", strings.TrimSuffix(service, "."), strings.Join(similar, ", "))
+	}
+	return hint.Add(missing, "'freshet get clusterrole org-admin -o yaml' lists the permissions.")
 }
 
 // list prints all permissions, one line for each resource of a rule.

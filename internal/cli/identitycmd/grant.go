@@ -18,7 +18,7 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// The kinds of roles: predefined, and an organization's own.
+// The kinds of roles, predefined and an organization's own, and of users.
 var (
 	clusterRoles = resources.Kind{
 		Group: resources.Group, Version: resources.Version, Resource: "clusterroles",
@@ -28,6 +28,10 @@ var (
 		Group: resources.Group, Version: resources.Version, Resource: "roles", Kind: "Role",
 		Namespaced: true,
 	}
+	users = resources.Kind{
+		Group: resources.Group, Version: resources.Version, Resource: "users", Kind: "User",
+		Namespaced: true,
+	}
 )
 
 // grant has the flags of one grant command.
@@ -35,6 +39,7 @@ type grant struct {
 	env     *command.Env
 	to, on  []string
 	name    string
+	early   bool // allow subjects that do not exist
 	options resources.WriteOptions
 }
 
@@ -75,6 +80,7 @@ changes nothing. To revoke the role, delete the role binding that the command pr
 	f.StringSliceVar(&g.to, "to", nil, "`subject` that gets the role: an account, sa/NAME or user/NAME")
 	f.StringSliceVar(&g.on, "on", nil, "`scope` of the role (default: the whole organization)")
 	f.StringVar(&g.name, "name", "", "`name` of the role binding (default: derived from role, subject and scope)")
+	f.BoolVar(&g.early, "allow-missing", false, "grant the role also to an account or a user that does not exist yet")
 	f.BoolVar(&g.options.DryRun, "dry-run", false, "check the request on the server without changing anything")
 	return cmd
 }
@@ -96,7 +102,7 @@ func (g *grant) run(ctx context.Context, role string) error {
 	if err != nil {
 		return err
 	}
-	if err := g.warnMissingSubjects(ctx, r, at.Organization, subjects); err != nil {
+	if err := g.requireSubjects(ctx, r, at.Organization, subjects); err != nil {
 		return err
 	}
 	spec := map[string]any{
@@ -150,21 +156,26 @@ func parseSubjects(words []string) ([]map[string]any, error) {
 	return subjects, nil
 }
 
-// warnMissingSubjects warns about subjects that do not exist. A binding may be created before its account,
-// but the name may also be a typo.
-func (g *grant) warnMissingSubjects(ctx context.Context, r *resources.Client, organization string,
+// requireSubjects returns an error if a subject does not exist, because its name may be a typo,
+// and any account that gets the name later would have the role. --allow-missing makes it a
+// warning.
+func (g *grant) requireSubjects(ctx context.Context, r *resources.Client, organization string,
 	subjects []map[string]any,
 ) error {
 	for _, s := range subjects {
-		kind := resources.ServiceAccounts
+		kind, list := resources.ServiceAccounts, "freshet sa list"
 		if s["kind"] == "User" {
-			kind = resources.Kind{
-				Group: resources.Group, Version: resources.Version, Resource: "users", Kind: "User",
-				Namespaced: true,
-			}
+			kind, list = users, "freshet user list"
 		}
 		ref := resources.Ref{Kind: kind, Organization: organization, Name: fmt.Sprint(s["name"])}
-		if _, err := r.Get(ctx, ref); errors.Is(err, client.ErrNotFound) {
+		_, err := r.Get(ctx, ref)
+		switch {
+		case !errors.Is(err, client.ErrNotFound):
+			// It exists, or the caller may not read it.
+		case !g.early:
+			return hint.Add(errs.Newf(errs.NotFound, "%s does not exist in organization %s", ref, organization),
+				"'%s' lists those that exist; --allow-missing grants the role before it is created.", list)
+		default:
 			if _, err := fmt.Fprintf(g.env.Err, "Warning: %s does not exist in organization %s; the role will apply "+
 				"to any account that gets this name later.\n", ref, organization); err != nil {
 				return err

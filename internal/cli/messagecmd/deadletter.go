@@ -118,6 +118,9 @@ subscriptions of the topic receive them; use --to to send them to another topic.
 			target := c.Topic(given[0])
 			if to != "" {
 				target = c.Topic(to)
+				if err := requireTopic(cmd.Context(), c, to); err != nil {
+					return err
+				}
 			}
 			n, err := replay(cmd.Context(), dead, target, count)
 			if err != nil {

@@ -2,6 +2,7 @@ package messagecmd
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/client"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
@@ -45,7 +47,7 @@ enabled for the cluster (spec.config.protocols.stream).`,
 func explainNoKafka(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && strings.Contains(refused.Message, "protocols.stream") {
-		return hint.Add(err,
+		return hint.Add(errs.Newf(errs.Invalid, "%s", refused.Message),
 			"Add spec.config.protocols.stream to the cluster, and start the server with --stream ADDRESS.")
 	}
 	return err
@@ -70,6 +72,11 @@ func newGroupList(env *command.Env, tenant *string) *cobra.Command {
 			groups, err := c.Groups(cmd.Context(), *tenant)
 			if err != nil {
 				return explainNoKafka(err)
+			}
+			if len(groups) == 0 {
+				if err := env.CheckListed(cmd.Context(), "messaging.topics", "consumer groups"); err != nil {
+					return err
+				}
 			}
 			return printGroups(env, format, groups)
 		}),
@@ -165,11 +172,13 @@ func newGroupReset(env *command.Env, tenant *string) *cobra.Command {
 	var topics []string
 	var partition int
 	var offset int64
+	var create bool
 	cmd := &cobra.Command{
 		Use:   "reset GROUP --topic TOPIC --to POSITION",
 		Short: "Reset the offsets of a consumer group without members",
 		Long: `Reset the offsets of a consumer group without members to the beginning or the end of
-topics, to a time, or on one partition to an offset. A missing group is created.`,
+topics, to a time, or on one partition to an offset. With --create, a missing group is
+created.`,
 		Example: `  # read again from the beginning
   freshet group reset workers --topic orders --to earliest
 
@@ -209,6 +218,9 @@ topics, to a time, or on one partition to an offset. A missing group is created.
 				return err
 			}
 			defer c.Close()
+			if err := checkReset(cmd.Context(), c, *tenant, given[0], topics, create); err != nil {
+				return explainNoKafka(err)
+			}
 			err = c.ResetGroup(cmd.Context(), *tenant, given[0], positions...)
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "Stop its members first; 'freshet group describe %s' shows them.", given[0])
@@ -225,7 +237,27 @@ topics, to a time, or on one partition to an offset. A missing group is created.
 	f.StringVar(&to, "to", "", "new `position`: earliest, latest, a time or a duration ago")
 	f.IntVar(&partition, "partition", -1, "reset only this `partition`; -1 resets all")
 	f.Int64Var(&offset, "offset", 0, "new `offset` on --partition")
+	f.BoolVar(&create, "create", false, "create the group if it does not exist")
 	return cmd
+}
+
+// checkReset returns an error if the group or a topic of a reset does not exist, because the
+// name may be a typo.
+func checkReset(ctx context.Context, c *client.Client, tenant, group string, topics []string, create bool) error {
+	for _, topic := range topics {
+		if err := requireTopic(ctx, c, topic); err != nil {
+			return err
+		}
+	}
+	if create {
+		return nil
+	}
+	_, err := c.Group(ctx, tenant, group)
+	if errors.Is(err, client.ErrNotFound) {
+		return hint.Add(errs.Newf(errs.NotFound, "group %s does not exist", group),
+			"'freshet group list' lists the consumer groups; --create creates the group.")
+	}
+	return err
 }
 
 func newGroupDelete(env *command.Env, tenant *string) *cobra.Command {

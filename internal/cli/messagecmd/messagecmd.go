@@ -18,9 +18,12 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
-	return command.InSection(command.SectionMessages,
+	commands := []*cobra.Command{
 		newTopic(env), newProduce(env), newConsume(env), newTail(env),
-		newSubscription(env), newAck(env), newNack(env), newDeadLetter(env), newGroup(env))
+		newSubscription(env), newAck(env), newNack(env), newDeadLetter(env), newGroup(env),
+	}
+	nameMissingObjects(commands...)
+	return command.InSection(command.SectionMessages, commands...)
 }
 
 // exactArgs requires one argument for each description.

@@ -44,12 +44,13 @@ func newSubscriptionCreate(env *command.Env) *cobra.Command {
 	var from, deadLetters string
 	var timeout time.Duration
 	var maxRedeliver int
-	var ifNotExists bool
+	var ifNotExists, createTopic bool
 	cmd := &cobra.Command{
 		Use:   "create TOPIC NAME",
 		Short: "Create a subscription",
 		Long: `Create a subscription. It receives the messages that are produced from now on, or from
-the position of --from. A missing topic is created too, if its namespace allows it.`,
+the position of --from. With --create-topic, a missing topic is created too, if its
+namespace allows it.`,
 		Example: `  # messages from now on
   freshet subscription create orders shipping
 
@@ -76,6 +77,11 @@ the position of --from. A missing topic is created too, if its namespace allows 
 				return err
 			}
 			defer c.Close()
+			if !createTopic {
+				if err := requireTopic(cmd.Context(), c, given[0]); err != nil {
+					return err
+				}
+			}
 			sub := c.Topic(given[0]).Subscription(given[1])
 			err = sub.Create(cmd.Context(), options)
 			if errors.Is(err, client.ErrConflict) && ifNotExists {
@@ -101,6 +107,7 @@ the position of --from. A missing topic is created too, if its namespace allows 
 		"`number` of redeliveries after which a message becomes a dead letter (default: no limit)")
 	f.StringVar(&deadLetters, "dead-letter-topic", "", "`topic` for dead letters (default: TOPIC-NAME-DLQ)")
 	f.BoolVar(&ifNotExists, "if-not-exists", false, "succeed if the subscription already exists")
+	f.BoolVar(&createTopic, "create-topic", false, "create the topic if it does not exist")
 	return cmd
 }
 

@@ -116,6 +116,16 @@ func newTopicList(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(topics) == 0 && namespace != "" {
+				if err := requireNamespace(cmd.Context(), c, namespace); err != nil {
+					return err
+				}
+			}
+			if len(topics) == 0 {
+				if err := env.CheckListed(cmd.Context(), "messaging.topics", "topics"); err != nil {
+					return err
+				}
+			}
 			return printTopics(env, format, topics, internal)
 		}),
 	}

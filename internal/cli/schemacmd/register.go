@@ -210,6 +210,11 @@ func newList(env *command.Env) *cobra.Command {
 				}
 				return nil
 			}
+			if len(subjects) == 0 {
+				if err := env.CheckListed(cmd.Context(), "schema.subjects", "schemas"); err != nil {
+					return err
+				}
+			}
 			return listSubjects(cmd, env, r, subjects, deleted, format)
 		}),
 	}

@@ -225,7 +225,7 @@ func newBackupList() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := backup.List(args[0])
 			if err != nil {
-				return errs.Newf(errs.NotFound, "%w", err)
+				return errs.Newf(errs.Invalid, "%w", err)
 			}
 			for _, name := range names {
 				text := "cannot be read"

@@ -1,0 +1,55 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"freshet/client/resources"
+	"freshet/internal/base/errs"
+	"freshet/internal/cli/hint"
+)
+
+// rulesReviews is the kind whose creation returns the caller's permissions.
+var rulesReviews = resources.Kind{
+	Group: "authorization.vendor.io", Version: "v1alpha1",
+	Resource: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview",
+}
+
+// CheckListed returns an error if the caller has no permission that begins with prefix, such as
+// messaging.topics. Call it for an empty list: APIs omit what the caller may not see, so such a
+// caller always gets one. what names the items, for the error. A credential that may not ask for
+// its permissions, such as an API key of one instance, passes.
+func (e *Env) CheckListed(ctx context.Context, prefix, what string) error {
+	r, at, err := e.Resources()
+	if err != nil {
+		return err
+	}
+	review, err := r.Post(ctx, resources.Ref{Kind: rulesReviews}, "", map[string]any{
+		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind,
+		"spec": map[string]any{"namespace": at.Organization},
+	})
+	if err != nil {
+		return nil //nolint:nilerr // the caller may not ask, and the list itself succeeded
+	}
+	var result struct {
+		Status struct {
+			Rules []struct {
+				Permissions []string `json:"permissions"`
+			} `json:"rules"`
+		} `json:"status"`
+	}
+	if err := review.Into(&result); err != nil {
+		return fmt.Errorf("decoding the server's response: %w", err)
+	}
+	for _, rule := range result.Status.Rules {
+		for _, permission := range rule.Permissions {
+			if strings.HasPrefix(permission, prefix+".") {
+				return nil
+			}
+		}
+	}
+	return hint.Add(errs.Newf(errs.Denied, "you may not list the %s of cluster %s in organization %s: you have none of "+
+		"the permissions %s.*", what, at.Cluster, at.Organization, prefix),
+		"'freshet can-i --list' shows your permissions; an administrator grants roles with 'freshet grant'.")
+}
