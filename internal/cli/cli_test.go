@@ -249,8 +249,8 @@ func TestKubeconfig(t *testing.T) {
 			ExitOK,
 		},
 		"another address": {[]string{"--server", "https://h:1"}, nil, ExitDenied},
-		"a token inside": {[]string{"--static-token"}, []string{"token: s3cret\n"}, ExitOK},
-		"plain HTTP":     {[]string{"--server", "http://127.0.0.1:8080"}, nil, ExitDenied},
+		"a token inside":  {[]string{"--static-token"}, []string{"token: s3cret\n"}, ExitOK},
+		"plain HTTP":      {[]string{"--server", "http://127.0.0.1:8080"}, nil, ExitDenied},
 	}
 	for name, tc := range tests {
 		r := run(t, append([]string{"kubeconfig", "--data-dir", dir}, tc.args...)...)

@@ -85,19 +85,22 @@ type tokenFiles struct{ file, env string }
 func (d *tokenFiles) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&d.file, "out", "", "write the token to this `file` instead of printing it")
 	f.StringVar(&d.env, "env-file", "",
-		"write the token as FRESHET_API_KEY to this `file`, with the server, the organization and the cluster")
+		"write the token to this `file` as an environment variable, with the server and the cluster")
 }
 
-// writeToken prints a token, or writes it to files with mode 0600.
-func (k *keys) writeToken(d tokenFiles, token string) error {
+// writeToken prints the token of a key, or writes it to files with mode 0600. instance is the
+// instance for which the key is valid, "" for all.
+func (k *keys) writeToken(ctx context.Context, d tokenFiles, instance, token string) error {
 	var failed error
 	if d.file != "" {
 		failed = contexts.WritePrivate(d.file, []byte(token+"\n"))
 	}
 	if d.env != "" {
-		text := fmt.Sprintf("FRESHET_SERVER=%s\nFRESHET_ORGANIZATION=%s\nFRESHET_CLUSTER=%s\nFRESHET_API_KEY=%s\n",
-			k.at.Server, k.at.Organization, k.at.Cluster, token)
-		failed = errors.Join(failed, contexts.WritePrivate(d.env, []byte(text)))
+		text, err := k.envFile(ctx, instance, token)
+		if err == nil {
+			err = contexts.WritePrivate(d.env, []byte(text))
+		}
+		failed = errors.Join(failed, err)
 	}
 	if failed != nil {
 		return hint.Add(failed,
@@ -158,7 +161,7 @@ PKCS #1).`,
 			if err != nil {
 				return err
 			}
-			return k.writeToken(d, token)
+			return k.writeToken(cmd.Context(), d, key.Text("spec", "instanceName"), token)
 		},
 	}
 	d.addFlags(cmd.Flags())

@@ -41,6 +41,11 @@ func newCreate(env *command.Env) *cobra.Command {
 		Long: `Create an API key of a service account, wait until it works, and print its token. Only
 the token is printed; --out and --env-file write it to a file that only you can read.
 
+The environment file has FRESHET_SERVER, FRESHET_ORGANIZATION, FRESHET_CLUSTER,
+FRESHET_INSTANCE and FRESHET_API_KEY, which this program reads; FRESHET_CA_DATA, the
+certificate authority of the server in base64; and for the Kafka protocol
+FRESHET_KAFKA (its address), FRESHET_KAFKA_SECURITY and FRESHET_KAFKA_USER.
+
 A key is valid for messages and schemas of one instance (--instance), or for the whole
 organization, including the resource API. Without --expires it never expires.`,
 		Example: `  # for one instance and 90 days, as an environment file
@@ -67,11 +72,16 @@ organization, including the resource API. Without --expires it never expires.`,
 			if err != nil {
 				return err
 			}
+			if d.env != "" { // report an unclear cluster before the key exists
+				if _, err := k.clusterFor(cmd.Context(), s.InstanceName); err != nil {
+					return err
+				}
+			}
 			token, err := k.create(cmd.Context(), args[0], s, timeout)
 			if err != nil {
 				return err
 			}
-			return k.writeToken(d, token)
+			return k.writeToken(cmd.Context(), d, s.InstanceName, token)
 		},
 	}
 	f := cmd.Flags()

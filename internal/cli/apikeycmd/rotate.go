@@ -133,7 +133,7 @@ func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) e
 	if err != nil {
 		return err
 	}
-	if err := k.writeToken(r.tokenFiles, token); err != nil {
+	if err := k.writeToken(ctx, r.tokenFiles, next.InstanceName, token); err != nil {
 		return err
 	}
 	if !revokes {

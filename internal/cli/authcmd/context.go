@@ -180,7 +180,7 @@ one, with the overrides of flags and environment.`,
 			_, err = fmt.Fprintf(env.Out,
 				"Context:       %s\nServer:        %s\nOrganization:  %s\nCluster:       %s\nCredential:    %s\n",
 				cmp.Or(c.Name, "none (from flags and environment)"), c.Server, c.Organization, c.Cluster,
-				c.Credential.Path())
+				c.Credential.Source())
 			return err
 		},
 	}

@@ -63,7 +63,7 @@ func (l *login) target() (c, before contexts.Context, err error) {
 		Cluster: selection.Cluster, Instance: cmp.Or(l.instance, selection.Instance),
 		InsecureHTTP: selection.InsecureHTTP,
 	}
-	if err := readAuthority(&c, selection.CAFile); err != nil {
+	if err := readAuthority(&c, selection); err != nil {
 		return c, before, err
 	}
 	if err := contexts.CheckServer(c.Server); err != nil {

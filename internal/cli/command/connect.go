@@ -80,6 +80,8 @@ func (e *Env) OnCluster(do func(cmd *cobra.Command, c *client.Client,
 // API.
 func (e *Env) Tokens(c contexts.Context, audience string) (client.TokenSource, error) {
 	switch {
+	case c.Credential.APIKey() != "":
+		return client.StaticToken(c.Credential.APIKey()), nil
 	case c.Credential.Session != "":
 		return session.Source(c.Credential.Session), nil
 	case c.Credential.TokenFile != "":

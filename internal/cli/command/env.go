@@ -88,8 +88,19 @@ func (e *Env) Selection() contexts.Selection {
 		TokenFile:       cmp.Or(e.Flags.TokenFile, e.Getenv("FRESHET_TOKEN_FILE")),
 		InsecureHTTP:    e.Flags.InsecureHTTP,
 	}
-	if e.Flags.CredentialsFile == "" && e.Flags.TokenFile == "" &&
-		cmp.Or(selection.CredentialsFile, selection.TokenFile) != "" {
+	if e.Flags.CAFile == "" {
+		selection.CAData = e.Getenv("FRESHET_CA_DATA")
+	}
+	if e.Flags.CredentialsFile != "" || e.Flags.TokenFile != "" {
+		return selection
+	}
+	// The key belongs to the server that the environment names with it. A context that a flag
+	// names has its own credential.
+	if cmp.Or(selection.CredentialsFile, selection.TokenFile) == "" && e.Flags.Context == "" &&
+		e.Getenv("FRESHET_SERVER") != "" {
+		selection.APIKey = e.Getenv("FRESHET_API_KEY")
+	}
+	if cmp.Or(selection.CredentialsFile, selection.TokenFile, selection.APIKey) != "" {
 		selection.CredentialServer = e.Getenv("FRESHET_SERVER")
 	}
 	return selection

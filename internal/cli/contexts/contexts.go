@@ -49,6 +49,8 @@ type Credential struct {
 	// Session is the file of a session, written by signing in through a browser and by
 	// renewals.
 	Session string `json:"session,omitempty"`
+
+	apiKey string // from the environment; never stored
 }
 
 // File is the content of the context file.

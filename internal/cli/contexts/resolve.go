@@ -2,6 +2,7 @@ package contexts
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,9 @@ type Selection struct {
 	Server, CAFile, Organization, Cluster, Instance string
 	// CredentialsFile or TokenFile override the context's credential.
 	CredentialsFile, TokenFile string
+	// APIKey is an API key in the environment. CAData is a certificate authority in base64 that
+	// replaces that of the context.
+	APIKey, CAData string
 	// CredentialServer is the server that the environment names together with its credential.
 	// It is empty if the credential is not from the environment.
 	CredentialServer string
@@ -34,7 +38,9 @@ type Selection struct {
 }
 
 // namesCredential reports whether the selection has a credential of its own.
-func (s Selection) namesCredential() bool { return s.CredentialsFile != "" || s.TokenFile != "" }
+func (s Selection) namesCredential() bool {
+	return s.CredentialsFile != "" || s.TokenFile != "" || s.APIKey != ""
+}
 
 // Resolve finds the context and applies the overrides of the selection.
 func Resolve(s Selection) (Context, error) {
@@ -57,17 +63,15 @@ func Resolve(s Selection) (Context, error) {
 		c.Organization = cmp.Or(credentials.Organization(), c.Organization)
 	case s.TokenFile != "":
 		c.Credential = Credential{TokenFile: s.TokenFile}
+	case s.APIKey != "":
+		c.Credential = Credential{apiKey: s.APIKey}
 	}
 	c.Server = strings.TrimRight(cmp.Or(s.Server, c.Server), "/")
 	c.Organization = cmp.Or(s.Organization, c.Organization, "default")
 	c.Cluster = cmp.Or(s.Cluster, c.Cluster, DefaultCluster)
 	c.Instance = cmp.Or(s.Instance, c.Instance)
-	if s.CAFile != "" {
-		text, err := os.ReadFile(s.CAFile)
-		if err != nil {
-			return Context{}, errs.Newf(errs.Invalid, "reading the certificate authority: %w", err)
-		}
-		c.CA = string(text)
+	if c.CA, err = s.Authority(c.CA); err != nil {
+		return Context{}, err
 	}
 	if c.Server == "" {
 		return Context{}, hint.Add(errs.New(errs.Invalid, "server is missing"),
@@ -76,11 +80,30 @@ func Resolve(s Selection) (Context, error) {
 	if err := CheckServer(c.Server); err != nil {
 		return c, err
 	}
-	if err := own.check(s, c); err != nil {
+	if err := own.check(c); err != nil {
 		return c, err
 	}
 	c.InsecureHTTP = c.InsecureHTTP || s.InsecureHTTP
 	return c, CheckTransport(c.Server, c.InsecureHTTP)
+}
+
+// Authority returns the certificate authority to trust. before is that of the context.
+func (s Selection) Authority(before string) (string, error) {
+	switch {
+	case s.CAFile != "":
+		text, err := os.ReadFile(s.CAFile)
+		if err != nil {
+			return "", errs.Newf(errs.Invalid, "reading the certificate authority: %w", err)
+		}
+		return string(text), nil
+	case s.CAData != "":
+		text, err := base64.StdEncoding.DecodeString(s.CAData)
+		if err != nil {
+			return "", errs.Newf(errs.Invalid, "FRESHET_CA_DATA is not a certificate authority in base64: %w", err)
+		}
+		return string(text), nil
+	}
+	return before, nil
 }
 
 // findContext returns the context without overrides. It is empty if the flags set the server and
@@ -91,7 +114,7 @@ func findContext(s Selection) (Context, error) {
 		return Context{}, err
 	}
 	name := s.Context
-	if name == "" && (s.CredentialsFile != "" || s.Server != "" && s.TokenFile != "") {
+	if name == "" && (s.CredentialsFile != "" || s.Server != "" && s.namesCredential()) {
 		return Context{}, nil
 	}
 	name = cmp.Or(name, file.Current)

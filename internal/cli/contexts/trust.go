@@ -43,7 +43,7 @@ func ownServerOf(s Selection, c Context) ownServer {
 }
 
 // check returns an error if the selection would send the credential to another server.
-func (o ownServer) check(s Selection, c Context) error {
+func (o ownServer) check(c Context) error {
 	if len(o.addresses) == 0 {
 		return nil
 	}
@@ -55,8 +55,8 @@ func (o ownServer) check(s Selection, c Context) error {
 	}
 	if o.ca != "" && strings.TrimSpace(c.CA) != strings.TrimSpace(o.ca) {
 		return hint.Add(errs.Newf(errs.Denied, "credential %s belongs to a server with another certificate authority "+
-			"than that in %s", o.credential, s.CAFile),
-			"If the server has a new certificate authority, sign in again with 'freshet login --ca-file %s'.", s.CAFile)
+			"than that of --ca-file or the environment", o.credential),
+			"If the server has a new certificate authority, sign in again with 'freshet login --ca-file FILE'.")
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func normalAddress(server string) string {
 // insecure is set if the user has allowed it.
 func CheckTransport(server string, insecure bool) error {
 	address, err := url.Parse(server)
-	if err != nil || insecure || address.Scheme != "http" || isLoopback(address.Hostname()) {
+	if err != nil || insecure || address.Scheme != "http" || IsLoopback(address.Hostname()) {
 		return nil //nolint:nilerr // CheckServer reports an address that is not valid
 	}
 	return hint.Add(errs.Newf(errs.Denied, "credentials are not sent to %s: plain HTTP is not encrypted, and the "+
@@ -93,8 +93,8 @@ func CheckTransport(server string, insecure bool) error {
 		"Use its https address, or allow it with --insecure-http.")
 }
 
-// isLoopback reports whether a host name or an IP address is this machine.
-func isLoopback(host string) bool {
+// IsLoopback reports whether a host name or an IP address is this machine.
+func IsLoopback(host string) bool {
 	if ip := net.ParseIP(host); ip != nil {
 		return ip.IsLoopback()
 	}

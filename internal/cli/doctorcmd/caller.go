@@ -114,7 +114,7 @@ func (d *doctor) tokenRejected(ctx context.Context, err error) bool {
 			"Create another with 'freshet apikey create NAME --account ACCOUNT', or sign in with a credentials file, "+
 				"whose tokens are renewed: 'freshet login FILE'.")
 		return false
-	case d.at.Credential.TokenFile != "" && d.messagesOnly(ctx):
+	case (d.at.Credential.TokenFile != "" || d.at.Credential.APIKey() != "") && d.messagesOnly(ctx):
 		d.good("token", "an API key for one instance: valid only for messages and schemas")
 		return true
 	}
@@ -140,11 +140,15 @@ type claims struct {
 }
 
 func (d *doctor) claims() (c claims) {
-	text, err := os.ReadFile(d.at.Credential.TokenFile)
-	if err != nil {
-		return c
+	token := d.at.Credential.APIKey()
+	if token == "" {
+		text, err := os.ReadFile(d.at.Credential.TokenFile)
+		if err != nil {
+			return c
+		}
+		token = string(text)
 	}
-	parts := strings.Split(strings.TrimSpace(string(text)), ".")
+	parts := strings.Split(strings.TrimSpace(token), ".")
 	if len(parts) != 3 {
 		return c
 	}
