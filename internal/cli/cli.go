@@ -105,6 +105,7 @@ exist, 4 denied, 5 conflict, 6 timeout, 130 interrupted.`,
 		SilenceUsage:  true,
 		Args:          command.NoArgs,
 		RunE:          command.Help,
+		Version:       servercmd.VersionText(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return command.RejectGlobalFlags(cmd)
 		},
@@ -114,6 +115,7 @@ exist, 4 denied, 5 conflict, 6 timeout, 130 interrupted.`,
 	root.SetErr(env.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return command.Usagef(cmd, "%w", err) })
 	root.SetUsageFunc(usage)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	env.AddFlags(root.PersistentFlags())
 	root.AddGroup(

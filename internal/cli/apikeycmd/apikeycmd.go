@@ -137,7 +137,8 @@ PKCS #1).`,
 
   # with your own private key
   freshet apikey decrypt opened --private-key private.pem > token`,
-		Args: command.OneArg("the name of the key"),
+		Args:              command.OneArg("the name of the key"),
+		ValidArgsFunction: completeKeys(env, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := connect(env)
 			if err != nil {
@@ -205,14 +206,15 @@ func newList(env *command.Env) *cobra.Command {
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML,
 		output.FormatName)
 	cmd.Flags().StringVar(&account, "account", "", "list only the keys of this service `account`")
+	completeAccount(cmd, env)
 	return cmd
 }
 
 func (k *keys) print(list []resources.Object, format output.Format) error {
-	switch format {
-	case output.FormatJSON, output.FormatYAML:
+	switch {
+	case format.IsData():
 		return output.Value(k.env.Out, format, list)
-	case output.FormatName:
+	case format == output.FormatName:
 		for _, key := range list {
 			if _, err := fmt.Fprintln(k.env.Out, output.Clean(key.Name())); err != nil {
 				return err

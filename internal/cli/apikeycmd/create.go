@@ -86,6 +86,7 @@ organization, including the resource API. Without --expires it never expires.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.ServiceAccountName, "account", "", "service `account` of the key")
+	completeAccount(cmd, env)
 	f.StringVar(&s.InstanceName, "instance", "",
 		"`instance` for which the key is valid (default: the whole organization)")
 	f.StringVar(&expires, "expires", "", "`time` at which the key expires: 90d, 12h or a date (default: never)")

@@ -38,6 +38,7 @@ with its name.`,
 			}
 			return nil
 		},
+		ValidArgsFunction: completeKeys(env, true),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := connect(env)
 			if err != nil {
@@ -91,7 +92,8 @@ immediately.`,
 
   # in one step
   freshet apikey rotate worker-2 --as worker-next --out worker.token --revoke-after 1s`,
-		Args: command.OneArg("the name of the key"),
+		Args:              command.OneArg("the name of the key"),
+		ValidArgsFunction: completeKeys(env, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("revoke-after") && r.revokeAfter < 0 {
 				return command.Usagef(cmd, "--revoke-after takes a duration, not %s", r.revokeAfter)

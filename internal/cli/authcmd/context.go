@@ -74,10 +74,10 @@ func listContexts(env *command.Env, format output.Format) error {
 		all = append(all, local)
 	}
 	current := cmp.Or(selection.Context, file.Current, contexts.LocalName)
-	switch format {
-	case output.FormatJSON, output.FormatYAML:
+	switch {
+	case format.IsData():
 		return output.Value(env.Out, format, contexts.File{Current: current, Contexts: all})
-	case output.FormatName:
+	case format == output.FormatName:
 		for _, c := range all {
 			if _, err := fmt.Fprintln(env.Out, c.Name); err != nil {
 				return err

@@ -41,6 +41,8 @@ type Flags struct {
 	CredentialsFile, TokenFile string
 	// InsecureHTTP allows sending credentials over plain HTTP to another machine.
 	InsecureHTTP bool
+	// Verbose prints every request on standard error.
+	Verbose bool
 }
 
 // The names of the flags that choose a connection.
@@ -53,6 +55,7 @@ const (
 	flagCredentials  = "credentials-file"
 	flagToken        = "token-file"
 	flagInsecure     = "insecure-http"
+	flagVerbose      = "verbose"
 	flagNamespace    = "namespace" // what kubectl calls an organization
 )
 
@@ -69,6 +72,7 @@ func (e *Env) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.Flags.TokenFile, flagToken, "", "`file` with an API key or token (FRESHET_TOKEN_FILE)")
 	f.BoolVar(&e.Flags.InsecureHTTP, flagInsecure, false,
 		"send credentials over plain HTTP to another machine, which anybody on the way can read")
+	f.BoolVarP(&e.Flags.Verbose, flagVerbose, "v", false, "print every request with its time, without secrets")
 	f.StringVar(&e.Flags.Organization, flagNamespace, "", "")
 	_ = f.MarkHidden(flagNamespace) // fails only for a flag that does not exist
 }

@@ -51,7 +51,7 @@ func newGrant(env *command.Env) *cobra.Command {
 		Long: `Grant a role to accounts and users, in the whole organization or in the scope of --on.
 'freshet get clusterroles' lists the predefined roles, 'freshet get roles' the roles of
 the organization. The role is in force when the command returns. Repeating the command
-changes nothing. To revoke the role, delete the role binding that the command prints.
+changes nothing. 'freshet ungrant' revokes the role.
 
   --to   name of a service account, sa/NAME or user/NAME; may be repeated
   --on   instance=, cluster=, tenant=, namespace=, topic=, subscription=, subject=,
@@ -67,8 +67,9 @@ changes nothing. To revoke the role, delete the role binding that the command pr
   freshet grant org-readonly --to shop
 
   # revoke it
-  freshet delete rb org-readonly.shop`,
-		Args: command.OneArg("a role"),
+  freshet ungrant org-readonly --from shop`,
+		Args:              command.OneArg("a role"),
+		ValidArgsFunction: completeRoles(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(g.to) == 0 {
 				return command.Usagef(cmd, "--to is missing; name the account or user that gets the role")
@@ -80,6 +81,7 @@ changes nothing. To revoke the role, delete the role binding that the command pr
 	f.StringSliceVar(&g.to, "to", nil, "`subject` that gets the role: an account, sa/NAME or user/NAME")
 	f.StringSliceVar(&g.on, "on", nil, "`scope` of the role (default: the whole organization)")
 	f.StringVar(&g.name, "name", "", "`name` of the role binding (default: derived from role, subject and scope)")
+	completeSubjects(cmd, env, "to")
 	f.BoolVar(&g.early, "allow-missing", false, "grant the role also to an account or a user that does not exist yet")
 	f.BoolVar(&g.options.DryRun, "dry-run", false, "check the request on the server without changing anything")
 	return cmd

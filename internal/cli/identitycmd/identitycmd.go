@@ -1,5 +1,5 @@
-// Package identitycmd implements the commands for organizations, service accounts and their
-// permissions: org, sa, grant, can-i. They are shortcuts: the same can be done with the
+// Package identitycmd implements the commands for organizations, service accounts, users and their
+// permissions: org, sa, user, grant, ungrant, can-i. They are shortcuts: the same can be done with the
 // generic commands of resourcecmd, such as get and apply.
 package identitycmd
 
@@ -20,7 +20,8 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
-	return command.InSection(command.SectionResources, newOrg(env), newAccount(env), newGrant(env), newCanI(env))
+	return command.InSection(command.SectionResources, newOrg(env), newAccount(env), newUser(env), newGrant(env),
+		newUngrant(env), newCanI(env))
 }
 
 // fieldManager is the field manager of the objects that these commands write.
@@ -102,10 +103,10 @@ func newOrgList(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch format {
-			case output.FormatJSON, output.FormatYAML:
+			switch {
+			case format.IsData():
 				return output.Value(env.Out, format, list)
-			case output.FormatName:
+			case format == output.FormatName:
 				for _, o := range list {
 					if _, err := fmt.Fprintln(env.Out, output.Clean(o.Name())); err != nil {
 						return err

@@ -73,6 +73,8 @@ peek'.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.subscription, "subscription", "s", "", "`name` of the subscription")
+	// RegisterFlagCompletionFunc fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("subscription", completeTopics(env)) // of the topic in the argument
 	f.StringVar(&o.createFrom, "create-from", "", "create the subscription if it does not exist, at this `position`: "+
 		"earliest, latest, a time, a duration ago or a message id")
 	f.BoolVarP(&o.follow, "follow", "f", false, "wait for more messages until interrupted")

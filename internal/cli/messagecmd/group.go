@@ -86,10 +86,10 @@ func newGroupList(env *command.Env, tenant *string) *cobra.Command {
 }
 
 func printGroups(env *command.Env, format output.Format, groups []client.GroupEntry) error {
-	switch format {
-	case output.FormatJSON, output.FormatYAML:
+	switch {
+	case format.IsData():
 		return output.Value(env.Out, format, groups)
-	case output.FormatName:
+	case format == output.FormatName:
 		for _, g := range groups {
 			if _, err := fmt.Fprintln(env.Out, g.Name); err != nil {
 				return err
@@ -121,7 +121,8 @@ func newGroupDescribe(env *command.Env, tenant *string) *cobra.Command {
 
   # as YAML
   freshet group describe workers -o yaml`,
-		Args: exactArgs("the group's name"),
+		Args:              exactArgs("the group's name"),
+		ValidArgsFunction: completeGroups(env, tenant),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			info, err := c.Group(cmd.Context(), *tenant, given[0])
 			if err != nil {
@@ -187,7 +188,8 @@ created.`,
 
   # one partition, to an offset
   freshet group reset workers --topic orders --partition 0 --offset 0`,
-		Args: exactArgs("the group's name"),
+		Args:              exactArgs("the group's name"),
+		ValidArgsFunction: completeGroups(env, tenant),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			byOffset := cmd.Flags().Changed("offset")
 			switch {
@@ -234,6 +236,11 @@ created.`,
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&topics, "topic", nil, "`topic` to reset; may be repeated")
+	// RegisterFlagCompletionFunc fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("topic",
+		func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return completeTopics(env)(cmd, nil, typed)
+		})
 	f.StringVar(&to, "to", "", "new `position`: earliest, latest, a time or a duration ago")
 	f.IntVar(&partition, "partition", -1, "reset only this `partition`; -1 resets all")
 	f.Int64Var(&offset, "offset", 0, "new `offset` on --partition")
@@ -273,7 +280,8 @@ func newGroupDelete(env *command.Env, tenant *string) *cobra.Command {
 
   # list the remaining groups
   freshet group list`,
-		Args: exactArgs("the group's name"),
+		Args:              exactArgs("the group's name"),
+		ValidArgsFunction: completeGroups(env, tenant),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			if err := c.DeleteGroup(cmd.Context(), *tenant, given[0]); err != nil {
 				return explainNoKafka(err)
@@ -281,5 +289,25 @@ func newGroupDelete(env *command.Env, tenant *string) *cobra.Command {
 			_, err := fmt.Fprintf(env.Out, "group %s deleted\n", given[0])
 			return err
 		}),
+	}
+}
+
+// completeGroups completes the first argument with the names of consumer groups.
+func completeGroups(env *command.Env, tenant *string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		c, err := env.ClusterClient(cmd.Context())
+		if err != nil || len(given) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer c.Close()
+		groups, err := c.Groups(cmd.Context(), *tenant)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []cobra.Completion
+		for _, g := range groups {
+			names = append(names, g.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -20,7 +20,7 @@ import (
 func Commands(env *command.Env) []*cobra.Command {
 	commands := []*cobra.Command{
 		newTopic(env), newProduce(env), newConsume(env), newTail(env),
-		newSubscription(env), newAck(env), newNack(env), newDeadLetter(env), newGroup(env),
+		newTenant(env), newNamespace(env), newSubscription(env), newAck(env), newNack(env), newDeadLetter(env), newGroup(env),
 	}
 	nameMissingObjects(commands...)
 	return command.InSection(command.SectionMessages, commands...)
@@ -87,7 +87,7 @@ func completeTopics(env *command.Env) cobra.CompletionFunc {
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		}
-		topics, err := c.Topics(cmd.Context(), "")
+		topics, err := listTopics(cmd.Context(), c, "")
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

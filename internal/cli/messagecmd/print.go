@@ -90,6 +90,9 @@ func (p *printer) print(ctx context.Context, r *client.Received) error {
 		}
 		value, decoded = text, true
 	}
+	if p.format.IsData() && p.format != output.FormatJSON {
+		return output.Value(p.w, p.format, newJSONMessage(r, value, decoded))
+	}
 	var line []byte
 	switch p.format {
 	case output.FormatJSON:

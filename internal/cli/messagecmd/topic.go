@@ -17,8 +17,8 @@ func newTopic(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "topic",
 		Aliases: []string{"topics"},
-		Short:   "Create, list, describe and delete topics",
-		Long: `Create, list, describe and delete topics.
+		Short:   "Create, list, describe, change and delete topics",
+		Long: `Create, list, describe, change and delete topics.
 
 A topic name is tenant/namespace/topic, or just the topic in public/default.`,
 		Example: `  # create a topic with four partitions; messages with the same key stay in order
@@ -32,14 +32,15 @@ A topic name is tenant/namespace/topic, or just the topic in public/default.`,
 		Args: command.NoArgs,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(newTopicCreate(env), newTopicList(env), newTopicDescribe(env), newTopicDelete(env))
+	cmd.AddCommand(newTopicCreate(env), newTopicList(env), newTopicDescribe(env), newTopicUpdate(env),
+		newTopicDelete(env))
 	return cmd
 }
 
 func newTopicCreate(env *command.Env) *cobra.Command {
 	var options client.TopicOptions
 	var properties []string
-	var ifNotExists bool
+	var ifNotExists, parents bool
 	cmd := &cobra.Command{
 		Use:   "create TOPIC",
 		Short: "Create a topic",
@@ -52,8 +53,8 @@ move to other partitions.`,
   # with four partitions, in a script that may run twice
   freshet topic create orders --partitions 4 --if-not-exists
 
-  # a compacted topic, which keeps the last message of each key
-  freshet topic create prices --partitions 2 --property cleanup.policy=compact`,
+  # in another namespace, which is created with its tenant
+  freshet topic create sales/eu/prices --parents`,
 		Args: exactArgs("the topic's name"),
 		RunE: func(cmd *cobra.Command, given []string) (err error) {
 			if options.Partitions < 0 {
@@ -67,6 +68,11 @@ move to other partitions.`,
 				return err
 			}
 			defer c.Close()
+			if parents {
+				if err := ensureParents(cmd.Context(), c, given[0], true); err != nil {
+					return err
+				}
+			}
 			topic := c.Topic(given[0])
 			err = topic.Create(cmd.Context(), options)
 			if errors.Is(err, client.ErrConflict) && ifNotExists {
@@ -87,6 +93,7 @@ move to other partitions.`,
 	cmd.Flags().IntVarP(&options.Partitions, "partitions", "p", 0, "`number` of partitions; 0 creates a topic without")
 	cmd.Flags().StringArrayVar(&properties, "property", nil, "property of the topic, as `name=value`; may be repeated")
 	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "succeed if the topic already exists")
+	cmd.Flags().BoolVar(&parents, "parents", false, "create the tenant and the namespace too, if they do not exist")
 	return cmd
 }
 
@@ -112,7 +119,7 @@ func newTopicList(env *command.Env) *cobra.Command {
 			if len(given) > 0 {
 				namespace = given[0]
 			}
-			topics, err := c.Topics(cmd.Context(), namespace)
+			topics, err := listTopics(cmd.Context(), c, namespace)
 			if err != nil {
 				return err
 			}
@@ -134,17 +141,17 @@ func newTopicList(env *command.Env) *cobra.Command {
 	return cmd
 }
 
-func printTopics(env *command.Env, format output.Format, topics []client.TopicEntry, internal bool) error {
-	shown := []client.TopicEntry{}
+func printTopics(env *command.Env, format output.Format, topics []topicEntry, internal bool) error {
+	shown := []topicEntry{}
 	for _, t := range topics {
 		if internal || !t.Internal {
 			shown = append(shown, t)
 		}
 	}
-	switch format {
-	case output.FormatJSON, output.FormatYAML:
+	switch {
+	case format.IsData():
 		return output.Value(env.Out, format, shown)
-	case output.FormatName:
+	case format == output.FormatName:
 		for _, t := range shown {
 			if _, err := fmt.Fprintln(env.Out, t.Name); err != nil {
 				return err

@@ -58,8 +58,8 @@ level does not allow.`,
 				if err != nil {
 					return err
 				}
-				if format == output.FormatJSON {
-					return output.JSON(env.Out, map[string]any{"subject": subject, "version": version, "id": id})
+				if format.IsData() {
+					return output.Value(env.Out, format, map[string]any{"subject": subject, "version": version, "id": id})
 				}
 				_, err = fmt.Fprintf(env.Out, "%s has the schema as version %d, id %d\n", subject, version, id)
 				return err

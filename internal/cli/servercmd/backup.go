@@ -208,35 +208,3 @@ func describe(m *backup.Manifest) string {
 	return fmt.Sprintf("%s, %d clusters, %d files, %s, %s", m.Created.Format(time.RFC3339), len(m.Clusters),
 		len(m.Files), formatBytes(m.Size()), keys)
 }
-
-func newBackupList() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list DIRECTORY",
-		Short: "List the backups in a directory, oldest first",
-		Example: `  # with their start times and sizes
-  freshet backup list backups
-
-  # the newest
-  freshet backup list backups | tail -n 1
-
-  # count them
-  freshet backup list backups | wc -l`,
-		Args: command.OneArg("a directory"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			names, err := backup.List(args[0])
-			if err != nil {
-				return errs.Newf(errs.Invalid, "%w", err)
-			}
-			for _, name := range names {
-				text := "cannot be read"
-				if m, err := backup.Read(filepath.Join(args[0], name)); err == nil {
-					text = describe(m)
-				}
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\t%s\n", name, text); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-}
