@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -239,9 +238,7 @@ func (d *doctor) surfaces(ctx context.Context, authenticated bool) {
 	} else {
 		d.good("console", "%s/console/", d.at.Server)
 	}
-	if address, err := url.Parse(d.at.Server); err == nil && d.config == nil && !d.kafkaReached {
-		d.kafkaProtocol(ctx, address.Hostname())
-	}
+	d.kafka(ctx, authenticated)
 }
 
 // cluster lists the topics and subjects of the cluster.

@@ -36,6 +36,7 @@ const exitNo = 4
 func newCanI(env *command.Env) *cobra.Command {
 	var on []string
 	var list, quiet bool
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "can-i VERB KIND[/NAME] | PERMISSION | --list",
 		Short: "Check your permissions",
@@ -64,7 +65,7 @@ The command prints yes or no; the exit code is 0 for yes and 4 for no.`,
 			}
 			check := permissionCheck{env: env, Client: r, organization: at.Organization}
 			if list {
-				return check.list(cmd.Context())
+				return check.list(cmd.Context(), format)
 			}
 			where, err := parseScope(on)
 			if err != nil {
@@ -80,7 +81,12 @@ The command prints yes or no; the exit code is 0 for yes and 4 for no.`,
 			if err != nil {
 				return err
 			}
-			if !quiet {
+			switch {
+			case format.IsData():
+				if err := output.Value(env.Out, format, permissionResult{yes, result}); err != nil {
+					return err
+				}
+			case !quiet:
 				if _, err := fmt.Fprintln(env.Out, result); err != nil {
 					return err
 				}
@@ -95,7 +101,14 @@ The command prints yes or no; the exit code is 0 for yes and 4 for no.`,
 	f.BoolVar(&list, "list", false, "list all your permissions with their scopes")
 	f.BoolVarP(&quiet, "quiet", "q", false, "print nothing; use the exit code")
 	f.StringSliceVar(&on, "on", nil, "`scope` of the check, as for 'freshet grant'")
+	output.AddFlag(f, &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd
+}
+
+// permissionResult is the result of a check.
+type permissionResult struct {
+	Allowed bool   `json:"allowed"`
+	Text    string `json:"text"`
 }
 
 // permissionCheck is the state of one can-i command.
@@ -266,10 +279,13 @@ func (a permissionCheck) requirePermission(ctx context.Context, permission strin
 }
 
 // list prints all permissions, one line for each resource of a rule.
-func (a permissionCheck) list(ctx context.Context) error {
+func (a permissionCheck) list(ctx context.Context, format output.Format) error {
 	rules, err := a.rules(ctx)
 	if err != nil {
 		return err
+	}
+	if format.IsData() {
+		return output.Value(a.env.Out, format, rules)
 	}
 	t := output.Table{Columns: output.Columns("Resource", "Verbs", "Where", "Granted by")}
 	for _, r := range rules {

@@ -88,7 +88,7 @@ func describeTopic(cmd *cobra.Command, topic *client.Topic) (*topicDescription, 
 		return nil, err
 	}
 	d := &topicDescription{
-		Name: topic.Name(), Partitions: stats.Partitions, Bytes: stats.StorageBytes,
+		Name: topic.ShortName(), Partitions: stats.Partitions, Bytes: stats.StorageBytes,
 		In: stats.MessagesIn, RateIn: stats.MessageRateIn, Out: stats.MessagesOut, RateOut: stats.MessageRateOut,
 		Subscriptions: make(map[string]topicSubscription), Groups: make(map[string]topicGroup),
 	}

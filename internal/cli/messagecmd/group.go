@@ -88,7 +88,11 @@ func newGroupList(env *command.Env, tenant *string) *cobra.Command {
 func printGroups(env *command.Env, format output.Format, groups []client.GroupEntry) error {
 	switch {
 	case format.IsData():
-		return output.Value(env.Out, format, groups)
+		list := []groupEntry{}
+		for _, g := range groups {
+			list = append(list, groupEntry{g.Name, g.Tenant, g.State, g.ProtocolType})
+		}
+		return output.Value(env.Out, format, list)
 	case format == output.FormatName:
 		for _, g := range groups {
 			if _, err := fmt.Fprintln(env.Out, g.Name); err != nil {
@@ -129,7 +133,7 @@ func newGroupDescribe(env *command.Env, tenant *string) *cobra.Command {
 				return explainNoKafka(err)
 			}
 			if format != output.FormatText {
-				return output.Value(env.Out, format, info)
+				return output.Value(env.Out, format, newGroupDescription(info))
 			}
 			return writeGroup(env.Out, info)
 		}),

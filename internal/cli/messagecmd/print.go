@@ -37,8 +37,8 @@ type printOptions struct {
 
 func (o *printOptions) addFlags(cmd *cobra.Command) {
 	output.AddFlag(cmd.Flags(), &o.format, formatValue, output.FormatWide, output.FormatJSON, output.FormatName)
-	cmd.Flags().StringVar(&o.decode, "decode", codeNone, "decode payloads to JSON with a schema: `registry` (by the "+
-		"id in the payload), topic (the topic's own schema) or none")
+	cmd.Flags().StringVar(&o.decode, "decode", codeNone, "`source` of the schema with which payloads are decoded "+
+		"to JSON: registry (by the id in the payload), topic (the topic's own schema) or none")
 	cmd.Flags().BoolVarP(&o.null, "null", "0", false, "end messages with a zero byte instead of a line break")
 }
 

@@ -150,7 +150,11 @@ func newSubscriptionList(env *command.Env) *cobra.Command {
 
 func printSubscriptions(env *command.Env, format output.Format, all map[string]client.SubscriptionStats) error {
 	if format != output.FormatTable {
-		return output.Value(env.Out, format, all)
+		list := []subscriptionEntry{}
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			list = append(list, newSubscriptionEntry(name, all[name]))
+		}
+		return output.Value(env.Out, format, list)
 	}
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(env.Err, "No subscriptions. Create one with 'freshet subscription create TOPIC NAME'.")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -106,6 +107,9 @@ func YAML(w io.Writer, value any) error {
 
 // Value prints a value as JSON or YAML, or the parts of it that a JSONPath template selects.
 func Value(w io.Writer, format Format, value any) error {
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Slice && v.IsNil() {
+		value = []any{} // an empty list, not null
+	}
 	if strings.HasPrefix(string(format), jsonPath) {
 		return printJSONPath(w, string(format), value)
 	}

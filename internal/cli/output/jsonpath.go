@@ -20,7 +20,7 @@ func parseJSONPath(format string) (*jsonpath.JSONPath, error) {
 	if !strings.Contains(template, "{") {
 		template = "{" + template + "}"
 	}
-	path := jsonpath.New("output")
+	path := jsonpath.New("output").AllowMissingKeys(true)
 	if err := path.Parse(template); err != nil {
 		return nil, fmt.Errorf("template %q is not valid: %w", template, err)
 	}

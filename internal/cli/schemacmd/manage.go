@@ -152,7 +152,8 @@ subjects.`,
 }
 
 func newLevel(env *command.Env) *cobra.Command {
-	return &cobra.Command{
+	var format output.Format
+	cmd := &cobra.Command{
 		Use:   "level SUBJECT [LEVEL]",
 		Short: "Show or set the compatibility level of a subject",
 		Long:  "Show or set the compatibility level of a subject:\n\n" + levelHelp(),
@@ -181,18 +182,24 @@ func newLevel(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(given) > 1 || output.IsTerminal(env.Out) {
+			switch {
+			case format.IsData():
+				err = output.Value(env.Out, format, map[string]string{"subject": given[0], "level": level})
+			case len(given) > 1 || output.IsTerminal(env.Out):
 				_, err = fmt.Fprintf(env.Out, "%s: %s\n", level, levels[level])
-			} else {
+			default:
 				_, err = fmt.Fprintln(env.Out, level)
 			}
 			return err
 		}),
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
 }
 
 func newMode(env *command.Env) *cobra.Command {
 	var force bool
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "mode [MODE]",
 		Short: "Show or set the registry's mode",
@@ -217,10 +224,14 @@ or IMPORT, in which schemas keep the ids that they are registered with.`,
 			if err != nil {
 				return err
 			}
+			if format.IsData() {
+				return output.Value(env.Out, format, map[string]string{"mode": mode})
+			}
 			_, err = fmt.Fprintln(env.Out, mode)
 			return err
 		}),
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	cmd.Flags().BoolVar(&force, "force", false, "set the mode IMPORT even if the registry has subjects")
 	return cmd
 }

@@ -174,7 +174,8 @@ func formatBytes(n int64) string {
 }
 
 func newBackupVerify() *cobra.Command {
-	return &cobra.Command{
+	var format output.Format
+	cmd := &cobra.Command{
 		Use:   "verify BACKUP",
 		Short: "Verify the checksums of a backup",
 		Long: `Verify a backup: read every file and compare its checksum. BACKUP is the folder of a
@@ -184,7 +185,7 @@ tar stream on standard input.`,
   freshet backup verify backups
 
   # a given backup
-  freshet backup verify backups/$(freshet backup list backups | head -n 1 | cut -f 1)
+  freshet backup verify backups/$(freshet backup list backups -o name | head -n 1)
 
   # a tar file
   freshet backup verify freshet.tar`,
@@ -194,10 +195,15 @@ tar stream on standard input.`,
 			if err != nil {
 				return err
 			}
+			if format.IsData() {
+				return output.Value(cmd.OutOrStdout(), format, newBackupSummary(args[0], m))
+			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), "backup is valid:", describe(m))
 			return err
 		},
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
 }
 
 func describe(m *backup.Manifest) string {

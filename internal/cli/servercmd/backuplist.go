@@ -62,12 +62,16 @@ func summarize(directory string, names []string) []backupSummary {
 			list[i] = backupSummary{Name: name, Error: err.Error(), text: "cannot be read"}
 			continue
 		}
-		list[i] = backupSummary{
-			Name: name, Created: &m.Created, Clusters: len(m.Clusters), Files: len(m.Files), Bytes: m.Size(),
-			HasKeys: m.HasKeys, text: describe(m),
-		}
+		list[i] = newBackupSummary(name, m)
 	}
 	return list
+}
+
+func newBackupSummary(name string, m *backup.Manifest) backupSummary {
+	return backupSummary{
+		Name: name, Created: &m.Created, Clusters: len(m.Clusters), Files: len(m.Files), Bytes: m.Size(),
+		HasKeys: m.HasKeys, text: describe(m),
+	}
 }
 
 func printBackups(cmd *cobra.Command, format output.Format, list []backupSummary) error {
