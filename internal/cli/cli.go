@@ -140,6 +140,7 @@ exist, 4 denied, 5 conflict, 6 timeout, 130 interrupted.`,
 		root.AddCommand(family...)
 	}
 	root.AddCommand(command.Offline(newDocs(env), newCompletion(env))...)
+	addResultFlags(root, env)
 	completeFlags(root, env)
 	return root
 }

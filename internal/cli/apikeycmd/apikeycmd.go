@@ -80,9 +80,13 @@ func (k *keys) get(ctx context.Context, name string) (resources.Object, error) {
 }
 
 // tokenFiles names the files that get a token.
-type tokenFiles struct{ file, env string }
+type tokenFiles struct {
+	file, env string
+	format    output.Format
+}
 
 func (d *tokenFiles) addFlags(f *pflag.FlagSet) {
+	output.AddFlag(f, &d.format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	f.StringVar(&d.file, "out", "", "write the token to this `file` instead of printing it")
 	f.StringVar(&d.env, "env-file", "",
 		"write the token to this `file` as an environment variable, with the server and the cluster")
@@ -108,6 +112,9 @@ func (k *keys) writeToken(ctx context.Context, d tokenFiles, instance, token str
 	}
 	if d.file != "" || d.env != "" {
 		return nil
+	}
+	if d.format.IsData() {
+		return output.Value(k.env.Out, d.format, map[string]string{"token": token})
 	}
 	_, err := fmt.Fprintln(k.env.Out, token)
 	return err

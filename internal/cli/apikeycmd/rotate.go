@@ -62,8 +62,11 @@ func (k *keys) revoke(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(k.env.Err, "key %s is revoked\n", name)
-	return err
+	if k.env.ResultIsText() { // standard output of rotate has only the token
+		_, err = fmt.Fprintf(k.env.Err, "key %s is revoked\n", name)
+		return err
+	}
+	return k.env.Done(command.Result{Kind: "apikey", Name: name, Action: "revoked"}, "")
 }
 
 // rotation has the flags of one rotate command.

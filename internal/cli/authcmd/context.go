@@ -138,8 +138,8 @@ func newContextUse(env *command.Env) *cobra.Command {
 				_, err = fmt.Fprintf(env.Err, "Warning: FRESHET_CONTEXT is %s and takes precedence here.\n", set)
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "commands use the context %s\n", args[0])
-			return err
+			return env.Done(command.Result{Kind: "context", Name: args[0], Action: "used"},
+				"commands use the context %s", args[0])
 		},
 	}
 }

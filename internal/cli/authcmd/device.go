@@ -12,6 +12,7 @@ import (
 	"freshet/client"
 	"freshet/internal/base/errs"
 	"freshet/internal/base/version"
+	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
@@ -39,9 +40,8 @@ func (l *login) signInWithBrowser(ctx context.Context) error {
 		// The session was not stored, so no command could use it.
 		return errors.Join(err, s.Revoke(context.WithoutCancel(ctx)))
 	}
-	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s (%s); the context is %s\n", c.Server,
-		output.Clean(caller.Person), caller.Principal, c.Name)
-	return err
+	return l.env.Done(command.Result{Kind: "context", Name: c.Name, Action: "created"},
+		"signed in to %s as %s (%s); the context is %s", c.Server, output.Clean(caller.Person), caller.Principal, c.Name)
 }
 
 // target returns the new context, with the server to sign in to, and the context in use if

@@ -132,8 +132,8 @@ func (l *login) run(ctx context.Context, file string) error {
 	if err := l.store(&c, secret); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.env.Out, "signed in to %s as %s; the context is %s\n", c.Server, caller.Principal, c.Name)
-	return err
+	return l.env.Done(command.Result{Kind: "context", Name: c.Name, Action: "created"},
+		"signed in to %s as %s; the context is %s", c.Server, caller.Principal, c.Name)
 }
 
 // readAuthority sets the certificate authority of a context, if the selection has one.

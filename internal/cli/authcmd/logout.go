@@ -81,6 +81,5 @@ func deleteContext(ctx context.Context, env *command.Env, name string) error {
 		tokencache.Clear(tokencache.Directory(env.Getenv))); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Out, "context %s deleted%s\n", name, ended)
-	return err
+	return env.Done(command.Result{Kind: "context", Name: name, Action: "deleted"}, "context %s deleted%s", name, ended)
 }

@@ -31,6 +31,8 @@ type Env struct {
 	Getenv func(string) string
 	// Flags are the global flags.
 	Flags Flags
+
+	resultFormat output.Format // of Done
 }
 
 // Flags are the global flags, which choose a server and credentials. Each takes

@@ -91,8 +91,8 @@ organization, which cannot be changed later.`,
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(env.Out, "service account %s created in organization %s\n", args[0],
-				at.Organization); err != nil || out == "" {
+			if err := env.Done(command.Result{Kind: "serviceaccount", Name: args[0], Action: "created"},
+				"service account %s created in organization %s", args[0], at.Organization); err != nil || out == "" {
 				return err
 			}
 			return writeCredentials(env, account.Text("status", "privateKeyData"), out)

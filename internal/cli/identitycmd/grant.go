@@ -131,9 +131,8 @@ func (g *grant) run(ctx context.Context, role string) error {
 	} else if c := binding.Condition("Ready"); c.Status == "False" {
 		return fmt.Errorf("role binding %s is not in force: %s %s", g.name, c.Reason, c.Message)
 	}
-	_, err = fmt.Fprintf(g.env.Out, "role binding %s: %s to %s on %s%s\n", g.name, role, strings.Join(g.to, ", "),
-		where, suffix)
-	return err
+	return g.env.Done(command.Result{Kind: "rolebinding", Name: g.name, Action: "granted"},
+		"role binding %s: %s to %s on %s%s", g.name, role, strings.Join(g.to, ", "), where, suffix)
 }
 
 // parseSubjects parses the values of --to.

@@ -132,7 +132,8 @@ stop working.`,
 				if err := deleteObject(cmd.Context(), env, resources.ServiceAccounts, name, timeout); err != nil {
 					return err
 				}
-				if _, err := fmt.Fprintf(env.Out, "service account %s deleted\n", name); err != nil {
+				if err := env.Done(command.Result{Kind: "serviceaccount", Name: name, Action: "deleted"},
+					"service account %s deleted", name); err != nil {
 					return err
 				}
 			}

@@ -182,7 +182,6 @@ func (u *ungrant) revoke(ctx context.Context, r *resources.Client, organization 
 	if u.dryRun {
 		suffix = " (dry run)"
 	}
-	_, err := fmt.Fprintf(u.env.Out, "role binding %s: %s revoked from %v%s\n", ref.Name, b.Spec.RoleRef.Name,
-		subject["name"], suffix)
-	return err
+	return u.env.Done(command.Result{Kind: "rolebinding", Name: ref.Name, Action: "revoked"},
+		"role binding %s: %s revoked from %v%s", ref.Name, b.Spec.RoleRef.Name, subject["name"], suffix)
 }

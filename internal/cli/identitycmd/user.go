@@ -89,8 +89,12 @@ permissions until you grant a role ('freshet grant ROLE --to user/NAME').`,
 			if err != nil {
 				return err
 			}
+			if !invites {
+				return env.Done(command.Result{Kind: "user", Name: args[0], Action: "created"},
+					"user %s created in organization %s", args[0], at.Organization)
+			}
 			if _, err := fmt.Fprintf(env.Err, "user %s created in organization %s\n", args[0],
-				at.Organization); err != nil || !invites {
+				at.Organization); err != nil {
 				return err
 			}
 			return invite(cmd.Context(), env, args[0], lifetime, output.FormatText)
@@ -190,8 +194,8 @@ func newUserDelete(env *command.Env) *cobra.Command {
 			if err := deleteObject(cmd.Context(), env, users, args[0], timeout); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(env.Out, "user %s deleted\n", args[0])
-			return err
+			return env.Done(command.Result{Kind: "user", Name: args[0], Action: "deleted"}, "user %s deleted",
+				args[0])
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait until the user is deleted")

@@ -126,8 +126,8 @@ subscriptions of the topic receive them; use --to to send them to another topic.
 			if err != nil {
 				return fmt.Errorf("replaying after %d messages: %w", n, err)
 			}
-			_, err = fmt.Fprintf(env.Out, "%d messages sent to %s\n", n, target.ShortName())
-			return err
+			return env.Done(command.Result{Kind: "topic", Name: target.ShortName(), Action: "replayed", Count: &n},
+				"%d messages sent to %s", n, target.ShortName())
 		}),
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`topic` to send to (default: TOPIC)")

@@ -90,7 +90,7 @@ func newNamespaceCreate(env *command.Env) *cobra.Command {
 				}
 			}
 			err := adminCall(cmd.Context(), c, http.MethodPut, namespacePath(given[0]), nil, nil, nil)
-			return created(env, "namespace "+given[0], explainNamespace(err, given[0]), ifNotExists)
+			return created(env, "namespace", given[0], explainNamespace(err, given[0]), ifNotExists)
 		}),
 	}
 	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "succeed if the namespace already exists")
@@ -224,8 +224,8 @@ func newNamespaceUpdate(env *command.Env) *cobra.Command {
 				if err := changes.apply(cmd.Context(), c, namespacePath(given[0])); err != nil {
 					return explainNamespace(err, given[0])
 				}
-				_, err := fmt.Fprintf(env.Out, "namespace %s updated\n", given[0])
-				return err
+				return env.Done(command.Result{Kind: "namespace", Name: given[0], Action: "updated"}, "namespace %s updated",
+					given[0])
 			})(cmd, given)
 		},
 	}
@@ -256,8 +256,8 @@ func newNamespaceDelete(env *command.Env) *cobra.Command {
 			if err != nil {
 				return explainNamespace(err, given[0])
 			}
-			_, err = fmt.Fprintf(env.Out, "namespace %s deleted\n", given[0])
-			return err
+			return env.Done(command.Result{Kind: "namespace", Name: given[0], Action: "deleted"}, "namespace %s deleted",
+				given[0])
 		}),
 	}
 }

@@ -2,7 +2,6 @@ package messagecmd
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,8 +37,9 @@ Acknowledging a message twice is not an error.`,
 			if err := settle(cmd.Context(), ids...); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(env.Out, "%d acknowledged\n", len(ids))
-			return err
+			return env.Done(command.Result{
+				Kind: "subscription", Name: given[1], Action: "acknowledged", Count: new(len(ids)),
+			}, "%d acknowledged", len(ids))
 		}),
 	}
 	cmd.Flags().BoolVar(&cumulative, "cumulative", false,
@@ -75,8 +75,9 @@ may hold the message now.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "%d returned for redelivery\n", len(ids))
-			return err
+			return env.Done(command.Result{
+				Kind: "subscription", Name: given[1], Action: "returned", Count: new(len(ids)),
+			}, "%d returned for redelivery", len(ids))
 		}),
 	}
 	cmd.Flags().DurationVar(&delay, "delay", 0, "`duration` to wait before the redelivery")

@@ -53,7 +53,7 @@ func newTenantCreate(env *command.Env) *cobra.Command {
 		Args: exactArgs("the tenant's name"),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			err := adminCall(cmd.Context(), c, http.MethodPut, tenantPath(given[0]), nil, nil, nil)
-			return created(env, "tenant "+given[0], err, ifNotExists)
+			return created(env, "tenant", given[0], err, ifNotExists)
 		}),
 	}
 	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "succeed if the tenant already exists")
@@ -61,18 +61,17 @@ func newTenantCreate(env *command.Env) *cobra.Command {
 }
 
 // created prints that an object was created. It handles the error of an object that exists.
-func created(env *command.Env, what string, err error, ifNotExists bool) error {
+func created(env *command.Env, kind, name string, err error, ifNotExists bool) error {
+	what := kind + " " + name
 	switch {
 	case errors.Is(err, client.ErrConflict) && ifNotExists:
-		_, err = fmt.Fprintf(env.Out, "%s already exists\n", what)
-		return err
+		return env.Done(command.Result{Kind: kind, Name: name, Action: "exists"}, "%s already exists", what)
 	case errors.Is(err, client.ErrConflict):
 		return hint.Add(errs.Newf(errs.Conflict, "%s already exists", what), "--if-not-exists ignores this error.")
 	case err != nil:
 		return err
 	}
-	_, err = fmt.Fprintf(env.Out, "%s created\n", what)
-	return err
+	return env.Done(command.Result{Kind: kind, Name: name, Action: "created"}, "%s created", what)
 }
 
 func newTenantList(env *command.Env) *cobra.Command {
@@ -159,8 +158,8 @@ func newTenantDelete(env *command.Env) *cobra.Command {
 			case err != nil:
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "tenant %s deleted\n", given[0])
-			return err
+			return env.Done(command.Result{Kind: "tenant", Name: given[0], Action: "deleted"}, "tenant %s deleted",
+				given[0])
 		}),
 	}
 }

@@ -76,8 +76,8 @@ move to other partitions.`,
 			topic := c.Topic(given[0])
 			err = topic.Create(cmd.Context(), options)
 			if errors.Is(err, client.ErrConflict) && ifNotExists {
-				_, err = fmt.Fprintf(env.Out, "topic %s already exists\n", topic.ShortName())
-				return err
+				return env.Done(command.Result{Kind: "topic", Name: topic.ShortName(), Action: "exists"}, "topic %s already exists",
+					topic.ShortName())
 			}
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "'freshet topic describe %s' shows it; --if-not-exists ignores this error.",
@@ -86,8 +86,8 @@ move to other partitions.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "topic %s created\n", topic.ShortName())
-			return err
+			return env.Done(command.Result{Kind: "topic", Name: topic.ShortName(), Action: "created"}, "topic %s created",
+				topic.ShortName())
 		},
 	}
 	cmd.Flags().IntVarP(&options.Partitions, "partitions", "p", 0, "`number` of partitions; 0 creates a topic without")
@@ -199,7 +199,8 @@ func newTopicDelete(env *command.Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if _, err := fmt.Fprintf(env.Out, "topic %s deleted\n", topic.ShortName()); err != nil {
+				if err := env.Done(command.Result{Kind: "topic", Name: topic.ShortName(), Action: "deleted"},
+					"topic %s deleted", topic.ShortName()); err != nil {
 					return err
 				}
 			}

@@ -48,8 +48,8 @@ value of the namespace:
 				if err := u.run(cmd, c, c.Topic(given[0])); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(env.Out, "topic %s updated\n", c.Topic(given[0]).ShortName())
-				return err
+				name := c.Topic(given[0]).ShortName()
+				return env.Done(command.Result{Kind: "topic", Name: name, Action: "updated"}, "topic %s updated", name)
 			})(cmd, given)
 		},
 	}

@@ -73,13 +73,14 @@ func (s *session) edit(ctx context.Context, ref resources.Ref) error {
 		return err
 	}
 	if bytes.Equal(before, after) {
-		_, err := fmt.Fprintf(s.env.Out, "%s unchanged\n", ref)
+		err := s.env.Done(command.Result{Kind: ref.Kind.Resource, Name: ref.String(), Action: "unchanged"},
+			"%s unchanged", ref)
 		return errors.Join(err, os.Remove(file))
 	}
 	if err := s.sendEdit(ctx, ref, object.Text("metadata", "resourceVersion"), before, after); err != nil {
 		return hint.Add(err, "Your version of the object is in %s.", file)
 	}
-	_, err = fmt.Fprintf(s.env.Out, "%s edited\n", ref)
+	err = s.env.Done(command.Result{Kind: ref.Kind.Resource, Name: ref.String(), Action: "edited"}, "%s edited", ref)
 	return errors.Join(err, os.Remove(file))
 }
 

@@ -63,8 +63,8 @@ condition.`,
 				if err := s.waitFor(ctx, ref, until); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(env.Out, "%s %s\n", ref, until.reachedText)
-				return err
+				return env.Done(command.Result{Kind: ref.Kind.Resource, Name: ref.String(), Action: until.reachedText},
+					"%s %s", ref, until.reachedText)
 			})
 		},
 	}

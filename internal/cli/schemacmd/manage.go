@@ -55,8 +55,8 @@ permanently: messages that were written with them can no longer be read.`,
 			if permanent {
 				done = "permanently deleted"
 			}
-			_, err := fmt.Fprintln(env.Out, what, done)
-			return err
+			return env.Done(command.Result{Kind: "schema", Name: strings.Join(given, " "), Action: "deleted"},
+				"%s %s", what, done)
 		}),
 	}
 	cmd.Flags().BoolVar(&permanent, "permanent", false, "permanently remove a deleted subject or version")
@@ -144,9 +144,10 @@ subjects.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "%d versions and %d levels written, %d lines skipped because they exist\n",
-				done.Versions, done.Levels, done.Known)
-			return err
+			return env.Done(command.Result{
+				Kind: "registry", Name: given[0], Action: "imported", Count: new(done.Versions),
+			}, "%d versions and %d levels written, %d lines skipped because they exist", done.Versions, done.Levels,
+				done.Known)
 		},
 	}
 }
