@@ -129,7 +129,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	signal.Notify(hangUps, syscall.SIGHUP) // before the server reports that it is ready
 	defer signal.Stop(hangUps)
 	room := disk.OpenReserve(cfg.DataDir, etcd.Segment)
-	stderr, showLog := banner.LogStream(cfg, os.Stderr)
+	stderr, showLog := banner.LogWriter(cfg, os.Stderr)
 	defer showLog()
 	logger, err := telemetry.OpenLog(telemetry.LogOptions{
 		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: stderr, Disk: room,

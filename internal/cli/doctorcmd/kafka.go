@@ -137,7 +137,7 @@ func (d *doctor) kafkaRequest(ctx context.Context, target, name string, secured 
 		return fmt.Errorf("reading the response: %w", err)
 	}
 	if binary.BigEndian.Uint32(header[4:]) != correlation {
-		return errors.New("the program at the address does not use the Kafka protocol")
+		return errors.New("program at the address does not use the Kafka protocol")
 	}
 	return nil
 }

@@ -67,9 +67,8 @@ type schema struct {
 	Properties  map[string]schema `json:"properties"`
 	Additional  json.RawMessage   `json:"additionalProperties"`
 	Required    []string          `json:"required"`
-	Kinds       []struct {
-		Group, Version, Kind string
-	} `json:"x-kubernetes-group-version-kind"`
+	// Kinds are the kinds that the schema describes: group, version and kind of each.
+	Kinds []map[string]string `json:"x-kubernetes-group-version-kind"`
 }
 
 type openAPI struct {
@@ -114,7 +113,7 @@ func (s *session) explain(ctx context.Context, conn *client.Client, kind resourc
 func (d *openAPI) kind(kind resources.Kind) (schema, bool) {
 	for _, candidate := range d.Components.Schemas {
 		for _, k := range candidate.Kinds {
-			if k.Group == kind.Group && k.Version == kind.Version && k.Kind == kind.Kind {
+			if k["group"] == kind.Group && k["version"] == kind.Version && k["kind"] == kind.Kind {
 				return candidate, true
 			}
 		}

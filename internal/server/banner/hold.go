@@ -12,9 +12,9 @@ import (
 	"freshet/internal/config"
 )
 
-// LogStream returns the stream of the log without a file. On a terminal, the log of the start
+// LogWriter returns the writer of a log without a file. On a terminal, the log of the start
 // comes after the banner: end, which may be called twice, writes it.
-func LogStream(cfg *config.Config, stderr *os.File) (stream io.Writer, end func()) {
+func LogWriter(cfg *config.Config, stderr *os.File) (w io.Writer, end func()) {
 	descriptor := int(stderr.Fd()) //nolint:gosec // a file descriptor is small
 	if cfg.Log.Format != "text" || cfg.LogPath() != "" || !term.IsTerminal(descriptor) {
 		return stderr, func() {}
