@@ -53,7 +53,8 @@ func TestMetavariables(t *testing.T) {
 				return
 			}
 			switch name {
-			case "string", "strings", "int", "int64", "stringArray", "stringToString", "registry", "lines", "none or server":
+			case "string", "strings", "int", "int64", "stringArray", "stringToString", "registry", "lines",
+				"none or server":
 				t.Errorf("%s --%s has the metavariable %s", cmd.CommandPath(), f.Name, name)
 			}
 		})

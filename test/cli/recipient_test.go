@@ -82,7 +82,8 @@ END
 			if err != nil {
 				t.Fatal(err)
 			}
-			script := "export CONSUME=" + example + "\nset -a\n. " + filepath.Join(owner, name) + "\nset +a\n" + step.script
+			script := "export CONSUME=" + example + "\nset -a\n. " + filepath.Join(owner, name) + "\nset +a\n" +
+				step.script
 			if out, err := bash(t.Context(), dir, s, script); err != nil {
 				t.Errorf("%s, %s: %v\n%s", name, step.what, err, strings.TrimSpace(out))
 			}

@@ -49,7 +49,8 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 		"freshet login --server http://192.0.2.1 --token-file freshet-data/admin.token",
 		"freshet login --server http://192.0.2.1",
 	} {
-		if out, err := bash(t.Context(), p.dir, server, command); err == nil || !strings.Contains(out, "--insecure-http") {
+		out, err := bash(t.Context(), p.dir, server, command)
+		if err == nil || !strings.Contains(out, "--insecure-http") {
 			t.Errorf("%s: got %v, want the command refused\n%s", command, err, out)
 		}
 	}

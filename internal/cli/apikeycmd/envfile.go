@@ -70,8 +70,8 @@ func (k *keys) clusterFor(ctx context.Context, instance string) (clusterTarget, 
 	case i >= 0:
 		return targetOf(usable[i]), nil
 	case explicit:
-		return clusterTarget{}, hint.Add(errs.Newf(errs.NotFound, "key is not valid for cluster %s: organization %s has "+
-			"no such cluster in %s", k.at.Cluster, k.at.Organization, instanceText(instance)),
+		return clusterTarget{}, hint.Add(errs.Newf(errs.NotFound, "key is not valid for cluster %s: organization %s "+
+			"has no such cluster in %s", k.at.Cluster, k.at.Organization, instanceText(instance)),
 			"'freshet get mc' lists the clusters with their instances; choose one with --cluster.")
 	case len(usable) == 1:
 		return targetOf(usable[0]), nil

@@ -41,7 +41,8 @@ func (l *login) signInWithBrowser(ctx context.Context) error {
 		return errors.Join(err, s.Revoke(context.WithoutCancel(ctx)))
 	}
 	return l.env.Done(command.Result{Kind: "context", Name: c.Name, Action: "created"},
-		"signed in to %s as %s (%s); the context is %s", c.Server, output.Clean(caller.Person), caller.Principal, c.Name)
+		"signed in to %s as %s (%s); the context is %s", c.Server, output.Clean(caller.Person), caller.Principal,
+		c.Name)
 }
 
 // target returns the new context, with the server to sign in to, and the context in use if

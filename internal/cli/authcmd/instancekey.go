@@ -70,5 +70,6 @@ func accountOf(token string) (identity, bool) {
 	principal := cmp.Or(claims.Principal, claims.Subject)
 	name, host, ok := strings.Cut(principal, "@")
 	organization, _, _ := strings.Cut(host, ".")
-	return identity{Principal: principal, Name: name, Organization: organization}, ok && name != "" && organization != ""
+	found := identity{Principal: principal, Name: name, Organization: organization}
+	return found, ok && name != "" && organization != ""
 }

@@ -49,7 +49,7 @@ func (e *Env) CheckListed(ctx context.Context, prefix, what string) error {
 			}
 		}
 	}
-	return hint.Add(errs.Newf(errs.Denied, "you may not list the %s of cluster %s in organization %s: you have none of "+
-		"the permissions %s.*", what, at.Cluster, at.Organization, prefix),
+	return hint.Add(errs.Newf(errs.Denied, "you may not list the %s of cluster %s in organization %s: you have none "+
+		"of the permissions %s.*", what, at.Cluster, at.Organization, prefix),
 		"'freshet can-i --list' shows your permissions; an administrator grants roles with 'freshet grant'.")
 }

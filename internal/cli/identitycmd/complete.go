@@ -23,8 +23,8 @@ func completeRoles(env *command.Env) cobra.CompletionFunc {
 		if len(given) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return append(env.ObjectNames(cmd.Context(), clusterRoles), env.ObjectNames(cmd.Context(), organizationRoles)...),
-			cobra.ShellCompDirectiveNoFileComp
+		names := env.ObjectNames(cmd.Context(), clusterRoles)
+		return append(names, env.ObjectNames(cmd.Context(), organizationRoles)...), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -73,8 +73,8 @@ func newOrgCreate(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.Done(command.Result{Kind: "organization", Name: args[0], Action: "created"}, "organization %s created",
-				args[0])
+			return env.Done(command.Result{Kind: "organization", Name: args[0], Action: "created"},
+				"organization %s created", args[0])
 		},
 	}
 }
@@ -162,8 +162,8 @@ objects, and lists them in the error; delete them first.`,
 			if err != nil {
 				return err
 			}
-			return env.Done(command.Result{Kind: "organization", Name: args[0], Action: "deleted"}, "organization %s deleted",
-				args[0])
+			return env.Done(command.Result{Kind: "organization", Name: args[0], Action: "deleted"},
+				"organization %s deleted", args[0])
 		},
 	}
 }

@@ -156,8 +156,8 @@ func invite(ctx context.Context, env *command.Env, name string, lifetime time.Du
 			"spec": map[string]any{"lifetimeSeconds": int64(lifetime.Seconds())},
 		})
 	if errors.Is(err, client.ErrNotFound) {
-		return hint.Add(err, "'freshet user list' lists the users of organization %s, 'freshet user create' creates one.",
-			at.Organization)
+		return hint.Add(err, "'freshet user list' lists the users of organization %s, 'freshet user create' creates "+
+			"one.", at.Organization)
 	}
 	if err != nil {
 		return err
@@ -194,8 +194,8 @@ func newUserDelete(env *command.Env) *cobra.Command {
 			if err := deleteObject(cmd.Context(), env, users, args[0], timeout); err != nil {
 				return err
 			}
-			return env.Done(command.Result{Kind: "user", Name: args[0], Action: "deleted"}, "user %s deleted",
-				args[0])
+			return env.Done(command.Result{Kind: "user", Name: args[0], Action: "deleted"},
+				"user %s deleted", args[0])
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait until the user is deleted")

@@ -13,8 +13,8 @@ import (
 
 // adminCall makes a call of the administration API: path is below /admin/v2 and escaped. body and
 // result may be nil.
-func adminCall(ctx context.Context, c *client.Client, method, path string, query url.Values, body, result any) error {
-	request := &client.Request{Method: method, Path: c.ClusterPath("/admin/v2/" + path), Query: query}
+func adminCall(ctx context.Context, c *client.Client, method, path string, body, result any) error {
+	request := &client.Request{Method: method, Path: c.ClusterPath("/admin/v2/" + path)}
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
@@ -53,14 +53,14 @@ func ensureParents(ctx context.Context, c *client.Client, name string, namespace
 	if len(parts) < 2 {
 		return nil
 	}
-	err := adminCall(ctx, c, http.MethodPut, tenantPath(parts[0]), nil, nil, nil)
+	err := adminCall(ctx, c, http.MethodPut, tenantPath(parts[0]), nil, nil)
 	if err != nil && !errors.Is(err, client.ErrConflict) {
 		return err
 	}
 	if !namespace {
 		return nil
 	}
-	err = adminCall(ctx, c, http.MethodPut, namespacePath(parts[0]+"/"+parts[1]), nil, nil, nil)
+	err = adminCall(ctx, c, http.MethodPut, namespacePath(parts[0]+"/"+parts[1]), nil, nil)
 	if err != nil && !errors.Is(err, client.ErrConflict) {
 		return err
 	}

@@ -67,8 +67,8 @@ func explainMissing(err error, given []string) error {
 			tenant)
 	case missingTenant:
 		return hint.Add(errs.Newf(errs.NotFound, "tenant %s does not exist", tenant),
-			"'freshet topic create %s --parents' creates it with its namespace; 'freshet tenant list' lists those that "+
-				"exist.", name)
+			"'freshet topic create %s --parents' creates it with its namespace; 'freshet tenant list' lists those "+
+				"that exist.", name)
 	case missingGroup:
 		return hint.Add(errs.Newf(errs.NotFound, "group %s does not exist", name),
 			"'freshet group list' lists the consumer groups.")

@@ -234,8 +234,8 @@ created.`,
 			if err != nil {
 				return explainNoKafka(err)
 			}
-			return env.Done(command.Result{Kind: "group", Name: given[0], Action: "reset"}, "group %s reset",
-				given[0])
+			return env.Done(command.Result{Kind: "group", Name: given[0], Action: "reset"},
+				"group %s reset", given[0])
 		},
 	}
 	f := cmd.Flags()
@@ -290,8 +290,8 @@ func newGroupDelete(env *command.Env, tenant *string) *cobra.Command {
 			if err := c.DeleteGroup(cmd.Context(), *tenant, given[0]); err != nil {
 				return explainNoKafka(err)
 			}
-			return env.Done(command.Result{Kind: "group", Name: given[0], Action: "deleted"}, "group %s deleted",
-				given[0])
+			return env.Done(command.Result{Kind: "group", Name: given[0], Action: "deleted"},
+				"group %s deleted", given[0])
 		}),
 	}
 }

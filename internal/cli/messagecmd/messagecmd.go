@@ -20,7 +20,8 @@ import (
 func Commands(env *command.Env) []*cobra.Command {
 	commands := []*cobra.Command{
 		newTopic(env), newProduce(env), newConsume(env), newTail(env),
-		newTenant(env), newNamespace(env), newSubscription(env), newAck(env), newNack(env), newDeadLetter(env), newGroup(env),
+		newTenant(env), newNamespace(env),
+		newSubscription(env), newAck(env), newNack(env), newDeadLetter(env), newGroup(env),
 	}
 	nameMissingObjects(commands...)
 	return command.InSection(command.SectionMessages, commands...)

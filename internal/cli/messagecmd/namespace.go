@@ -48,7 +48,8 @@ func namespaceArg(cmd *cobra.Command, given []string) error {
 	if err := exactArgs("the namespace, tenant/namespace")(cmd, given); err != nil {
 		return err
 	}
-	if tenant, name, ok := strings.Cut(given[0], "/"); !ok || tenant == "" || name == "" || strings.Contains(name, "/") {
+	tenant, name, ok := strings.Cut(given[0], "/")
+	if !ok || tenant == "" || name == "" || strings.Contains(name, "/") {
 		return command.Usagef(cmd, "namespace %q is not of the form tenant/namespace", given[0])
 	}
 	return nil
@@ -89,7 +90,7 @@ func newNamespaceCreate(env *command.Env) *cobra.Command {
 					return err
 				}
 			}
-			err := adminCall(cmd.Context(), c, http.MethodPut, namespacePath(given[0]), nil, nil, nil)
+			err := adminCall(cmd.Context(), c, http.MethodPut, namespacePath(given[0]), nil, nil)
 			return created(env, "namespace", given[0], explainNamespace(err, given[0]), ifNotExists)
 		}),
 	}
@@ -130,14 +131,14 @@ func newNamespaceList(env *command.Env) *cobra.Command {
 func listNamespaces(ctx context.Context, c *client.Client, tenants []string) ([]string, error) {
 	all := len(tenants) == 0
 	if all {
-		if err := adminCall(ctx, c, http.MethodGet, "tenants", nil, nil, &tenants); err != nil {
+		if err := adminCall(ctx, c, http.MethodGet, "tenants", nil, &tenants); err != nil {
 			return nil, err
 		}
 	}
 	var names []string
 	for _, tenant := range tenants {
 		var found []string
-		err := adminCall(ctx, c, http.MethodGet, "namespaces/"+url.PathEscape(tenant), nil, nil, &found)
+		err := adminCall(ctx, c, http.MethodGet, "namespaces/"+url.PathEscape(tenant), nil, &found)
 		if all && errors.Is(err, client.ErrDenied) {
 			continue
 		}
@@ -185,7 +186,8 @@ func newNamespaceDescribe(env *command.Env) *cobra.Command {
 				return err
 			}
 			for _, name := range slices.Sorted(maps.Keys(found)) {
-				if _, err := fmt.Fprintf(env.Out, "Setting:       %s=%s\n", name, output.Clean(found[name])); err != nil {
+				_, err := fmt.Fprintf(env.Out, "Setting:       %s=%s\n", name, output.Clean(found[name]))
+				if err != nil {
 					return err
 				}
 			}
@@ -224,8 +226,8 @@ func newNamespaceUpdate(env *command.Env) *cobra.Command {
 				if err := changes.apply(cmd.Context(), c, namespacePath(given[0])); err != nil {
 					return explainNamespace(err, given[0])
 				}
-				return env.Done(command.Result{Kind: "namespace", Name: given[0], Action: "updated"}, "namespace %s updated",
-					given[0])
+				return env.Done(command.Result{Kind: "namespace", Name: given[0], Action: "updated"},
+					"namespace %s updated", given[0])
 			})(cmd, given)
 		},
 	}
@@ -249,15 +251,15 @@ func newNamespaceDelete(env *command.Env) *cobra.Command {
 		Args:              namespaceArg,
 		ValidArgsFunction: completeNamespaces(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
-			err := adminCall(cmd.Context(), c, http.MethodDelete, namespacePath(given[0]), nil, nil, nil)
+			err := adminCall(cmd.Context(), c, http.MethodDelete, namespacePath(given[0]), nil, nil)
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "Delete its topics first; 'freshet topic list %s' lists them.", given[0])
 			}
 			if err != nil {
 				return explainNamespace(err, given[0])
 			}
-			return env.Done(command.Result{Kind: "namespace", Name: given[0], Action: "deleted"}, "namespace %s deleted",
-				given[0])
+			return env.Done(command.Result{Kind: "namespace", Name: given[0], Action: "deleted"},
+				"namespace %s deleted", given[0])
 		}),
 	}
 }

@@ -92,7 +92,8 @@ func (o *produceOptions) addFlags(cmd *cobra.Command) {
 		"send one message without a value, a tombstone for --key, which consumers interpret as a deletion")
 	f.StringVar(&o.idempotencyKey, "idempotency-key", "",
 		"`key` by which the server recognizes a repeated message; for one message")
-	f.StringVar(&o.encode, "encode", codeNone, "`source` of the schema with which JSON is encoded: registry, topic or none")
+	f.StringVar(&o.encode, "encode", codeNone,
+		"`source` of the schema with which JSON is encoded: registry, topic or none")
 	f.StringVar(&o.subject, "subject", "", "`subject` for --encode registry (default: TOPIC-value)")
 	f.StringVar(&o.producer, "producer", "", "producer `name`, which consumers see")
 	f.BoolVar(&o.ids, "ids", false, "print the id of every stored message")

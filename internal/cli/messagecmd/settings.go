@@ -37,15 +37,21 @@ var settings = map[string]setting{
 		"messageTTL", "messageTTL", "TIME: when a message that is not acknowledged expires; 0 for never",
 		parseSeconds, formatSeconds,
 	},
-	"deduplication":    {"deduplication", "deduplicationEnabled", "true or false", parseBool, formatPlain},
-	"max-unacked":      {"maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", "NUMBER", parseNumber, formatPlain},
+	"deduplication": {"deduplication", "deduplicationEnabled", "true or false", parseBool, formatPlain},
+	"max-unacked": {
+		"maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", "NUMBER",
+		parseNumber, formatPlain,
+	},
 	"max-message-size": {"", "maxMessageSize", "SIZE", parseSize, formatSize},
 	"max-topics":       {"maxTopicsPerNamespace", "", "NUMBER", parseNumber, formatPlain},
 	"schema-compatibility": {
 		"schemaCompatibilityStrategy", "schemaCompatibilityStrategy", "BACKWARD, FORWARD, FULL, …",
 		func(text string) (any, error) { return strings.ToUpper(text), nil }, formatPlain,
 	},
-	"schema-validation": {"schemaValidationEnforced", "schemaValidationEnforced", "true or false", parseBool, formatPlain},
+	"schema-validation": {
+		"schemaValidationEnforced", "schemaValidationEnforced", "true or false",
+		parseBool, formatPlain,
+	},
 	"auto-topic-creation": {
 		"autoTopicCreation", "", "true or false: whether a new schema or subscription creates its topic",
 		parseAutoCreation, formatAutoCreation,
@@ -125,13 +131,13 @@ func (s *settingChanges) unknown(cmd *cobra.Command, name string) error {
 func (s *settingChanges) apply(ctx context.Context, c *client.Client, path string) error {
 	for _, name := range slices.Sorted(maps.Keys(s.values)) {
 		leaf := path + "/" + settings[name].leaf(s.ofTopic)
-		if err := adminCall(ctx, c, http.MethodPost, leaf, nil, s.values[name], nil); err != nil {
+		if err := adminCall(ctx, c, http.MethodPost, leaf, s.values[name], nil); err != nil {
 			return fmt.Errorf("setting %s: %w", name, err)
 		}
 	}
 	for _, name := range s.remove {
 		leaf := path + "/" + settings[name].leaf(s.ofTopic)
-		if err := adminCall(ctx, c, http.MethodDelete, leaf, nil, nil, nil); err != nil {
+		if err := adminCall(ctx, c, http.MethodDelete, leaf, nil, nil); err != nil {
 			return fmt.Errorf("resetting %s: %w", name, err)
 		}
 	}
@@ -144,7 +150,7 @@ func readSettings(ctx context.Context, c *client.Client, path string, ofTopic bo
 	found := map[string]string{}
 	for _, name := range settingNames(ofTopic) {
 		var value any
-		err := adminCall(ctx, c, http.MethodGet, path+"/"+settings[name].leaf(ofTopic), nil, nil, &value)
+		err := adminCall(ctx, c, http.MethodGet, path+"/"+settings[name].leaf(ofTopic), nil, &value)
 		switch {
 		case errors.Is(err, client.ErrDenied):
 			return found, nil

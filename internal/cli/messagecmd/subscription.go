@@ -85,8 +85,8 @@ namespace allows it.`,
 			sub := c.Topic(given[0]).Subscription(given[1])
 			err = sub.Create(cmd.Context(), options)
 			if errors.Is(err, client.ErrConflict) && ifNotExists {
-				return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "exists"}, "subscription %s already exists",
-					given[1])
+				return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "exists"},
+					"subscription %s already exists", given[1])
 			}
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "Change its position with 'freshet subscription reset'; --if-not-exists ignores "+
@@ -95,8 +95,8 @@ namespace allows it.`,
 			if err != nil {
 				return err
 			}
-			return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "created"}, "subscription %s of %s created",
-				given[1], sub.Topic().ShortName())
+			return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "created"},
+				"subscription %s of %s created", given[1], sub.Topic().ShortName())
 		},
 	}
 	f := cmd.Flags()
@@ -206,8 +206,8 @@ messages from it on are delivered, even if they were acknowledged. All leases en
 			if err := sub.Reset(cmd.Context(), at); err != nil {
 				return err
 			}
-			return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "reset"}, "subscription %s of %s reset to %s",
-				given[1], sub.Topic().ShortName(), to)
+			return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "reset"},
+				"subscription %s of %s reset to %s", given[1], sub.Topic().ShortName(), to)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "new `position`: earliest, latest, a time, a duration ago or a message id")
@@ -286,8 +286,8 @@ func newSubscriptionDelete(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "deleted"}, "subscription %s of %s deleted",
-				given[1], sub.Topic().ShortName())
+			return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "deleted"},
+				"subscription %s of %s deleted", given[1], sub.Topic().ShortName())
 		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "delete it even if consumers are active")

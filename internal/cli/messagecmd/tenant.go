@@ -52,7 +52,7 @@ func newTenantCreate(env *command.Env) *cobra.Command {
   freshet grant tenant-owner --to shop --on tenant=sales`,
 		Args: exactArgs("the tenant's name"),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
-			err := adminCall(cmd.Context(), c, http.MethodPut, tenantPath(given[0]), nil, nil, nil)
+			err := adminCall(cmd.Context(), c, http.MethodPut, tenantPath(given[0]), nil, nil)
 			return created(env, "tenant", given[0], err, ifNotExists)
 		}),
 	}
@@ -91,7 +91,7 @@ func newTenantList(env *command.Env) *cobra.Command {
 		Args: command.NoArgs,
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			var names []string
-			if err := adminCall(cmd.Context(), c, http.MethodGet, "tenants", nil, nil, &names); err != nil {
+			if err := adminCall(cmd.Context(), c, http.MethodGet, "tenants", nil, &names); err != nil {
 				return err
 			}
 			return printNames(env, format, names, "No tenants.")
@@ -148,7 +148,7 @@ func newTenantDelete(env *command.Env) *cobra.Command {
 		Args:              exactArgs("the tenant's name"),
 		ValidArgsFunction: completeTenants(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
-			err := adminCall(cmd.Context(), c, http.MethodDelete, tenantPath(given[0]), nil, nil, nil)
+			err := adminCall(cmd.Context(), c, http.MethodDelete, tenantPath(given[0]), nil, nil)
 			switch {
 			case errors.Is(err, client.ErrNotFound):
 				return hint.Add(errs.Newf(errs.NotFound, "tenant %s does not exist", given[0]),
@@ -158,8 +158,8 @@ func newTenantDelete(env *command.Env) *cobra.Command {
 			case err != nil:
 				return err
 			}
-			return env.Done(command.Result{Kind: "tenant", Name: given[0], Action: "deleted"}, "tenant %s deleted",
-				given[0])
+			return env.Done(command.Result{Kind: "tenant", Name: given[0], Action: "deleted"},
+				"tenant %s deleted", given[0])
 		}),
 	}
 }
@@ -173,7 +173,7 @@ func completeTenants(env *command.Env) cobra.CompletionFunc {
 		}
 		defer c.Close()
 		var names []string
-		if err := adminCall(cmd.Context(), c, http.MethodGet, "tenants", nil, nil, &names); err != nil {
+		if err := adminCall(cmd.Context(), c, http.MethodGet, "tenants", nil, &names); err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp

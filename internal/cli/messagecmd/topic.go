@@ -76,8 +76,8 @@ move to other partitions.`,
 			topic := c.Topic(given[0])
 			err = topic.Create(cmd.Context(), options)
 			if errors.Is(err, client.ErrConflict) && ifNotExists {
-				return env.Done(command.Result{Kind: "topic", Name: topic.ShortName(), Action: "exists"}, "topic %s already exists",
-					topic.ShortName())
+				return env.Done(command.Result{Kind: "topic", Name: topic.ShortName(), Action: "exists"},
+					"topic %s already exists", topic.ShortName())
 			}
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "'freshet topic describe %s' shows it; --if-not-exists ignores this error.",
@@ -86,8 +86,8 @@ move to other partitions.`,
 			if err != nil {
 				return err
 			}
-			return env.Done(command.Result{Kind: "topic", Name: topic.ShortName(), Action: "created"}, "topic %s created",
-				topic.ShortName())
+			return env.Done(command.Result{Kind: "topic", Name: topic.ShortName(), Action: "created"},
+				"topic %s created", topic.ShortName())
 		},
 	}
 	cmd.Flags().IntVarP(&options.Partitions, "partitions", "p", 0, "`number` of partitions; 0 creates a topic without")

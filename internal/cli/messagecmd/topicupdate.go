@@ -72,7 +72,8 @@ func (u *topicUpdate) check(cmd *cobra.Command) (err error) {
 	case cmd.Flags().Changed("partitions") && u.partitions < 1:
 		return command.Usagef(cmd, "--partitions must be at least 1")
 	case u.partitions == 0 && len(u.propertyMap)+len(u.remove)+len(u.settings.values)+len(u.settings.remove) == 0:
-		return command.Usagef(cmd, "nothing to change; use --partitions, --property, --remove-property, --set or --unset")
+		return command.Usagef(cmd,
+			"nothing to change; use --partitions, --property, --remove-property, --set or --unset")
 	}
 	return nil
 }

@@ -92,7 +92,8 @@ func editableYAML(object resources.Object) ([]byte, error) {
 	}
 	if metadata, ok := o.Field("metadata").(map[string]any); ok {
 		for _, name := range []string{
-			"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "finalizers", "ownerReferences",
+			"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "finalizers",
+			"ownerReferences",
 		} {
 			delete(metadata, name)
 		}
@@ -102,7 +103,9 @@ func editableYAML(object resources.Object) ([]byte, error) {
 }
 
 // runEditor lets the user edit a text in a file, and returns the file and its new content.
-func (s *session) runEditor(ctx context.Context, ref resources.Ref, text []byte) (path string, after []byte, err error) {
+func (s *session) runEditor(ctx context.Context, ref resources.Ref,
+	text []byte,
+) (path string, after []byte, err error) {
 	file, err := os.CreateTemp("", "freshet-edit-"+filepath.Base(ref.Name)+"-*.yaml")
 	if err != nil {
 		return "", nil, err

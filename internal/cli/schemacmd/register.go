@@ -59,7 +59,8 @@ level does not allow.`,
 					return err
 				}
 				if format.IsData() {
-					return output.Value(env.Out, format, map[string]any{"subject": subject, "version": version, "id": id})
+					return output.Value(env.Out, format,
+						map[string]any{"subject": subject, "version": version, "id": id})
 				}
 				_, err = fmt.Fprintf(env.Out, "%s has the schema as version %d, id %d\n", subject, version, id)
 				return err
