@@ -13,6 +13,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
+	"freshet/internal/ops/kubeconfig"
 )
 
 // ownServer is the server that a credential belongs to.
@@ -40,6 +41,25 @@ func ownServerOf(s Selection, c Context) ownServer {
 		}
 	}
 	return own
+}
+
+// CheckAddress returns an error if server is not an address of the server in dataDir, so that the
+// administrator's token goes nowhere else. A directory of a server that has not started yet names
+// no address; then only the transport is checked.
+func CheckAddress(dataDir, server string) error {
+	own := ownServer{credential: "of the server in " + dataDir}
+	if text, err := os.ReadFile(kubeconfigFile(dataDir)); err == nil {
+		if entry, err := kubeconfig.Current(text); err == nil {
+			own.addresses = append(own.addresses, entry.Server)
+		}
+	}
+	if file, err := ReadCredentials(credentialsFile(dataDir)); err == nil {
+		own.addresses = append(own.addresses, file.Server())
+	}
+	if len(own.addresses) == 0 {
+		return CheckTransport(server, false)
+	}
+	return own.check(Context{Server: server})
 }
 
 // check returns an error if the selection would send the credential to another server.
