@@ -2,9 +2,11 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"freshet/client"
 	"freshet/client/resources"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
@@ -19,8 +21,9 @@ var rulesReviews = resources.Kind{
 // CheckListed returns an error if the caller has no permission that begins with prefix, such as
 // messaging.topics. Call it for an empty list: APIs omit what the caller may not see, so such a
 // caller always gets one. what names the items, for the error. A credential that may not ask for
-// its permissions, such as an API key of one instance, passes.
-func (e *Env) CheckListed(ctx context.Context, prefix, what string) error {
+// its permissions, such as an API key of one instance, passes unless the request of probe is
+// denied.
+func (e *Env) CheckListed(ctx context.Context, prefix, what string, probe func() error) error {
 	r, at, err := e.Resources()
 	if err != nil {
 		return err
@@ -30,7 +33,10 @@ func (e *Env) CheckListed(ctx context.Context, prefix, what string) error {
 		"spec": map[string]any{"namespace": at.Organization},
 	})
 	if err != nil {
-		return nil //nolint:nilerr // the caller may not ask, and the list itself succeeded
+		if denied := probe(); errors.Is(denied, client.ErrDenied) {
+			return fmt.Errorf("you may see none of the %s: %w", what, denied)
+		}
+		return nil
 	}
 	var result struct {
 		Status struct {

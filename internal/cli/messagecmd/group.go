@@ -74,7 +74,8 @@ func newGroupList(env *command.Env, tenant *string) *cobra.Command {
 				return explainNoKafka(err)
 			}
 			if len(groups) == 0 {
-				if err := env.CheckListed(cmd.Context(), "messaging.topics", "consumer groups"); err != nil {
+				if err := env.CheckListed(cmd.Context(), "messaging.topics", "consumer groups",
+					listProbe(cmd.Context(), c, "")); err != nil {
 					return err
 				}
 			}

@@ -129,7 +129,8 @@ func newTopicList(env *command.Env) *cobra.Command {
 				}
 			}
 			if len(topics) == 0 {
-				if err := env.CheckListed(cmd.Context(), "messaging.topics", "topics"); err != nil {
+				if err := env.CheckListed(cmd.Context(), "messaging.topics", "topics",
+					listProbe(cmd.Context(), c, namespace)); err != nil {
 					return err
 				}
 			}

@@ -1,7 +1,9 @@
 package messagecmd
 
 import (
+	"cmp"
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -45,4 +47,13 @@ func commandName(name string, namespaces []string) string {
 		return parts[2]
 	}
 	return strings.Join(parts, "/")
+}
+
+// listProbe returns a request that is denied if the caller may not list the topics of a namespace,
+// public/default if it is empty.
+func listProbe(ctx context.Context, c *client.Client, namespace string) func() error {
+	return func() error {
+		path := namespacePath(cmp.Or(namespace, "public/default")) + "/topics"
+		return adminCall(ctx, c, http.MethodGet, path, nil, nil)
+	}
 }

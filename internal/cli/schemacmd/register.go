@@ -212,7 +212,10 @@ func newList(env *command.Env) *cobra.Command {
 				return nil
 			}
 			if len(subjects) == 0 {
-				if err := env.CheckListed(cmd.Context(), "schema.subjects", "schemas"); err != nil {
+				if err := env.CheckListed(cmd.Context(), "schema.subjects", "schemas", func() error {
+					_, err := r.Versions(cmd.Context(), "any", false)
+					return err
+				}); err != nil {
 					return err
 				}
 			}
