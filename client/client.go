@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -64,18 +65,14 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	if (config.Organization == "") != (config.Cluster == "") {
-		return nil, errors.New(
-			"cluster needs a name and an organization; set both, or neither for the default cluster")
+		return nil, errors.New("cluster needs a name and an organization; set both, or neither for the default cluster")
 	}
 	c := &Client{
-		base: base, tokens: config.TokenSource,
-		agent: config.UserAgent, timeout: config.Timeout, attempts: config.MaxAttempts,
+		base: base, tokens: config.TokenSource, agent: cmp.Or(config.UserAgent, defaultUserAgent),
+		timeout: config.Timeout, attempts: config.MaxAttempts,
 	}
 	if config.Cluster != "" {
 		c.prefix = "/clusters/" + url.PathEscape(config.Organization) + "/" + url.PathEscape(config.Cluster)
-	}
-	if c.agent == "" {
-		c.agent = defaultUserAgent
 	}
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout
@@ -89,8 +86,7 @@ func New(config Config) (*Client, error) {
 			return nil, err
 		}
 	} else if len(config.CA) > 0 {
-		return nil, errors.New(
-			"configuration has both Transport and CA; configure the certificates in the transport")
+		return nil, errors.New("configuration has both Transport and CA; configure the certificates in the transport")
 	}
 	c.http = newHTTP(transport)
 	return c, nil

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,10 +60,7 @@ type Error struct {
 
 // Error returns the message and the status, and for failures of the server the request id.
 func (e *Error) Error() string {
-	message := e.Message
-	if message == "" {
-		message = "server responded " + strconv.Itoa(e.Status) + " " + http.StatusText(e.Status)
-	}
+	message := cmp.Or(e.Message, "server responded "+strconv.Itoa(e.Status)+" "+http.StatusText(e.Status))
 	if e.Status >= http.StatusInternalServerError && e.RequestID != "" {
 		return fmt.Sprintf("%s (status %d, request id %s)", message, e.Status, e.RequestID)
 	}
@@ -153,15 +151,9 @@ func (e *Error) parse(text []byte) {
 	case body.ErrorCode != 0: // registry
 		e.Code, e.Message = body.ErrorCode, body.Message
 	case body.Error != "": // tokens
-		e.Reason, e.Message = body.Error, body.Description
-		if e.Message == "" {
-			e.Message = body.Error
-		}
+		e.Reason, e.Message = body.Error, cmp.Or(body.Description, body.Error)
 	default: // messages and administration
-		e.Message = body.Reason
-		if e.Message == "" {
-			e.Message = body.Message
-		}
+		e.Message = cmp.Or(body.Reason, body.Message)
 	}
 }
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -112,10 +113,8 @@ func (c *Client) ResetGroup(ctx context.Context, tenant, name string, positions 
 			at.Timestamp = new(max(p.At.time.UnixMilli(), 0))
 		case p.At.id != "":
 			return errors.New("position of a consumer group must be an offset or a time, not a message id")
-		case p.At.word == "":
-			at.Position = Latest.word
 		default:
-			at.Position = p.At.word
+			at.Position = cmp.Or(p.At.word, Latest.word)
 		}
 		body.Offsets = append(body.Offsets, at)
 	}

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -17,11 +18,8 @@ func (r *receiver) extend() {
 		case <-r.settleCtx.Done():
 			return
 		}
-		due := r.due(time.Now().Add(every))
-		for len(due) > 0 {
-			n := min(len(due), MaxBatch)
-			r.extendAll(due[:n], r.o.Lease/3)
-			due = due[n:]
+		for due := range slices.Chunk(r.due(time.Now().Add(every)), MaxBatch) {
+			r.extendAll(due, r.o.Lease/3)
 		}
 	}
 }
@@ -95,11 +93,5 @@ func (r *receiver) extendAll(list []*Delivery, within time.Duration) {
 func (r *receiver) stillHeld(list []*Delivery) []*Delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var held []*Delivery
-	for _, d := range list {
-		if _, ok := r.held[d]; ok {
-			held = append(held, d)
-		}
-	}
-	return held
+	return slices.DeleteFunc(slices.Clone(list), func(d *Delivery) bool { _, ok := r.held[d]; return !ok })
 }

@@ -51,15 +51,13 @@ func (s *Subscription) peek(ctx context.Context, t *Topic, partition, n int) ([]
 	for i := 1; i <= n; i++ {
 		path := t.admin("/subscription/" + url.PathEscape(s.name) + "/position/" + strconv.Itoa(i))
 		response, err := t.c.Do(ctx, &Request{Method: http.MethodGet, Path: path})
-		if i > 1 && errors.Is(err, ErrNotFound) {
-			return list, nil // no more messages
-		}
-		if err != nil && errors.Is(err, ErrNotFound) {
-			// 404 means no message or no subscription. Properties distinguishes them.
-			if _, missing := s.Properties(ctx); missing != nil {
-				return nil, missing
+		if errors.Is(err, ErrNotFound) {
+			if i > 1 {
+				return list, nil // no more messages
 			}
-			return list, nil
+			// 404 means no message or no subscription. Properties distinguishes them.
+			_, missing := s.Properties(ctx)
+			return nil, missing
 		}
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -65,11 +66,7 @@ func (p Position) creates() bool { return p.time.IsZero() && !p.after }
 // body returns the position in JSON. The position must not be a time.
 func (p Position) body() (map[string]any, error) {
 	if p.id == "" {
-		word := p.word
-		if word == "" {
-			word = "latest"
-		}
-		return map[string]any{"position": word}, nil
+		return map[string]any{"position": cmp.Or(p.word, Latest.word)}, nil
 	}
 	id, err := parseID(p.id)
 	if err != nil {

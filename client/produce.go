@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -26,9 +27,7 @@ const (
 // is stored once. After an error it may be stored or not. To retry later without a duplicate,
 // set an IdempotencyKey and use the same key again.
 func (t *Topic) Produce(ctx context.Context, m Message) (Produced, error) {
-	if m.IdempotencyKey == "" {
-		m.IdempotencyKey = rand.Text()
-	}
+	m.IdempotencyKey = cmp.Or(m.IdempotencyKey, rand.Text())
 	return t.produce(ctx, "", &m)
 }
 
@@ -119,9 +118,7 @@ type Result struct {
 func (t *Topic) ProduceBatch(ctx context.Context, messages []Message) ([]Result, error) {
 	messages = slices.Clone(messages)
 	for i := range messages {
-		if messages[i].IdempotencyKey == "" {
-			messages[i].IdempotencyKey = rand.Text()
-		}
+		messages[i].IdempotencyKey = cmp.Or(messages[i].IdempotencyKey, rand.Text())
 	}
 	return t.produceBatch(ctx, "", messages, true)
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -43,9 +44,7 @@ type ProducerOptions struct {
 }
 
 func (o *ProducerOptions) defaults() {
-	if o.Linger == 0 {
-		o.Linger = 5 * time.Millisecond
-	}
+	o.Linger = cmp.Or(o.Linger, 5*time.Millisecond)
 	if o.MaxBatch <= 0 {
 		o.MaxBatch = 500
 	}

@@ -61,8 +61,7 @@ func (p retryPolicy) wait(err error, attempt int, repeatable bool) (time.Duratio
 	if attempt >= p.attempts {
 		return 0, false
 	}
-	var refused *Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*Error](err); ok {
 		switch refused.Status {
 		case http.StatusTooManyRequests:
 		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -77,8 +76,7 @@ func (p retryPolicy) wait(err error, attempt int, repeatable bool) (time.Duratio
 		}
 		return max(jitter(attempt), refused.RetryAfter), true
 	}
-	var permanentErr *permanentError
-	if errors.As(err, &permanentErr) || !repeatable && !notSent(err) {
+	if _, ok := errors.AsType[*permanentError](err); ok || !repeatable && !notSent(err) {
 		return 0, false
 	}
 	return jitter(attempt), true

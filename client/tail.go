@@ -173,8 +173,7 @@ func connectionEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	var permanentErr *permanentError
-	if errors.As(err, &permanentErr) {
+	if permanentErr, ok := errors.AsType[*permanentError](err); ok {
 		return permanentErr.err
 	}
 	return &unreachable{err}

@@ -18,9 +18,7 @@ type TopicSchema struct {
 }
 
 // Schema returns the latest version of the topic's schema. ErrNotFound means that it has none.
-func (t *Topic) Schema(ctx context.Context) (*TopicSchema, error) {
-	return t.schema(ctx, "/schema")
-}
+func (t *Topic) Schema(ctx context.Context) (*TopicSchema, error) { return t.schema(ctx, "/schema") }
 
 // SchemaVersion returns one version of the topic's schema.
 func (t *Topic) SchemaVersion(ctx context.Context, version int64) (*TopicSchema, error) {

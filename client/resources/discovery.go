@@ -73,14 +73,15 @@ func (d *discovered) kinds() []Kind {
 // optionally with a dot and an API group. Kinds of Freshet have precedence over others, and
 // names over categories.
 func Find(kinds []Kind, word string) []Kind {
-	word, group, _ := strings.Cut(lower(word), ".")
+	word, group, _ := strings.Cut(strings.ToLower(word), ".")
 	var found, category []Kind
 	for _, k := range kinds {
 		if group != "" && group != k.Group && group != k.Version+"."+k.Group {
 			continue
 		}
 		switch {
-		case word == k.Resource, word == k.Singular, word == lower(k.Kind), slices.Contains(k.ShortNames, word):
+		case word == k.Resource, word == k.Singular, word == strings.ToLower(k.Kind),
+			slices.Contains(k.ShortNames, word):
 			if k.Group == Group || group != "" {
 				return []Kind{k}
 			}

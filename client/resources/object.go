@@ -96,5 +96,3 @@ func (o Object) Condition(name string) Condition {
 	}
 	return Condition{Type: name}
 }
-
-func lower(text string) string { return strings.ToLower(text) }

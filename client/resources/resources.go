@@ -10,11 +10,13 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 
 	"freshet/client"
 )
@@ -98,12 +100,7 @@ func (r Ref) String() string {
 	return singular(r.Kind) + "." + r.Kind.Group + "/" + r.Name
 }
 
-func singular(k Kind) string {
-	if k.Singular != "" {
-		return k.Singular
-	}
-	return lower(k.Kind)
-}
+func singular(k Kind) string { return cmp.Or(k.Singular, strings.ToLower(k.Kind)) }
 
 func (r Ref) path() string { return r.Kind.path(r.Organization) + "/" + url.PathEscape(r.Name) }
 

@@ -117,8 +117,7 @@ func (c *Client) watchOnce(ctx context.Context, kind Kind, organization string, 
 
 // connectionEnd returns nil for the end of a stream, and ErrUnavailable for a broken connection.
 func connectionEnd(err error) error {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("decoding watch events: %w", err)
 	}
 	if errors.Is(err, io.EOF) {

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,7 @@ func (r *Registry) Register(ctx context.Context, subject string, schema Schema) 
 
 // RegisterNormalized is Register with the normalized text of the schema.
 func (r *Registry) RegisterNormalized(ctx context.Context, subject string, schema Schema) (int, error) {
-	return r.register(ctx, subject, schema, url.Values{"normalize": {"true"}})
+	return r.register(ctx, subject, schema, flagQuery("normalize", true))
 }
 
 func (r *Registry) register(ctx context.Context, subject string, schema Schema, query url.Values) (int, error) {
@@ -90,9 +91,7 @@ func (r *Registry) register(ctx context.Context, subject string, schema Schema, 
 
 // Lookup returns the version of a subject with a schema.
 func (r *Registry) Lookup(ctx context.Context, subject string, schema Schema) (*Version, error) {
-	v := new(Version)
-	err := r.call(ctx, http.MethodPost, subjectPath(subject), nil, schema, v)
-	return v.finish(err)
+	return r.version(ctx, http.MethodPost, subjectPath(subject), nil, schema)
 }
 
 // ByID returns the schema with an id.
@@ -114,30 +113,26 @@ func (r *Registry) SubjectVersions(ctx context.Context, id int) ([]SubjectVersio
 
 // Version returns a version of a subject, or the Latest.
 func (r *Registry) Version(ctx context.Context, subject string, version int) (*Version, error) {
-	v := new(Version)
-	err := r.call(ctx, http.MethodGet, versionPath(subject, version), nil, nil, v)
-	return v.finish(err)
+	return r.version(ctx, http.MethodGet, versionPath(subject, version), nil, nil)
 }
 
 // DeletedVersion is like Version, but also returns deleted versions.
 func (r *Registry) DeletedVersion(ctx context.Context, subject string, version int) (*Version, error) {
-	v := new(Version)
-	err := r.call(ctx, http.MethodGet, versionPath(subject, version), url.Values{"deleted": {"true"}}, nil, v)
-	return v.finish(err)
+	return r.version(ctx, http.MethodGet, versionPath(subject, version), flagQuery("deleted", true), nil)
 }
 
 // Subjects returns the subjects that the caller may see; with deleted, also those that are
 // soft-deleted.
 func (r *Registry) Subjects(ctx context.Context, deleted bool) ([]string, error) {
 	var list []string
-	err := r.call(ctx, http.MethodGet, "/subjects", withDeleted(deleted), nil, &list)
+	err := r.call(ctx, http.MethodGet, "/subjects", flagQuery("deleted", deleted), nil, &list)
 	return list, err
 }
 
 // Versions returns the versions of a subject in order.
 func (r *Registry) Versions(ctx context.Context, subject string, deleted bool) ([]int, error) {
 	var list []int
-	err := r.call(ctx, http.MethodGet, subjectPath(subject)+"/versions", withDeleted(deleted), nil, &list)
+	err := r.call(ctx, http.MethodGet, subjectPath(subject)+"/versions", flagQuery("deleted", deleted), nil, &list)
 	return list, err
 }
 
@@ -153,7 +148,7 @@ func (r *Registry) ReferencedBy(ctx context.Context, subject string, version int
 // permanently.
 func (r *Registry) DeleteVersion(ctx context.Context, subject string, version int, permanent bool) (int, error) {
 	var number int
-	err := r.callOnce(ctx, http.MethodDelete, versionPath(subject, version), permanently(permanent), nil, &number)
+	err := r.delete(ctx, versionPath(subject, version), permanent, &number)
 	return number, err
 }
 
@@ -161,7 +156,7 @@ func (r *Registry) DeleteVersion(ctx context.Context, subject string, version in
 // numbers.
 func (r *Registry) DeleteSubject(ctx context.Context, subject string, permanent bool) ([]int, error) {
 	var numbers []int
-	err := r.callOnce(ctx, http.MethodDelete, subjectPath(subject), permanently(permanent), nil, &numbers)
+	err := r.delete(ctx, subjectPath(subject), permanent, &numbers)
 	return numbers, err
 }
 
@@ -192,11 +187,7 @@ func (r *Registry) Mode(ctx context.Context) (string, error) {
 
 // SetMode sets the mode of the registry. IMPORT needs force if subjects exist.
 func (r *Registry) SetMode(ctx context.Context, mode string, force bool) error {
-	var query url.Values
-	if force {
-		query = url.Values{"force": {"true"}}
-	}
-	return r.call(ctx, http.MethodPut, "/mode", query, map[string]string{"mode": mode}, nil)
+	return r.call(ctx, http.MethodPut, "/mode", flagQuery("force", force), map[string]string{"mode": mode}, nil)
 }
 
 // call makes an idempotent call. All calls except for deletions are idempotent.
@@ -204,8 +195,9 @@ func (r *Registry) call(ctx context.Context, method, path string, query url.Valu
 	return r.send(ctx, &client.Request{Method: method, Path: path, Query: query, Idempotent: true}, body, result)
 }
 
-func (r *Registry) callOnce(ctx context.Context, method, path string, query url.Values, body, result any) error {
-	return r.send(ctx, &client.Request{Method: method, Path: path, Query: query}, body, result)
+func (r *Registry) delete(ctx context.Context, path string, permanent bool, result any) error {
+	query := flagQuery("permanent", permanent)
+	return r.send(ctx, &client.Request{Method: http.MethodDelete, Path: path, Query: query}, nil, result)
 }
 
 func (r *Registry) send(ctx context.Context, request *client.Request, body, result any) error {
@@ -251,19 +243,17 @@ func (r *Registry) do(ctx context.Context, request *client.Request) (*client.Res
 	return again, rootErr
 }
 
-func (v *Version) finish(err error) (*Version, error) {
-	if err != nil {
+// version makes a call that returns a version.
+func (r *Registry) version(ctx context.Context, method, path string, query url.Values, body any) (*Version, error) {
+	v := new(Version)
+	if err := r.call(ctx, method, path, query, body, v); err != nil {
 		return nil, err
 	}
 	v.defaults()
 	return v, nil
 }
 
-func (s *Schema) defaults() {
-	if s.Type == "" {
-		s.Type = Avro
-	}
-}
+func (s *Schema) defaults() { s.Type = cmp.Or(s.Type, Avro) }
 
 func subjectPath(subject string) string { return "/subjects/" + url.PathEscape(subject) }
 
@@ -275,16 +265,9 @@ func versionPath(subject string, version int) string {
 	return subjectPath(subject) + "/versions/" + number
 }
 
-func withDeleted(deleted bool) url.Values {
-	if !deleted {
+func flagQuery(name string, set bool) url.Values {
+	if !set {
 		return nil
 	}
-	return url.Values{"deleted": {"true"}}
-}
-
-func permanently(permanent bool) url.Values {
-	if !permanent {
-		return nil
-	}
-	return url.Values{"permanent": {"true"}}
+	return url.Values{name: {"true"}}
 }

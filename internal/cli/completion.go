@@ -64,19 +64,6 @@ server's kinds, objects and topics. bash needs the package bash-completion.`,
   mkdir -p ~/.config/fish/completions && freshet completion fish > ~/.config/fish/completions/freshet.fish`,
 		Args:      command.OneArg("a shell: bash, zsh, fish or powershell"),
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root := cmd.Root()
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(env.Out, true)
-			case "zsh":
-				return root.GenZshCompletion(env.Out)
-			case "fish":
-				return root.GenFishCompletion(env.Out, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(env.Out)
-			}
-			return command.Usagef(cmd, "shell %q is not supported; use bash, zsh, fish or powershell", args[0])
-		},
+		RunE:      env.CompletionScript,
 	}
 }

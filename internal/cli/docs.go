@@ -32,8 +32,7 @@ func newDocs(env *command.Env) *cobra.Command {
   freshet docs json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] != "json" && len(args) == 1 {
-				return command.Usagef(cmd,
-					"arguments are missing: markdown DIRECTORY, man DIRECTORY, or json")
+				return command.Usagef(cmd, "arguments are missing: markdown DIRECTORY, man DIRECTORY, or json")
 			}
 			return command.MaxArgs(2)(cmd, args)
 		},

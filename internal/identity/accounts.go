@@ -69,12 +69,17 @@ func (a *Account) Scopes() []string {
 	return []string{"access"}
 }
 
-// accountRecord is the record that cached tokens point to. live is the current state, nil
-// after the account is deleted. A cached token compares it with the state at its
+// record is the record of an account or a user that cached tokens point to. live is the current
+// state, nil after the account is deleted. A cached token compares it with the state at its
 // verification, so that one atomic store invalidates all tokens of the account.
-type accountRecord struct {
-	live atomic.Pointer[Account] // written under Directory.mu
+type record[T any] struct {
+	live atomic.Pointer[T] // written under Directory.mu
 }
+
+type (
+	accountRecord = record[Account]
+	userRecord    = record[User]
+)
 
 // PutAccount adds or updates an account. Another uid under the same name is another
 // account: tokens and keys of the old one stop working.
@@ -191,10 +196,10 @@ func (d *Directory) client(clientID string) *accountRecord {
 	return d.clients[clientID]
 }
 
-func (r *accountRecord) load() (*Account, bool) {
+func (r *record[T]) load() (*T, bool) {
 	if r == nil {
 		return nil, false
 	}
-	a := r.live.Load()
-	return a, a != nil
+	live := r.live.Load()
+	return live, live != nil
 }

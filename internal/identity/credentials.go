@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 	"unicode"
 )
@@ -156,15 +157,9 @@ func ParseCredentials(data []byte) (Credentials, error) {
 // plainText reports whether s is a non-empty, bounded string without spaces and control
 // characters, so that it can be sent in a header.
 func plainText(s string) bool {
-	if s == "" || len(s) > maxIdentifier {
-		return false
-	}
-	for _, r := range s {
-		if r == unicode.ReplacementChar || unicode.IsSpace(r) || !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= maxIdentifier && !strings.ContainsFunc(s, func(r rune) bool {
+		return r == unicode.ReplacementChar || unicode.IsSpace(r) || !unicode.IsPrint(r)
+	})
 }
 
 // parseBaseURL accepts http(s)://host[:port][/path] without user, query and fragment.

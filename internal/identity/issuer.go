@@ -47,9 +47,7 @@ func AnyInstance(organization string) string { return InstanceAudience(organizat
 
 // OrganizationAudience returns the audience of API keys without an instance. They work at
 // every data plane of the organization and at the resource API.
-func OrganizationAudience(organization string) string {
-	return audiencePrefix + organization
-}
+func OrganizationAudience(organization string) string { return audiencePrefix + organization }
 
 // ParseInstanceAudience splits the audience of a data plane.
 func ParseInstanceAudience(audience string) (organization, instance string, ok bool) {

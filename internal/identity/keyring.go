@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -206,9 +208,7 @@ func (k *Keyring) Withdraw(ctx context.Context, ids ...string) error {
 	})
 }
 
-func (k *Keyring) due(s *keyState) bool {
-	return time.Since(s.RotatedAt) >= k.rotation
-}
+func (k *Keyring) due(s *keyState) bool { return time.Since(s.RotatedAt) >= k.rotation }
 
 // Run calls RotateWhenDue at the interval every until ctx is canceled.
 func (k *Keyring) Run(ctx context.Context, every time.Duration, log *slog.Logger) {
@@ -259,13 +259,7 @@ func (k *Keyring) verifyKey(ctx context.Context, kid string) (*ecdsa.PublicKey, 
 }
 
 // IDs returns the ids of all signing keys in random order.
-func (k *Keyring) IDs() []string {
-	var ids []string
-	for id := range k.current.Load().verify {
-		ids = append(ids, id)
-	}
-	return ids
-}
+func (k *Keyring) IDs() []string { return slices.Collect(maps.Keys(k.current.Load().verify)) }
 
 // Contains reports whether the ring contains the key kid, so that its tokens verify.
 func (k *Keyring) Contains(kid string) bool {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -91,10 +92,8 @@ func (s *keyState) withdraw(kid string, now time.Time) error {
 }
 
 func (s *keyState) find(kid string) *storedKey {
-	for i := range s.Keys {
-		if s.Keys[i].ID == kid {
-			return &s.Keys[i]
-		}
+	if i := slices.IndexFunc(s.Keys, func(k storedKey) bool { return k.ID == kid }); i >= 0 {
+		return &s.Keys[i]
 	}
 	return nil
 }
@@ -108,20 +107,9 @@ func (s *keyState) clone() keyState {
 // ordered returns the active key, the next key, then the retired ones, newest first.
 func (s *keyState) ordered() []storedKey {
 	keys := slices.Clone(s.Keys)
-	rank := func(k storedKey) int {
-		switch k.ID {
-		case s.Active:
-			return 0
-		case s.Next:
-			return 1
-		}
-		return 2
-	}
+	first := []string{s.Next, s.Active}
 	slices.SortStableFunc(keys, func(a, b storedKey) int {
-		if d := rank(a) - rank(b); d != 0 {
-			return d
-		}
-		return b.Created.Compare(a.Created)
+		return cmp.Or(slices.Index(first, b.ID)-slices.Index(first, a.ID), b.Created.Compare(a.Created))
 	})
 	return keys
 }

@@ -73,10 +73,7 @@ func OpenSealer(path string) (*Sealer, error) {
 // ReadSealer reads the key file at path. It returns an error if the file does not exist.
 func ReadSealer(path string) (*Sealer, error) {
 	s := &Sealer{path: path}
-	if err := s.Reload(); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, s.Reload()
 }
 
 func (r *sealRing) find(id []byte) *sealKey {

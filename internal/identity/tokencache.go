@@ -49,9 +49,7 @@ func newTokenCache(size int) *tokenCache {
 	return c
 }
 
-func (c *tokenCache) shard(hash [sha256.Size]byte) *cacheShard {
-	return &c.shards[hash[0]%cacheShards]
-}
+func (c *tokenCache) shard(hash [sha256.Size]byte) *cacheShard { return &c.shards[hash[0]%cacheShards] }
 
 func (c *tokenCache) get(hash [sha256.Size]byte, now time.Time) *entry {
 	s := c.shard(hash)

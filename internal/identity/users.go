@@ -1,9 +1,9 @@
 package identity
 
 import (
+	"cmp"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"freshet/internal/base/revision"
 )
@@ -29,11 +29,6 @@ func (u *User) sameIdentity(was *User) bool {
 func SameEmail(a, b string) bool { return emailKey(a) == emailKey(b) }
 
 func emailKey(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
-
-// userRecord is the record that cached tokens point to, see accountRecord.
-type userRecord struct {
-	live atomic.Pointer[User] // nil once deleted; written under Directory.mu
-}
 
 // PutUser adds or updates a user. Another uid under the same name is another user.
 func (d *Directory) PutUser(u User) {
@@ -128,20 +123,9 @@ func (d *Directory) UsersByEmail(email string) []*User {
 		}
 	}
 	slices.SortFunc(list, func(a, b *User) int {
-		if c := strings.Compare(a.Organization, b.Organization); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(strings.Compare(a.Organization, b.Organization), strings.Compare(a.Name, b.Name))
 	})
 	return list
-}
-
-func (r *userRecord) load() (*User, bool) {
-	if r == nil {
-		return nil, false
-	}
-	u := r.live.Load()
-	return u, u != nil
 }
 
 // userPrefix is the prefix of users' principal names. Account names contain no colon, so

@@ -172,9 +172,7 @@ func (e *entry) checkToken(now time.Time) error {
 
 // keyChanged reports whether the API key has changed since the verification, so that the
 // principal must be created again.
-func (e *entry) keyChanged() bool {
-	return e.key != nil && e.key.live.Load() != e.keyWas
-}
+func (e *entry) keyChanged() bool { return e.key != nil && e.key.live.Load() != e.keyWas }
 
 // admit checks the audiences and returns the principal. It is the last check, because all
 // surfaces share the cache entry.

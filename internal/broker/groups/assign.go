@@ -46,12 +46,7 @@ func (cs *consumers) assign(epoch int32, assignor string, counts map[engine.Topi
 
 // sameSubscriptions reports whether all members subscribe to the same topics.
 func sameSubscriptions(members []*consumer) bool {
-	for _, m := range members {
-		if !slices.Equal(m.topics, members[0].topics) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(members, func(m *consumer) bool { return !slices.Equal(m.topics, members[0].topics) })
 }
 
 func (m *consumer) subscribesTo(topic engine.TopicID) bool {
@@ -68,12 +63,8 @@ func assignRange(members []*consumer, counts map[engine.TopicID]int32) map[strin
 	})
 	targets := make(map[string][]Partition)
 	for _, topic := range slices.Sorted(maps.Keys(counts)) {
-		var subscribers []*consumer
-		for _, m := range ordered {
-			if m.subscribesTo(topic) {
-				subscribers = append(subscribers, m)
-			}
-		}
+		subscribers := slices.DeleteFunc(slices.Clone(ordered),
+			func(m *consumer) bool { return !m.subscribesTo(topic) })
 		next := int32(0)
 		for i, m := range subscribers {
 			rest := int32(len(subscribers) - i)              //nolint:gosec // at most maxMembers
@@ -137,13 +128,9 @@ func assignEqually(members []*consumer, counts map[engine.TopicID]int32) map[str
 // keepablePartitions returns the partitions of a member's target that it may keep. The targets of two
 // members never overlap.
 func (m *consumer) keepablePartitions(counts map[engine.TopicID]int32) []Partition {
-	var kept []Partition
-	for _, p := range m.target {
-		if p.Partition < counts[p.Topic] && m.subscribesTo(p.Topic) {
-			kept = append(kept, p)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(m.target), func(p Partition) bool {
+		return p.Partition >= counts[p.Topic] || !m.subscribesTo(p.Topic)
+	})
 }
 
 // eachPartition calls visit for all partitions in order.

@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -176,12 +177,7 @@ func (cs *consumers) markChanged(id string) {
 
 // inOrder returns the members in the order of their ids.
 func (cs *consumers) inOrder() []*consumer {
-	return slices.SortedFunc(maps.Values(cs.members), func(a, b *consumer) int {
-		if a.id < b.id {
-			return -1
-		}
-		return 1
-	})
+	return slices.SortedFunc(maps.Values(cs.members), func(a, b *consumer) int { return cmp.Compare(a.id, b.id) })
 }
 
 // consumersStateLocked returns Kafka's name of the group's state.

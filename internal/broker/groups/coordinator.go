@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,12 +63,8 @@ type Journals interface {
 
 // Open loads the groups of a cluster and starts to coordinate them.
 func Open(ctx context.Context, journals Journals, opts Options) (*Coordinator, error) {
-	if opts.InitialDelay == 0 {
-		opts.InitialDelay = DefaultInitialDelay
-	}
-	if opts.HeartbeatInterval == 0 {
-		opts.HeartbeatInterval = DefaultHeartbeatInterval
-	}
+	opts.InitialDelay = cmp.Or(opts.InitialDelay, DefaultInitialDelay)
+	opts.HeartbeatInterval = cmp.Or(opts.HeartbeatInterval, DefaultHeartbeatInterval)
 	c := &Coordinator{opts: opts, log: opts.Logger}
 	if c.log == nil {
 		c.log = slog.Default()

@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -148,9 +149,7 @@ func (g *group) addLocked(m *member) {
 		g.static[m.instance] = m.id
 	}
 	g.countProtocolsLocked(m, 1)
-	if g.leader == "" {
-		g.leader = m.id
-	}
+	g.leader = cmp.Or(g.leader, m.id)
 }
 
 // removeLocked removes a member. Calls that wait on behalf of the member return why.

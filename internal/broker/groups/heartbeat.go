@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -129,18 +130,12 @@ func (cs *consumers) memberState(req *ConsumerRequest, before, replaced *consume
 // applyRequest copies the member's description from the request.
 func (m *consumer) applyRequest(req *ConsumerRequest, change *subscription, found *resolution) {
 	m.client, m.host = req.ClientID, req.ClientHost
-	if req.InstanceID != "" {
-		m.instance = req.InstanceID
-	}
-	if req.Rack != "" {
-		m.rack = req.Rack
-	}
+	m.instance = cmp.Or(req.InstanceID, m.instance)
+	m.rack = cmp.Or(req.Rack, m.rack)
 	if req.RebalanceTimeout >= 0 {
 		m.rebalanceTimeout = req.RebalanceTimeout
 	}
-	if req.Assignor != "" {
-		m.assignor = req.Assignor
-	}
+	m.assignor = cmp.Or(req.Assignor, m.assignor)
 	if change != nil {
 		m.subscription = req.merge(&m.subscription, change)
 	}

@@ -33,8 +33,7 @@ func newRecord(kind recordKind, key Key) *writer {
 }
 
 func (w *writer) offset(at Partition, o Offset) {
-	w.Uvarint(uint64(at.Topic))
-	w.Varint(int64(at.Partition))
+	w.partition(at)
 	w.Varint(o.Offset)
 	w.Varint(int64(o.LeaderEpoch))
 	w.Text(o.Metadata)

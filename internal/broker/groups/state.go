@@ -3,13 +3,14 @@ package groups
 import (
 	"bufio"
 	"cmp"
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/tidwall/btree"
 
+	"freshet/internal/base/framing"
 	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
@@ -261,7 +262,7 @@ func (s *state) Snapshot(out io.Writer) error {
 	var failed error
 	write := func(record []byte) {
 		if failed == nil {
-			_, failed = buffered.Write(append(binary.AppendUvarint(nil, uint64(len(record))), record...))
+			failed = framing.WriteFrame(buffered, record)
 		}
 	}
 	s.groups.Scan(func(_ string, item groupItem) bool {
@@ -312,21 +313,16 @@ func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) {
 
 // restore reads the output of Snapshot.
 func restore(in io.Reader) (*state, error) {
-	buffered := bufio.NewReader(in)
+	frames := framing.NewFrameReader(bufio.NewReader(in), 1<<30)
 	s := newState()
 	for position := uint64(1); ; position++ {
-		size, err := binary.ReadUvarint(buffered)
-		if err == io.EOF { //nolint:errorlint // ReadUvarint returns it bare between records
+		record, err := frames.Next()
+		switch {
+		case err == io.EOF: //nolint:errorlint // Next returns it bare between records
 			return s, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading the length of record %d: %w", position, err)
-		}
-		if size > 1<<30 {
-			return nil, fmt.Errorf("%w: record %d has %d bytes", engine.ErrCorrupt, position, size)
-		}
-		record := make([]byte, size)
-		if _, err := io.ReadFull(buffered, record); err != nil {
+		case errors.Is(err, framing.ErrTooLarge):
+			return nil, fmt.Errorf("%w: record %d: %w", engine.ErrCorrupt, position, err)
+		case err != nil:
 			return nil, fmt.Errorf("reading record %d: %w", position, err)
 		}
 		if err := s.Apply(position, record); err != nil {

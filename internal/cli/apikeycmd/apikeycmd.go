@@ -5,6 +5,7 @@
 package apikeycmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ import (
 
 // Commands returns `freshet apikey`.
 func Commands(env *command.Env) []*cobra.Command {
-	cmd := &cobra.Command{
+	cmd := command.Parent(&cobra.Command{
 		Use:     "apikey",
 		Aliases: []string{"ak"},
 		Short:   "Create, decrypt, list, rotate and revoke API keys",
@@ -44,10 +45,7 @@ the token cannot be decrypted.`,
 
   # replace it; both keys work until the old one is revoked
   freshet apikey rotate web --env-file web.env && freshet apikey revoke web`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newCreate(env), newDecrypt(env), newList(env), newRevoke(env), newRotate(env))
+	}, newCreate(env), newDecrypt(env), newList(env), newRevoke(env), newRotate(env))
 	return command.InSection(command.SectionResources, cmd)
 }
 
@@ -155,11 +153,7 @@ PKCS #1).`,
 			if err != nil {
 				return err
 			}
-			file := private
-			if file == "" {
-				file = k.keyFile(args[0])
-			}
-			pem, err := os.ReadFile(file)
+			pem, err := os.ReadFile(cmp.Or(private, k.keyFile(args[0])))
 			if err != nil {
 				return hint.Add(errs.Newf(errs.Invalid, "private key of %s is not on this machine: %w", args[0], err),
 					"Set the file with --private-key. Without the private key the token is lost: create another key "+
@@ -218,22 +212,6 @@ func newList(env *command.Env) *cobra.Command {
 }
 
 func (k *keys) print(list []resources.Object, format output.Format) error {
-	switch {
-	case format.IsData():
-		return output.Value(k.env.Out, format, list)
-	case format == output.FormatName:
-		for _, key := range list {
-			if _, err := fmt.Fprintln(k.env.Out, output.Clean(key.Name())); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(list) == 0 {
-		_, err := fmt.Fprintf(k.env.Err, "No API keys in organization %s. Create one with 'freshet apikey create NAME "+
-			"--account ACCOUNT'.\n", k.at.Organization)
-		return err
-	}
 	style := k.env.Style()
 	t := output.Table{
 		Columns: append(output.Columns("Name", "Account", "Instance", "State", "Ends", "Age"),
@@ -250,20 +228,18 @@ func (k *keys) print(list []resources.Object, format output.Format) error {
 		},
 	}
 	for _, key := range list {
-		instance := key.Text("spec", "instanceName")
-		if instance == "" {
-			instance = "(all)"
-		}
+		instance := cmp.Or(key.Text("spec", "instanceName"), "(all)")
 		kept := "not here"
 		if file := k.keyFile(key.Name()); fileExists(file) {
 			kept = file
 		}
 		t.Rows = append(t.Rows, []string{
 			key.Name(), key.Text("spec", "serviceAccountName"), instance, state(key), expiry(key),
-			age(key.Text("metadata", "creationTimestamp")), kept,
+			output.AgeOf(key.Text("metadata", "creationTimestamp")), kept,
 		})
 	}
-	return t.Write(k.env.Out)
+	return k.env.List(format, list, &t, fmt.Sprintf("No API keys in organization %s. Create one with 'freshet apikey "+
+		"create NAME --account ACCOUNT'.", k.at.Organization))
 }
 
 func fileExists(path string) bool {
@@ -278,10 +254,7 @@ func state(key resources.Object) string {
 			return c.Type
 		}
 	}
-	if reason := key.Condition("Issued").Reason; reason != "" {
-		return reason
-	}
-	return "Pending"
+	return cmp.Or(key.Condition("Issued").Reason, "Pending")
 }
 
 func expiry(key resources.Object) string {
@@ -293,12 +266,4 @@ func expiry(key resources.Object) string {
 		return "in " + output.Age(left)
 	}
 	return output.Age(time.Since(moment)) + " ago"
-}
-
-func age(text string) string {
-	moment, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return "<unknown>"
-	}
-	return output.Age(time.Since(moment))
 }

@@ -146,13 +146,11 @@ func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Dur
 		"metadata": map[string]any{"name": name}, "spec": s,
 	}, resources.WriteOptions{FieldManager: fieldManager})
 	if err != nil {
-		var refused *client.Error
-		if errors.As(err, &refused) { // the server created no key for this key pair
+		if _, ok := errors.AsType[*client.Error](err); ok { // the server created no key for this key pair
 			err = errors.Join(err, os.Remove(file))
 		}
 		if errors.Is(err, client.ErrConflict) {
-			return "", hint.Add(err,
-				"Choose another name, or replace the key with 'freshet apikey rotate %s'.", name)
+			return "", hint.Add(err, "Choose another name, or replace the key with 'freshet apikey rotate %s'.", name)
 		}
 		return "", err
 	}

@@ -142,9 +142,8 @@ func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) e
 		return err
 	}
 	if !revokes {
-		_, err := fmt.Fprintf(k.env.Err,
-			"keys %s and %s both work; revoke the old one with 'freshet apikey revoke %s'\n", name, old, old)
-		return err
+		return k.env.Notef("keys %s and %s both work; revoke the old one with 'freshet apikey revoke %s'\n", name, old,
+			old)
 	}
 	progress := k.env.Progress()
 	defer progress.Clear()

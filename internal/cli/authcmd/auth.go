@@ -21,7 +21,7 @@ import (
 )
 
 func newAuth(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Parent(&cobra.Command{
 		Use:   "auth",
 		Short: "Show your identity and get tokens",
 		Example: `  # show your identity
@@ -32,17 +32,7 @@ func newAuth(env *command.Env) *cobra.Command {
 
   # the command that kubectl runs to get a token
   freshet auth exec`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newWhoami(env), newToken(env), newExec(env))
-	return cmd
-}
-
-// userReviews is the kind whose creation returns the caller's identity.
-var userReviews = resources.Kind{
-	Group: "authorization.vendor.io", Version: "v1alpha1",
-	Resource: "selfsubjectuserreviews", Kind: "SelfSubjectUserReview",
+	}, newWhoami(env), newToken(env), newExec(env))
 }
 
 // identity is the caller's identity as the server reports it.
@@ -65,7 +55,7 @@ type identity struct {
 }
 
 func whoami(ctx context.Context, conn *client.Client) (identity, error) {
-	response, err := resources.New(conn).Post(ctx, resources.Ref{Kind: userReviews}, "", map[string]any{})
+	response, err := resources.New(conn).Post(ctx, resources.Ref{Kind: command.UserReviews}, "", map[string]any{})
 	if err != nil {
 		return identity{}, err
 	}
@@ -126,8 +116,7 @@ func newWhoami(env *command.Env) *cobra.Command {
 			case output.FormatText:
 				return printIdentity(env, caller)
 			case output.FormatName:
-				_, err = fmt.Fprintln(env.Out, caller.Principal)
-				return err
+				return env.Println(caller.Principal)
 			}
 			return output.Value(env.Out, format, caller)
 		},
@@ -186,12 +175,11 @@ func printIdentity(env *command.Env, caller identity) error {
 	if caller.SessionEnds != nil {
 		text += "Session until: " + caller.SessionEnds.Local().Format(timeForm) + " (using it extends it)\n"
 	}
-	_, err := fmt.Fprintf(env.Out,
+	return env.Printf(
 		"Principal:     %s\n%-15s%s\nOrganization:  %s\nRights:        %s\nToken until:   %s\nServer:        %s\n%s",
 		output.Clean(caller.Principal), caller.Kind+":", output.Clean(caller.Name),
 		output.Clean(caller.Organization), role,
 		expires, caller.Server, text)
-	return err
 }
 
 func newToken(env *command.Env) *cobra.Command {
@@ -220,8 +208,7 @@ instance that the context's cluster belongs to. The token is a secret.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(env.Out, secret.Value)
-			return err
+			return env.Println(secret.Value)
 		},
 	}
 	cmd.Flags().StringVar(&purpose, "for", "resources", "`API` for which the token is valid: resources or messages")

@@ -2,7 +2,6 @@ package authcmd
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -15,7 +14,7 @@ import (
 )
 
 func newContext(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Parent(&cobra.Command{
 		Use:   "context",
 		Short: "List, show and choose the servers that commands use",
 		Long: `List, show and choose the servers that commands use. A context names a server, an
@@ -34,11 +33,7 @@ FRESHET_CONFIG.`,
 
   # show the server and the credentials in use
   freshet context show`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newContextList(env), newContextUse(env), newContextShow(env), newContextDelete(env))
-	return cmd
+	}, newContextList(env), newContextUse(env), newContextShow(env), newContextDelete(env))
 }
 
 func newContextList(env *command.Env) *cobra.Command {
@@ -74,22 +69,6 @@ func listContexts(env *command.Env, format output.Format) error {
 		all = append(all, local)
 	}
 	current := cmp.Or(selection.Context, file.Current, contexts.LocalName)
-	switch {
-	case format.IsData():
-		return output.Value(env.Out, format, contexts.File{Current: current, Contexts: all})
-	case format == output.FormatName:
-		for _, c := range all {
-			if _, err := fmt.Fprintln(env.Out, c.Name); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(all) == 0 {
-		_, err := fmt.Fprintf(env.Err,
-			"No contexts. Create one with 'freshet login CREDENTIALS-FILE', or start a server with 'freshet serve'.\n")
-		return err
-	}
 	t := output.Table{
 		Columns: append(output.Columns("Current", "Name", "Server", "Organization", "Cluster"),
 			output.Column{Name: "Credential", Wide: true}),
@@ -106,7 +85,8 @@ func listContexts(env *command.Env, format output.Format) error {
 				c.Credential.Path(),
 			})
 	}
-	return t.Write(env.Out)
+	return env.List(format, contexts.File{Current: current, Contexts: all}, &t,
+		"No contexts. Create one with 'freshet login CREDENTIALS-FILE', or start a server with 'freshet serve'.")
 }
 
 func newContextUse(env *command.Env) *cobra.Command {
@@ -135,8 +115,7 @@ func newContextUse(env *command.Env) *cobra.Command {
 				return err
 			}
 			if set := env.Getenv("FRESHET_CONTEXT"); set != "" && set != args[0] {
-				_, err = fmt.Fprintf(env.Err, "Warning: FRESHET_CONTEXT is %s and takes precedence here.\n", set)
-				return err
+				return env.Notef("Warning: FRESHET_CONTEXT is %s and takes precedence here.\n", set)
 			}
 			return env.Done(command.Result{Kind: "context", Name: args[0], Action: "used"},
 				"commands use the context %s", args[0])
@@ -177,11 +156,10 @@ one, with the overrides of flags and environment.`,
 			if format != output.FormatText {
 				return output.Value(env.Out, format, c)
 			}
-			_, err = fmt.Fprintf(env.Out,
+			return env.Printf(
 				"Context:       %s\nServer:        %s\nOrganization:  %s\nCluster:       %s\nCredential:    %s\n",
 				cmp.Or(c.Name, "none (from flags and environment)"), c.Server, c.Organization, c.Cluster,
 				c.Credential.Source())
-			return err
 		},
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)

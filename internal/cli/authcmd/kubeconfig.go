@@ -206,6 +206,5 @@ func (k *kubeconfigCommand) mergeInto(env *command.Env, o kubeconfig.Options) er
 	if err := contexts.WritePrivate(path, text); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Out, "%s has the context %s: kubectl --context %s get all\n", path, o.Name, o.Name)
-	return err
+	return env.Printf("%s has the context %s: kubectl --context %s get all\n", path, o.Name, o.Name)
 }

@@ -174,8 +174,7 @@ func (l *login) readSecret(c *contexts.Context, file string,
 		}
 		c.Server = strings.TrimRight(cmp.Or(selection.Server, credentials.Server()), "/")
 		if c.Server == "" {
-			return nil, nil, hint.Add(errs.New(errs.Invalid, "credentials name no server"),
-				"Set it with --server URL.")
+			return nil, nil, hint.Add(errs.New(errs.Invalid, "credentials name no server"), "Set it with --server URL.")
 		}
 		c.Credential.File = path
 		tokens, err = client.ClientCredentials(client.Credentials{

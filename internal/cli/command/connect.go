@@ -30,6 +30,20 @@ func (e *Env) Client() (*client.Client, error) {
 	return e.connect(c, "")
 }
 
+// Call makes a call to the chosen server, and decodes the response into result unless that is nil.
+func (e *Env) Call(ctx context.Context, method, path string, result any) error {
+	conn, err := e.Client()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	response, err := conn.Do(ctx, &client.Request{Method: method, Path: path})
+	if err != nil || result == nil {
+		return err
+	}
+	return response.JSON(result)
+}
+
 // Resources returns a client for the resources of the chosen server, and the context in
 // use. The client prints the server's warnings to standard error.
 func (e *Env) Resources() (*resources.Client, contexts.Context, error) {
@@ -110,6 +124,20 @@ func (e *Env) Tokens(c contexts.Context, audience string) (client.TokenSource, e
 			hex.EncodeToString(secret[:]), audience), nil
 	}
 	return nil, hint.Add(fmt.Errorf("context %s has no credentials", c.Name), "Sign in again with 'freshet login'.")
+}
+
+// The review kinds whose creation returns the caller's identity and permissions.
+var (
+	UserReviews   = ownReview("selfsubjectuserreviews", "SelfSubjectUserReview")
+	RulesReviews  = ownReview("selfsubjectrulesreviews", "SelfSubjectRulesReview")
+	AccessReviews = resources.Kind{
+		Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews",
+		Kind: "SelfSubjectAccessReview",
+	}
+)
+
+func ownReview(resource, kind string) resources.Kind {
+	return resources.Kind{Group: "authorization.vendor.io", Version: "v1alpha1", Resource: resource, Kind: kind}
 }
 
 // connect returns a client for a context. audience is the audience of its tokens, "" for

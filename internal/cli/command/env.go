@@ -6,8 +6,10 @@ package command
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -114,9 +116,7 @@ func (e *Env) Selection() contexts.Selection {
 
 // Context returns the context that the flags, the environment and the context file choose,
 // in this order of precedence.
-func (e *Env) Context() (contexts.Context, error) {
-	return contexts.Resolve(e.Selection())
-}
+func (e *Env) Context() (contexts.Context, error) { return contexts.Resolve(e.Selection()) }
 
 // DataDir returns the data directory of a server on this machine, for commands without
 // their own flag for it.
@@ -130,6 +130,67 @@ func (e *Env) Style() output.Style { return output.StyleFor(e.Out, e.Getenv) }
 
 // Progress returns a progress line on standard error, shown only on a terminal.
 func (e *Env) Progress() *output.Progress { return output.NewProgress(e.Err, e.Getenv) }
+
+// Printf prints to standard output.
+func (e *Env) Printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(e.Out, format, args...)
+	return err
+}
+
+// Println prints a line to standard output.
+func (e *Env) Println(args ...any) error {
+	_, err := fmt.Fprintln(e.Out, args...)
+	return err
+}
+
+// Notef prints to standard error, for people only.
+func (e *Env) Notef(format string, args ...any) error {
+	_, err := fmt.Fprintf(e.Err, format, args...)
+	return err
+}
+
+// List prints a list: value as JSON or YAML, the column Name of the table for -o name, and the table otherwise. If
+// the table is empty, it prints none to standard error.
+func (e *Env) List(format output.Format, value any, table *output.Table, none string) error {
+	switch {
+	case format.IsData():
+		return output.Value(e.Out, format, value)
+	case format == output.FormatName:
+		name := slices.IndexFunc(table.Columns, func(c output.Column) bool { return c.Name == "Name" })
+		for _, row := range table.Rows {
+			if err := e.Println(output.Clean(row[name])); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(table.Rows) == 0 && none != "":
+		return e.Notef("%s\n", none)
+	}
+	return table.Write(e.Out)
+}
+
+// CompletionScript prints the completion script of a shell. It is the RunE of a command with the argument SHELL.
+func (e *Env) CompletionScript(cmd *cobra.Command, args []string) error {
+	root := cmd.Root()
+	switch args[0] {
+	case "bash":
+		return root.GenBashCompletionV2(e.Out, true)
+	case "zsh":
+		return root.GenZshCompletion(e.Out)
+	case "fish":
+		return root.GenFishCompletion(e.Out, true)
+	case "powershell":
+		return root.GenPowerShellCompletionWithDesc(e.Out)
+	}
+	return Usagef(cmd, "shell %q is not supported; use bash, zsh, fish or powershell", args[0])
+}
+
+// Parent adds subcommands to a command that does nothing else.
+func Parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.RunE = NoArgs, Help
+	cmd.AddCommand(commands...)
+	return cmd
+}
 
 // The sections of the root command's help.
 const (

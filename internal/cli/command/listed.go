@@ -12,12 +12,6 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// rulesReviews is the kind whose creation returns the caller's permissions.
-var rulesReviews = resources.Kind{
-	Group: "authorization.vendor.io", Version: "v1alpha1",
-	Resource: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview",
-}
-
 // CheckListed returns an error if the caller has no permission that begins with prefix, such as
 // messaging.topics. Call it for an empty list: APIs omit what the caller may not see, so such a
 // caller always gets one. what names the items, for the error. A credential that may not ask for
@@ -28,8 +22,8 @@ func (e *Env) CheckListed(ctx context.Context, prefix, what string, probe func()
 	if err != nil {
 		return err
 	}
-	review, err := r.Post(ctx, resources.Ref{Kind: rulesReviews}, "", map[string]any{
-		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind,
+	review, err := r.Post(ctx, resources.Ref{Kind: RulesReviews}, "", map[string]any{
+		"apiVersion": RulesReviews.APIVersion(), "kind": RulesReviews.Kind,
 		"spec": map[string]any{"namespace": at.Organization},
 	})
 	if err != nil {

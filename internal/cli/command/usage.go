@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,9 +23,7 @@ func (e *UsageError) Error() string { return e.err.Error() }
 func (e *UsageError) Unwrap() error { return e.err }
 
 // Hint refers the user to the command's help.
-func (e *UsageError) Hint() string {
-	return fmt.Sprintf("Run '%s --help' for its usage.", e.command)
-}
+func (e *UsageError) Hint() string { return fmt.Sprintf("Run '%s --help' for its usage.", e.command) }
 
 // Usagef returns the error of an invalid command line.
 func Usagef(cmd *cobra.Command, format string, args ...any) error {
@@ -58,12 +57,18 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 }
 
 // OneArg requires one argument, which what describes.
-func OneArg(what string) cobra.PositionalArgs {
+func OneArg(what string) cobra.PositionalArgs { return Args(0, what) }
+
+// Any is the number of optional arguments of a command that accepts any number.
+const Any = 1 << 30
+
+// Args requires one argument for each description, and accepts optional ones after them.
+func Args(optional int, what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return Usagef(cmd, "argument is missing: %s", what)
+		if len(args) < len(what) {
+			return Usagef(cmd, "argument is missing: %s", strings.Join(what[len(args):], ", "))
 		}
-		return MaxArgs(1)(cmd, args)
+		return MaxArgs(len(what)+optional)(cmd, args)
 	}
 }
 

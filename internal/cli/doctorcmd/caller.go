@@ -1,6 +1,7 @@
 package doctorcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -16,22 +17,7 @@ import (
 	"freshet/client"
 	"freshet/client/resources"
 	"freshet/client/schemas"
-)
-
-// The review kinds that return the caller's identity and permissions.
-var (
-	userReviews = resources.Kind{
-		Group: "authorization.vendor.io", Version: "v1alpha1",
-		Resource: "selfsubjectuserreviews", Kind: "SelfSubjectUserReview",
-	}
-	rulesReviews = resources.Kind{
-		Group: "authorization.vendor.io", Version: "v1alpha1",
-		Resource: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview",
-	}
-	accessReviews = resources.Kind{
-		Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews",
-		Kind: "SelfSubjectAccessReview",
-	}
+	"freshet/internal/cli/command"
 )
 
 // tokenExpiryWarning is the remaining lifetime below which doctor warns about a token.
@@ -56,7 +42,7 @@ func (d *doctor) caller(ctx context.Context) bool {
 	}
 	defer conn.Close()
 	r := resources.New(conn)
-	response, err := r.Post(ctx, resources.Ref{Kind: userReviews}, "", map[string]any{})
+	response, err := r.Post(ctx, resources.Ref{Kind: command.UserReviews}, "", map[string]any{})
 	if err != nil {
 		return d.tokenRejected(ctx, err)
 	}
@@ -96,9 +82,7 @@ func (d *doctor) tokenRejected(ctx context.Context, err error) bool {
 		return false
 	}
 	claims := d.claims()
-	if claims.Subject != "" {
-		account = claims.Subject
-	}
+	account = cmp.Or(claims.Subject, account)
 	switch {
 	case strings.Contains(text, "revoked"):
 		d.failed("token", fmt.Sprintf("the API key of %s has been revoked", account), "Create another with 'freshet "+
@@ -166,8 +150,8 @@ func (d *doctor) roles(ctx context.Context, r *resources.Client, caller identity
 	}
 	const next = "An administrator grants roles: 'freshet grant topic-producer --to ACCOUNT', 'freshet grant " +
 		"org-readonly --to ACCOUNT'; 'freshet can-i --list' shows yours."
-	review, err := r.Post(ctx, resources.Ref{Kind: rulesReviews}, "", map[string]any{
-		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind,
+	review, err := r.Post(ctx, resources.Ref{Kind: command.RulesReviews}, "", map[string]any{
+		"apiVersion": command.RulesReviews.APIVersion(), "kind": command.RulesReviews.Kind,
 		"spec": map[string]any{"namespace": d.at.Organization},
 	})
 	var rules struct {
@@ -206,8 +190,8 @@ func (d *doctor) roles(ctx context.Context, r *resources.Client, caller identity
 }
 
 func (d *doctor) mayGetCluster(ctx context.Context, r *resources.Client) (bool, error) {
-	review, err := r.Post(ctx, resources.Ref{Kind: accessReviews}, "", map[string]any{
-		"apiVersion": accessReviews.APIVersion(), "kind": accessReviews.Kind,
+	review, err := r.Post(ctx, resources.Ref{Kind: command.AccessReviews}, "", map[string]any{
+		"apiVersion": command.AccessReviews.APIVersion(), "kind": command.AccessReviews.Kind,
 		"spec": map[string]any{"resourceAttributes": map[string]any{
 			"verb": "get", "group": resources.Group, "resource": resources.MessagingClusters.Resource,
 			"name": d.at.Cluster, "namespace": d.at.Organization,

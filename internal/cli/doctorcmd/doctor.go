@@ -178,6 +178,5 @@ func (d *doctor) printLine(f finding) error {
 	if f.Next != "" {
 		text = strings.TrimRight(text, ".") + ". " + strings.ReplaceAll(f.Next, "\n", "; ")
 	}
-	_, err := fmt.Fprintf(d.env.Out, "%s  %-14s %s\n", paint(fmt.Sprintf("%-4s", f.Status)), f.Check, text)
-	return err
+	return d.env.Printf("%s  %-14s %s\n", paint(fmt.Sprintf("%-4s", f.Status)), f.Check, text)
 }

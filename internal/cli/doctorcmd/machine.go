@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"freshet/client"
+	"freshet/internal/cli/output"
 	"freshet/internal/config"
 )
 
@@ -168,8 +169,8 @@ func (d *doctor) disk() {
 	free := int64(fs.Bavail) * fs.Bsize  //nolint:gosec // sizes of disks
 	total := int64(fs.Blocks) * fs.Bsize //nolint:gosec // sizes of disks
 	reserve := config.DiskReserve(total, d.config.Limits.DiskReserve)
-	text := fmt.Sprintf("%s free of %s, the server accepts messages down to %s", formatBytes(free), formatBytes(total),
-		formatBytes(reserve))
+	text := fmt.Sprintf("%s free of %s, the server accepts messages down to %s", output.Bytes(free, 4),
+		output.Bytes(total, 4), output.Bytes(reserve, 4))
 	const next = "Free some space, shorten retention, or lower limits.diskReserve; consuming and deleting still work."
 	switch {
 	case free < reserve:
@@ -179,16 +180,6 @@ func (d *doctor) disk() {
 	default:
 		d.good("disk", "%s", text)
 	}
-}
-
-// formatBytes formats a number of bytes with a binary unit.
-func formatBytes(n int64) string {
-	units, f := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}, float64(n)
-	i := 0
-	for ; f >= 1024 && i < len(units)-1; i++ {
-		f /= 1024
-	}
-	return fmt.Sprintf("%.4g %s", f, units[i])
 }
 
 // etcd checks the health of an external etcd. The server's own health includes an embedded

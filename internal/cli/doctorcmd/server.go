@@ -121,8 +121,7 @@ func (d *doctor) certificate(state *tls.ConnectionState) {
 func (d *doctor) clock(date string, before, after time.Time) {
 	moment, err := http.ParseTime(date)
 	if err != nil {
-		d.warned("clock", "the response has no valid Date header",
-			"Check for a proxy that removes the header.")
+		d.warned("clock", "the response has no valid Date header", "Check for a proxy that removes the header.")
 		return
 	}
 	var skew time.Duration

@@ -110,9 +110,8 @@ are lost. If you have a backup that is newer, restore it instead.`,
 				}); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, "Accepted. The shard resumes within seconds; 'freshet get "+
+			return env.Printf("Accepted. The shard resumes within seconds; 'freshet get "+
 				"messagingclusters %s' shows when the cluster is ready.\n", name)
-			return err
 		},
 	}
 	f := cmd.Flags()
@@ -175,8 +174,7 @@ func (l *loss) print(w io.Writer) error {
 	}
 	if l.LogMessagesLost > 0 {
 		lost = true
-		fmt.Fprintf(text, "Lost: the last %d messages of the log, up to message %d\n",
-			l.LogMessagesLost, l.Log.Last)
+		fmt.Fprintf(text, "Lost: the last %d messages of the log, up to message %d\n", l.LogMessagesLost, l.Log.Last)
 	}
 	if !lost {
 		fmt.Fprintln(text, "Lost: no known messages")
@@ -185,20 +183,16 @@ func (l *loss) print(w io.Writer) error {
 	return err
 }
 
-var errNotConfirmed = errs.New(errs.Precondition,
-	"input is not the cluster's name; nothing was changed")
+var errNotConfirmed = errs.New(errs.Precondition, "input is not the cluster's name; nothing was changed")
 
 // confirm makes the user type the cluster's name.
 func confirm(env *command.Env, name string) error {
-	if _, err := fmt.Fprintf(env.Err,
-		"Lost messages cannot be recovered. Type the cluster's name (%s) to continue: ", name); err != nil {
+	if err := env.Notef("Lost messages cannot be recovered. Type the cluster's name (%s) to continue: ",
+		name); err != nil {
 		return err
 	}
 	line, err := bufio.NewReader(io.LimitReader(env.In, 1<<10)).ReadString('\n')
-	if err != nil && line == "" {
-		return errNotConfirmed
-	}
-	if strings.TrimSpace(line) != name {
+	if err != nil && line == "" || strings.TrimSpace(line) != name {
 		return errNotConfirmed
 	}
 	return nil

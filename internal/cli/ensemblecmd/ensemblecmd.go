@@ -25,7 +25,7 @@ func Commands(env *command.Env) []*cobra.Command {
 }
 
 func newEnsemble(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Parent(&cobra.Command{
 		Use:   "ensemble",
 		Short: "Run several servers as one ensemble",
 		Long: `Run three or five servers as one ensemble, which survives the loss of one member (two
@@ -42,12 +42,8 @@ member's part on its machine. 'freshet serve' then starts the member.`,
 
   # when all members run
   freshet ensemble status`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(command.Offline(newInit(env), newJoin(env))...)
-	cmd.AddCommand(newStatus(env), newStepDown(env), newReplace(env), newAcceptLoss(env))
-	return cmd
+	}, append(command.Offline(newInit(env), newJoin(env)),
+		newStatus(env), newStepDown(env), newReplace(env), newAcceptLoss(env))...)
 }
 
 // newDeprecatedCluster returns the same commands under the family's former name, so that

@@ -164,8 +164,7 @@ func writeEnsemble(env *command.Env, dir string, ensemble *bundle.Ensemble) erro
 		}
 	}
 	if ensemble.Seed != "" {
-		_, err := fmt.Fprintf(env.Out,
-			`%s has a bundle for each of the %d members, and group.json.
+		return env.Printf(`%s has a bundle for each of the %d members, and group.json.
 
 Next, stop the server. Then, on the machine of %s, where the server's data can be read:
   freshet ensemble join %[3]s.bundle --data-dir /var/lib/freshet-group --config /etc/freshet.yaml
@@ -174,10 +173,8 @@ Next, stop the server. Then, on the machine of %s, where the server's data can b
 Then join the other members with their bundles, start all members with freshet serve,
 delete the bundles, and store group.json in a safe place.
 `, dir, len(members), ensemble.Seed)
-		return err
 	}
-	_, err := fmt.Fprintf(env.Out,
-		`%s has a bundle for each of the %d members, and group.json.
+	return env.Printf(`%s has a bundle for each of the %d members, and group.json.
 
 Next, on each member's machine, with its own bundle:
   freshet ensemble join %s.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml
@@ -185,5 +182,4 @@ Next, on each member's machine, with its own bundle:
 
 Then delete the bundles, and store group.json in a safe place.
 `, dir, len(members), members[0].Name)
-	return err
 }

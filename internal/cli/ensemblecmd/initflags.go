@@ -29,8 +29,7 @@ type ensembleFlags struct {
 
 func (g *ensembleFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&g.baseURL, "base-url", "", "`URL` at which clients reach the ensemble, the same for all members")
-	f.BoolVar(&g.externalEtcd, "external-etcd", false,
-		"use your own etcd, which each member's configuration names")
+	f.BoolVar(&g.externalEtcd, "external-etcd", false, "use your own etcd, which each member's configuration names")
 	f.StringSliceVar(&g.nats.URLs, "nats-url", nil,
 		"`URL` of your own NATS server, nats://host:port or tls://host:port; may be repeated")
 	f.StringSliceVar(&g.nats.Monitoring, "nats-monitoring", nil,

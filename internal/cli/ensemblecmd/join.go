@@ -161,12 +161,11 @@ func printNext(env *command.Env, part *bundle.Bundle, cfg *config.Config, file s
 			others = append(others, m.Name)
 		}
 	}
-	_, err := fmt.Fprintf(env.Out, `This machine is member %s of an ensemble with %s. Its data directory is %s.
+	return env.Printf(`This machine is member %s of an ensemble with %s. Its data directory is %s.
 
 Next: check in %s that clients can reach it (https), then
   freshet serve --config %s
 
 It becomes ready when a majority of the members runs.
 `, part.Self, strings.Join(others, " and "), cfg.DataDir, file, file)
-	return err
 }

@@ -2,6 +2,8 @@ package ensemblecmd
 
 import (
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,7 +53,9 @@ pass the data directory of a running member (--data-dir): its keys go into the b
 				return err
 			}
 			if !onlyBundle {
-				if err := allowReplacement(cmd, env, args[0]); err != nil {
+				// The ensemble then accepts an empty machine in place of the lost member.
+				path := membersPath + "/" + url.PathEscape(args[0]) + "/replace"
+				if err := env.Call(cmd.Context(), http.MethodPost, path, nil); err != nil {
 					return err
 				}
 			}
@@ -62,13 +66,12 @@ pass the data directory of a running member (--data-dir): its keys go into the b
 			if err := bundle.Write(path, part); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(env.Out, `%s is the bundle of the new member %s.
+			return env.Printf(`%s is the bundle of the new member %s.
 
 Next, on its machine, which must have the addresses of the old one:
   freshet ensemble join %s --data-dir /var/lib/freshet --config /etc/freshet.yaml
   freshet serve --config /etc/freshet.yaml
 `, path, args[0], filepath.Base(path))
-			return err
 		},
 	}
 	f := cmd.Flags()

@@ -3,13 +3,11 @@ package ensemblecmd
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"freshet/client"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
 )
@@ -62,17 +60,8 @@ The exit code is 1 if a member has a problem.`,
   freshet ensemble status -o json`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := env.Client()
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			response, err := conn.Do(cmd.Context(), &client.Request{Method: http.MethodGet, Path: membersPath})
-			if err != nil {
-				return err
-			}
 			var g ensembleStatus
-			if err := response.JSON(&g); err != nil {
+			if err := env.Call(cmd.Context(), http.MethodGet, membersPath, &g); err != nil {
 				return err
 			}
 			if format != output.FormatText {
@@ -87,8 +76,7 @@ The exit code is 1 if a member has a problem.`,
 
 func (g *ensembleStatus) print(env *command.Env) error {
 	if len(g.Members) == 0 {
-		_, err := fmt.Fprintln(env.Out, "The server runs alone: its configuration has no members.")
-		return err
+		return env.Println("The server runs alone: its configuration has no members.")
 	}
 	table := output.Table{Columns: output.Columns("Name", "State", "Does", "Version", "Up", "Clock", "Internal")}
 	wrong := 0
@@ -139,19 +127,4 @@ func (g *ensembleStatus) roles(name string) (list []string) {
 		}
 	}
 	return list
-}
-
-// allowReplacement makes the ensemble accept an empty machine in place of a lost member.
-func allowReplacement(cmd *cobra.Command, env *command.Env, name string) error {
-	conn, err := env.Client()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if _, err := conn.Do(cmd.Context(),
-		&client.Request{Method: http.MethodPost, Path: membersPath + "/" + url.PathEscape(name) +
-			"/replace"}); err != nil {
-		return err
-	}
-	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/client"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
 )
@@ -45,26 +44,15 @@ member stops.`,
   freshet ensemble step-down b -o json`,
 		Args: command.OneArg("the name of the member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := env.Client()
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			response, err := conn.Do(cmd.Context(),
-				&client.Request{Method: http.MethodPost, Path: membersPath + "/" + url.PathEscape(args[0]) +
-					"/step-down"})
-			if err != nil {
-				return err
-			}
 			var led steppedDown
-			if err := response.JSON(&led); err != nil {
+			path := membersPath + "/" + url.PathEscape(args[0]) + "/step-down"
+			if err := env.Call(cmd.Context(), http.MethodPost, path, &led); err != nil {
 				return err
 			}
 			if format != output.FormatText {
 				return output.Value(env.Out, format, led)
 			}
-			_, err = fmt.Fprintln(env.Out, led.summary(args[0]))
-			return err
+			return env.Println(led.summary(args[0]))
 		},
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)

@@ -5,7 +5,6 @@ package generatecmd
 
 import (
 	"embed"
-	"fmt"
 	"regexp"
 	"strings"
 	"text/template"
@@ -25,7 +24,7 @@ type values struct {
 
 // Commands returns `freshet generate`.
 func Commands(env *command.Env) []*cobra.Command {
-	cmd := &cobra.Command{
+	cmd := command.Parent(&cobra.Command{
 		Use:   "generate",
 		Short: "Generate dashboards, alert rules, a systemd unit and a compose file",
 		Long: `Generate a Grafana dashboard, a Prometheus configuration, alert rules, a systemd unit, a
@@ -40,10 +39,7 @@ settings of this version.`,
 
   # a systemd service
   freshet generate systemd > freshet.service`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newGrafana(env), newPrometheus(env), newAlerts(env), newSystemd(env), newCompose(env),
+	}, newGrafana(env), newPrometheus(env), newAlerts(env), newSystemd(env), newCompose(env),
 		newCompletion(env))
 	return command.InSection(command.SectionServer, command.Offline(cmd)...)
 }
@@ -218,20 +214,6 @@ func newCompletion(env *command.Env) *cobra.Command {
   # zsh
   freshet generate completion zsh > _freshet`,
 		Args: command.OneArg("bash, zsh, fish or powershell"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root := cmd.Root()
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(env.Out, true)
-			case "zsh":
-				return root.GenZshCompletion(env.Out)
-			case "fish":
-				return root.GenFishCompletion(env.Out, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(env.Out)
-			}
-			return command.Usagef(cmd, "shell %q is not supported; use %s", args[0],
-				fmt.Sprintf("%s or %s", strings.Join(shells[:3], ", "), shells[3]))
-		},
+		RunE: env.CompletionScript,
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 func newAccount(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Parent(&cobra.Command{
 		Use:     "sa",
 		Aliases: []string{"serviceaccount"},
 		Short:   "Create, list and delete service accounts, get and rotate their credentials",
@@ -33,12 +33,7 @@ func newAccount(env *command.Env) *cobra.Command {
 
   # new credentials; the old ones work for another hour
   freshet sa rotate ci --overlap 1h --out ci.json`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newAccountCreate(env), newAccountList(env), newCredentials(env), newRotate(env),
-		newAccountDelete(env))
-	return cmd
+	}, newAccountCreate(env), newAccountList(env), newCredentials(env), newRotate(env), newAccountDelete(env))
 }
 
 // roleAnnotation makes an account an administrator of its organization.
@@ -121,8 +116,7 @@ func writeCredentials(env *command.Env, data, out string) error {
 	if err := contexts.WritePrivate(out, text); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Err, "credentials written to %s; sign in with 'freshet login %s'\n", out, out)
-	return err
+	return env.Notef("credentials written to %s; sign in with 'freshet login %s'\n", out, out)
 }
 
 func newCredentials(env *command.Env) *cobra.Command {
@@ -233,8 +227,7 @@ func (k *rotation) run(ctx context.Context, name string) error {
 		return err
 	}
 	if k.end {
-		_, err := fmt.Fprintf(k.env.Out, "only the newest credentials of %s work now\n", name)
-		return err
+		return k.env.Printf("only the newest credentials of %s work now\n", name)
 	}
 	out := cmp.Or(k.out, at.Organization+"-"+name+".json")
 	if err := writeCredentials(k.env, result.Text("status", "privateKeyData"), out); err != nil {
@@ -245,12 +238,8 @@ func (k *rotation) run(ctx context.Context, name string) error {
 			return fmt.Errorf("updating the credentials of context %s, which still has the old ones: %w", at.Name, err)
 		}
 	}
-	ends := result.Text("status", "replaced", "expirationTime")
-	if ends == "" {
-		ends = "now"
-	}
-	_, err = fmt.Fprintf(k.env.Out, "%s has new credentials; the old ones end: %s\n", name, ends)
-	return err
+	ends := cmp.Or(result.Text("status", "replaced", "expirationTime"), "now")
+	return k.env.Printf("%s has new credentials; the old ones end: %s\n", name, ends)
 }
 
 // ownCredentials returns the context's credentials if they belong to the account, else empty ones.

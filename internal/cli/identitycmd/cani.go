@@ -15,18 +15,6 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// The review kinds that return the caller's permissions.
-var (
-	accessReviews = resources.Kind{
-		Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews",
-		Kind: "SelfSubjectAccessReview",
-	}
-	rulesReviews = resources.Kind{
-		Group: "authorization.vendor.io", Version: "v1alpha1",
-		Resource: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview",
-	}
-)
-
 // verbs are the verbs of the resource API.
 var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
@@ -141,8 +129,8 @@ func (a permissionCheck) verb(ctx context.Context, verb, what string) (yes bool,
 		return false, "", hint.Add(errs.Newf(errs.NotFound, "verb %q does not exist", verb), "Use one of: %s.",
 			strings.Join(verbs, ", "))
 	}
-	review, err := a.Post(ctx, resources.Ref{Kind: accessReviews}, "", map[string]any{
-		"apiVersion": accessReviews.APIVersion(), "kind": accessReviews.Kind,
+	review, err := a.Post(ctx, resources.Ref{Kind: command.AccessReviews}, "", map[string]any{
+		"apiVersion": command.AccessReviews.APIVersion(), "kind": command.AccessReviews.Kind,
 		"spec": map[string]any{"resourceAttributes": attributes},
 	})
 	if err != nil {
@@ -169,8 +157,8 @@ type rule struct {
 }
 
 func (a permissionCheck) rules(ctx context.Context) ([]rule, error) {
-	review, err := a.Post(ctx, resources.Ref{Kind: rulesReviews}, "", map[string]any{
-		"apiVersion": rulesReviews.APIVersion(), "kind": rulesReviews.Kind,
+	review, err := a.Post(ctx, resources.Ref{Kind: command.RulesReviews}, "", map[string]any{
+		"apiVersion": command.RulesReviews.APIVersion(), "kind": command.RulesReviews.Kind,
 		"spec": map[string]any{"namespace": a.organization},
 	})
 	if err != nil {
@@ -303,9 +291,8 @@ func (a permissionCheck) list(ctx context.Context, format output.Format) error {
 		}
 	}
 	if len(t.Rows) == 0 {
-		_, err := fmt.Fprintf(a.env.Err, "You have no permissions in organization %s. An administrator grants roles "+
+		return a.env.Notef("You have no permissions in organization %s. An administrator grants roles "+
 			"with 'freshet grant'.\n", a.organization)
-		return err
 	}
 	return t.Write(a.env.Out)
 }

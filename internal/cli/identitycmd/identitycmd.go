@@ -6,8 +6,6 @@ package identitycmd
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +26,7 @@ func Commands(env *command.Env) []*cobra.Command {
 const fieldManager = "freshet"
 
 func newOrg(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Parent(&cobra.Command{
 		Use:     "org",
 		Aliases: []string{"organization"},
 		Short:   "Create, list and delete organizations",
@@ -42,11 +40,7 @@ administrators can create and delete them; every caller can see their own.`,
 
   # list its resources
   freshet get all -n team-a`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newOrgCreate(env), newOrgList(env), newOrgDelete(env))
-	return cmd
+	}, newOrgCreate(env), newOrgList(env), newOrgDelete(env))
 }
 
 func newOrgCreate(env *command.Env) *cobra.Command {
@@ -103,34 +97,15 @@ func newOrgList(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch {
-			case format.IsData():
-				return output.Value(env.Out, format, list)
-			case format == output.FormatName:
-				for _, o := range list {
-					if _, err := fmt.Fprintln(env.Out, output.Clean(o.Name())); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
 			t := output.Table{Columns: output.Columns("Name", "Age")}
 			for _, o := range list {
-				t.Rows = append(t.Rows, []string{o.Name(), age(o.Text("metadata", "creationTimestamp"))})
+				t.Rows = append(t.Rows, []string{o.Name(), output.AgeOf(o.Text("metadata", "creationTimestamp"))})
 			}
-			return t.Write(env.Out)
+			return env.List(format, list, &t, "")
 		},
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return cmd
-}
-
-func age(text string) string {
-	moment, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return "<unknown>"
-	}
-	return output.Age(time.Since(moment))
 }
 
 func newOrgDelete(env *command.Env) *cobra.Command {

@@ -57,7 +57,7 @@ peek'.`,
 
   # run a command for each message, four at a time, until no more arrive
   freshet consume orders -s billing --exec 'wc -c' --workers 4`,
-		Args:              exactArgs("the topic's name"),
+		Args:              command.OneArg("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if err := o.check(cmd); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 func newDeadLetter(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Parent(&cobra.Command{
 		Use:     "dead-letter",
 		Aliases: []string{"dead-letters", "dlq"},
 		Short:   "List dead letters and send them again",
@@ -29,11 +29,7 @@ func newDeadLetter(env *command.Env) *cobra.Command {
 
   # send them again, after the cause is fixed
   freshet dead-letter replay orders billing`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newDeadLetterList(env), newDeadLetterReplay(env))
-	return cmd
+	}, newDeadLetterList(env), newDeadLetterReplay(env))
 }
 
 // deadLetterTopic returns the dead letter topic of a subscription.
@@ -67,7 +63,7 @@ replayed. The property ORIGIN_MESSAGE_ID has the id of the original message.`,
 
   # the first five
   freshet dead-letter list orders billing --count 5 -o wide`,
-		Args:              exactArgs("the topic's name", "the subscription's name"),
+		Args:              command.Args(0, "the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			dead, err := deadLetterTopic(cmd.Context(), c, given[0], given[1])
@@ -108,7 +104,7 @@ subscriptions of the topic receive them; use --to to send them to another topic.
 
   # to a separate topic
   freshet dead-letter replay orders billing --to orders-retry`,
-		Args:              exactArgs("the topic's name", "the subscription's name"),
+		Args:              command.Args(0, "the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			dead, err := deadLetterTopic(cmd.Context(), c, given[0], given[1])

@@ -62,7 +62,7 @@ func newTopicDescribe(env *command.Env) *cobra.Command {
 
   # as YAML
   freshet topic describe orders -o yaml`,
-		Args:              exactArgs("the topic's name"),
+		Args:              command.OneArg("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			d, err := describeTopic(cmd, c.Topic(given[0]))

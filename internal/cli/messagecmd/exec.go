@@ -134,6 +134,4 @@ func (r *runner) run(ctx context.Context, d *client.Delivery) error {
 }
 
 // removeZeroBytes removes zero bytes, which an environment variable cannot contain.
-func removeZeroBytes(key string) string {
-	return string(bytes.ReplaceAll([]byte(key), []byte{0}, nil))
-}
+func removeZeroBytes(key string) string { return string(bytes.ReplaceAll([]byte(key), []byte{0}, nil)) }

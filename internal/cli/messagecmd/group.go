@@ -19,7 +19,8 @@ import (
 )
 
 func newGroup(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	var tenant string
+	cmd := command.Parent(&cobra.Command{
 		Use:     "group",
 		Aliases: []string{"groups"},
 		Short:   "List, describe, reset and delete Kafka consumer groups",
@@ -33,20 +34,15 @@ enabled for the cluster (spec.config.protocols.stream).`,
 
   # read a topic again from the beginning
   freshet group reset workers --topic orders --to earliest`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	var tenant string
-	cmd.PersistentFlags().StringVar(&tenant, "tenant", "", "`tenant` of the group (default: public; list: all tenants)")
-	cmd.AddCommand(newGroupList(env, &tenant), newGroupDescribe(env, &tenant), newGroupReset(env, &tenant),
+	}, newGroupList(env, &tenant), newGroupDescribe(env, &tenant), newGroupReset(env, &tenant),
 		newGroupDelete(env, &tenant))
+	cmd.PersistentFlags().StringVar(&tenant, "tenant", "", "`tenant` of the group (default: public; list: all tenants)")
 	return cmd
 }
 
 // explainNoKafka adds a hint to the error of a cluster without the Kafka protocol.
 func explainNoKafka(err error) error {
-	var refused *client.Error
-	if errors.As(err, &refused) && strings.Contains(refused.Message, "protocols.stream") {
+	if refused, ok := errors.AsType[*client.Error](err); ok && strings.Contains(refused.Message, "protocols.stream") {
 		return hint.Add(errs.Newf(errs.Invalid, "%s", refused.Message),
 			"Add spec.config.protocols.stream to the cluster, and start the server with --stream ADDRESS.")
 	}
@@ -79,38 +75,17 @@ func newGroupList(env *command.Env, tenant *string) *cobra.Command {
 					return err
 				}
 			}
-			return printGroups(env, format, groups)
+			list := []groupEntry{}
+			table := output.Table{Columns: output.Columns("Name", "Tenant", "State", "Protocol")}
+			for _, g := range groups {
+				list = append(list, groupEntry{g.Name, g.Tenant, g.State, g.ProtocolType})
+				table.Rows = append(table.Rows, []string{g.Name, g.Tenant, g.State, g.ProtocolType})
+			}
+			return env.List(format, list, &table, "No consumer groups.")
 		}),
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return cmd
-}
-
-func printGroups(env *command.Env, format output.Format, groups []client.GroupEntry) error {
-	switch {
-	case format.IsData():
-		list := []groupEntry{}
-		for _, g := range groups {
-			list = append(list, groupEntry{g.Name, g.Tenant, g.State, g.ProtocolType})
-		}
-		return output.Value(env.Out, format, list)
-	case format == output.FormatName:
-		for _, g := range groups {
-			if _, err := fmt.Fprintln(env.Out, g.Name); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(groups) == 0 {
-		_, err := fmt.Fprintln(env.Err, "No consumer groups.")
-		return err
-	}
-	table := output.Table{Columns: output.Columns("Name", "Tenant", "State", "Protocol")}
-	for _, g := range groups {
-		table.Rows = append(table.Rows, []string{g.Name, g.Tenant, g.State, g.ProtocolType})
-	}
-	return table.Write(env.Out)
 }
 
 func newGroupDescribe(env *command.Env, tenant *string) *cobra.Command {
@@ -126,7 +101,7 @@ func newGroupDescribe(env *command.Env, tenant *string) *cobra.Command {
 
   # as YAML
   freshet group describe workers -o yaml`,
-		Args:              exactArgs("the group's name"),
+		Args:              command.OneArg("the group's name"),
 		ValidArgsFunction: completeGroups(env, tenant),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			info, err := c.Group(cmd.Context(), *tenant, given[0])
@@ -193,7 +168,7 @@ created.`,
 
   # one partition, to an offset
   freshet group reset workers --topic orders --partition 0 --offset 0`,
-		Args:              exactArgs("the group's name"),
+		Args:              command.OneArg("the group's name"),
 		ValidArgsFunction: completeGroups(env, tenant),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			byOffset := cmd.Flags().Changed("offset")
@@ -285,7 +260,7 @@ func newGroupDelete(env *command.Env, tenant *string) *cobra.Command {
 
   # list the remaining groups
   freshet group list`,
-		Args:              exactArgs("the group's name"),
+		Args:              command.OneArg("the group's name"),
 		ValidArgsFunction: completeGroups(env, tenant),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			if err := c.DeleteGroup(cmd.Context(), *tenant, given[0]); err != nil {

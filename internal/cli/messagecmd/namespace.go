@@ -45,7 +45,7 @@ organizations: see 'freshet org'.)`,
 
 // namespaceArg requires one argument of the form tenant/namespace.
 func namespaceArg(cmd *cobra.Command, given []string) error {
-	if err := exactArgs("the namespace, tenant/namespace")(cmd, given); err != nil {
+	if err := command.Args(0, "the namespace, tenant/namespace")(cmd, given); err != nil {
 		return err
 	}
 	tenant, name, ok := strings.Cut(given[0], "/")

@@ -1,6 +1,7 @@
 package messagecmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ nullValue.`,
 
   # JSON, stored as Avro with the latest schema of the subject orders-value
   echo '{"id": 7}' | freshet produce orders --encode registry`,
-		Args:              minArgs("the topic's name"),
+		Args:              command.Args(command.Any, "the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if err := o.check(cmd, given[1:]); err != nil {
@@ -79,8 +80,7 @@ func (o *produceOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.files, "file", "f", nil,
 		"`file` whose content is one message, - for standard input; may be repeated")
-	f.BoolVarP(&o.zero, "null", "0", false,
-		"split standard input into messages at zero bytes instead of line breaks")
+	f.BoolVarP(&o.zero, "null", "0", false, "split standard input into messages at zero bytes instead of line breaks")
 	f.StringVar(&o.form, "input", inputLines,
 		"`format` of a line of standard input: lines (a message) or json (an object)")
 	f.StringVar(&o.separator, "key-separator", "", "`text` between the key and the message on each line")
@@ -135,15 +135,11 @@ func (o *produceOptions) check(cmd *cobra.Command, messages []string) (err error
 func (o *produceOptions) encoder(c *client.Client, topic *client.Topic) func(context.Context, *client.Message) error {
 	switch o.encode {
 	case codeRegistry:
-		subject := o.subject
-		if subject == "" {
-			subject = schemas.SubjectForValue(topic.ShortName())
-		}
+		subject := cmp.Or(o.subject, schemas.SubjectForValue(topic.ShortName()))
 		codec := schemas.NewCodec(schemas.New(c))
 		return func(ctx context.Context, m *client.Message) (err error) {
 			m.Value, err = codec.EncodeJSON(ctx, subject, m.Value)
-			var refused *client.Error
-			if errors.As(err, &refused) && refused.Code == 40401 {
+			if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == 40401 {
 				return hint.Add(err,
 					"Register it with 'freshet schema register %s FILE', or set another with --subject.", subject)
 			}
@@ -210,9 +206,7 @@ func (o *produceOptions) isInteractive(env *command.Env, messages []string) bool
 
 // applyFlags applies the flags to a message.
 func (o *produceOptions) applyFlags(m *client.Message) {
-	if o.key != "" {
-		m.Key = o.key
-	}
+	m.Key = cmp.Or(o.key, m.Key)
 	if m.Properties == nil {
 		m.Properties = o.propertyMap
 	} else {

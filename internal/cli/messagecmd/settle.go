@@ -26,7 +26,7 @@ Acknowledging a message twice is not an error.`,
 
   # skip all messages
   freshet subscription reset orders billing --to latest`,
-		Args:              minArgs("the topic's name", "the subscription's name", "ids of messages"),
+		Args:              command.Args(command.Any, "the topic's name", "the subscription's name", "ids of messages"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			sub, ids := c.Topic(given[0]).Subscription(given[1]), given[2:]
@@ -63,7 +63,7 @@ may hold the message now.`,
 
   # the remaining ones
   tail -n +3 held.txt | xargs freshet nack orders billing`,
-		Args:              minArgs("the topic's name", "the subscription's name", "ids of messages"),
+		Args:              command.Args(command.Any, "the topic's name", "the subscription's name", "ids of messages"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			ids := given[2:]

@@ -17,7 +17,7 @@ import (
 )
 
 func newSubscription(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Parent(&cobra.Command{
 		Use:     "subscription",
 		Aliases: []string{"subscriptions", "sub"},
 		Short:   "Create, list, reset, peek into and delete subscriptions",
@@ -32,12 +32,8 @@ redelivers it until it is acknowledged.`,
 
   # go back by one hour
   freshet subscription reset orders billing --to 1h`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newSubscriptionCreate(env), newSubscriptionList(env), newSubscriptionReset(env),
+	}, newSubscriptionCreate(env), newSubscriptionList(env), newSubscriptionReset(env),
 		newSubscriptionPeek(env), newSubscriptionDelete(env))
-	return cmd
 }
 
 func newSubscriptionCreate(env *command.Env) *cobra.Command {
@@ -59,7 +55,7 @@ namespace allows it.`,
 
   # move a message to the dead letters after three redeliveries
   freshet subscription create orders invoices --max-redeliver 3 --dead-letter-topic orders-failed`,
-		Args:              exactArgs("the topic's name", "the subscription's name"),
+		Args:              command.Args(0, "the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			at, err := position(cmd, "from", from)
@@ -125,7 +121,7 @@ func newSubscriptionList(env *command.Env) *cobra.Command {
 
   # all statistics
   freshet subscription list orders -o json`,
-		Args:              exactArgs("the topic's name"),
+		Args:              command.OneArg("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			if format == output.FormatName { // needs no permission for statistics
@@ -141,34 +137,24 @@ func newSubscriptionList(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printSubscriptions(env, format, stats.Subscriptions)
+			table := output.Table{
+				Columns: output.Columns("Name", "Backlog", "Bytes", "Leased", "Delayed", "Waiting", "Acks/s"),
+			}
+			list := []subscriptionEntry{}
+			for _, name := range slices.Sorted(maps.Keys(stats.Subscriptions)) {
+				s := stats.Subscriptions[name]
+				list = append(list, newSubscriptionEntry(name, s))
+				table.Rows = append(table.Rows, []string{
+					name, formatInt(s.Backlog), formatBytes(s.BacklogBytes), formatInt(s.Leased), formatInt(s.Delayed),
+					strconv.Itoa(s.Waiting), fmt.Sprintf("%.1f", s.AckRate),
+				})
+			}
+			return env.List(format, list, &table,
+				"No subscriptions. Create one with 'freshet subscription create TOPIC NAME'.")
 		}),
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return cmd
-}
-
-func printSubscriptions(env *command.Env, format output.Format, all map[string]client.SubscriptionStats) error {
-	if format != output.FormatTable {
-		list := []subscriptionEntry{}
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			list = append(list, newSubscriptionEntry(name, all[name]))
-		}
-		return output.Value(env.Out, format, list)
-	}
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(env.Err, "No subscriptions. Create one with 'freshet subscription create TOPIC NAME'.")
-		return err
-	}
-	table := output.Table{Columns: output.Columns("Name", "Backlog", "Bytes", "Leased", "Delayed", "Waiting", "Acks/s")}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		s := all[name]
-		table.Rows = append(table.Rows, []string{
-			name, formatInt(s.Backlog), formatBytes(s.BacklogBytes), formatInt(s.Leased), formatInt(s.Delayed),
-			strconv.Itoa(s.Waiting), fmt.Sprintf("%.1f", s.AckRate),
-		})
-	}
-	return table.Write(env.Out)
 }
 
 func newSubscriptionReset(env *command.Env) *cobra.Command {
@@ -186,7 +172,7 @@ messages from it on are delivered, even if they were acknowledged. All leases en
 
   # go back by one hour
   freshet subscription reset orders billing --to 1h`,
-		Args:              exactArgs("the topic's name", "the subscription's name"),
+		Args:              command.Args(0, "the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if to == "" {
@@ -228,7 +214,7 @@ func newSubscriptionPeek(env *command.Env) *cobra.Command {
 
   # with times and ids
   freshet subscription peek orders billing -o wide`,
-		Args:              exactArgs("the topic's name", "the subscription's name"),
+		Args:              command.Args(0, "the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if count < 1 {
@@ -275,7 +261,7 @@ func newSubscriptionDelete(env *command.Env) *cobra.Command {
 
   # list the remaining subscriptions
   freshet subscription list orders -o name`,
-		Args:              exactArgs("the topic's name", "the subscription's name"),
+		Args:              command.Args(0, "the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			sub := c.Topic(given[0]).Subscription(given[1])

@@ -28,7 +28,7 @@ after a lost connection.`,
 
   # messages of the last five minutes with one key
   freshet tail orders --from 5m --key customer-7 --no-follow`,
-		Args:              exactArgs("the topic's name"),
+		Args:              command.OneArg("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if noFollow && !cmd.Flags().Changed("from") {

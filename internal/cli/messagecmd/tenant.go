@@ -50,7 +50,7 @@ func newTenantCreate(env *command.Env) *cobra.Command {
 
   # grant an account everything in it
   freshet grant tenant-owner --to shop --on tenant=sales`,
-		Args: exactArgs("the tenant's name"),
+		Args: command.Args(0, "the tenant's name"),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			err := adminCall(cmd.Context(), c, http.MethodPut, tenantPath(given[0]), nil, nil)
 			return created(env, "tenant", given[0], err, ifNotExists)
@@ -145,7 +145,7 @@ func newTenantDelete(env *command.Env) *cobra.Command {
 
   # delete the tenant
   freshet tenant delete sales`,
-		Args:              exactArgs("the tenant's name"),
+		Args:              command.Args(0, "the tenant's name"),
 		ValidArgsFunction: completeTenants(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			err := adminCall(cmd.Context(), c, http.MethodDelete, tenantPath(given[0]), nil, nil)

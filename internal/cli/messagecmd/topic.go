@@ -2,7 +2,7 @@ package messagecmd
 
 import (
 	"errors"
-	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -14,7 +14,7 @@ import (
 )
 
 func newTopic(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Parent(&cobra.Command{
 		Use:     "topic",
 		Aliases: []string{"topics"},
 		Short:   "Create, list, describe, change and delete topics",
@@ -29,12 +29,7 @@ A topic name is tenant/namespace/topic, or just the topic in public/default.`,
 
   # show its subscriptions and their backlogs
   freshet topic describe orders`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newTopicCreate(env), newTopicList(env), newTopicDescribe(env), newTopicUpdate(env),
-		newTopicDelete(env))
-	return cmd
+	}, newTopicCreate(env), newTopicList(env), newTopicDescribe(env), newTopicUpdate(env), newTopicDelete(env))
 }
 
 func newTopicCreate(env *command.Env) *cobra.Command {
@@ -55,7 +50,7 @@ move to other partitions.`,
 
   # in another namespace, which is created with its tenant
   freshet topic create sales/eu/prices --parents`,
-		Args: exactArgs("the topic's name"),
+		Args: command.OneArg("the topic's name"),
 		RunE: func(cmd *cobra.Command, given []string) (err error) {
 			if options.Partitions < 0 {
 				return command.Usagef(cmd, "--partitions must not be negative")
@@ -134,41 +129,17 @@ func newTopicList(env *command.Env) *cobra.Command {
 					return err
 				}
 			}
-			return printTopics(env, format, topics, internal)
+			topics = slices.DeleteFunc(topics, func(t topicEntry) bool { return t.Internal && !internal })
+			table := output.Table{Columns: output.Columns("Name", "Partitions")}
+			for _, t := range topics {
+				table.Rows = append(table.Rows, []string{t.Name, strconv.Itoa(t.Partitions)})
+			}
+			return env.List(format, topics, &table, "No topics. Create one with 'freshet topic create NAME'.")
 		}),
 	}
 	cmd.Flags().BoolVar(&internal, "internal", false, "list internal topics too")
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return cmd
-}
-
-func printTopics(env *command.Env, format output.Format, topics []topicEntry, internal bool) error {
-	shown := []topicEntry{}
-	for _, t := range topics {
-		if internal || !t.Internal {
-			shown = append(shown, t)
-		}
-	}
-	switch {
-	case format.IsData():
-		return output.Value(env.Out, format, shown)
-	case format == output.FormatName:
-		for _, t := range shown {
-			if _, err := fmt.Fprintln(env.Out, t.Name); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(shown) == 0 {
-		_, err := fmt.Fprintln(env.Err, "No topics. Create one with 'freshet topic create NAME'.")
-		return err
-	}
-	table := output.Table{Columns: output.Columns("Name", "Partitions")}
-	for _, t := range shown {
-		table.Rows = append(table.Rows, []string{t.Name, strconv.Itoa(t.Partitions)})
-	}
-	return table.Write(env.Out)
 }
 
 func newTopicDelete(env *command.Env) *cobra.Command {
@@ -185,7 +156,7 @@ func newTopicDelete(env *command.Env) *cobra.Command {
 
   # in a script that may run twice
   freshet topic delete payments --ignore-not-found`,
-		Args:              minArgs("the topic's name"),
+		Args:              command.Args(command.Any, "the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			for _, name := range given {

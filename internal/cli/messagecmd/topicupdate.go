@@ -38,7 +38,7 @@ value of the namespace:
 
   # change a property, remove another, and use the namespace's retention again
   freshet topic update orders --property owner=sales --remove-property note --unset retention`,
-		Args:              exactArgs("the topic's name"),
+		Args:              command.Args(0, "the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if err := u.check(cmd); err != nil {

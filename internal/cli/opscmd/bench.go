@@ -60,7 +60,7 @@ type result struct {
 type sample struct{ at, took time.Duration }
 
 func newBench(env *command.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Parent(&cobra.Command{
 		Use:   "bench",
 		Short: "Measure the performance of a server",
 		Long: `Measure the performance of a server for one client: producing, consuming, and the schema
@@ -75,11 +75,7 @@ much as it can, which affects other clients.`,
 
   # register and read schemas
   freshet bench registry --count 100 --for 5s`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newBenchProduce(env), newBenchConsume(env), newBenchRegistry(env))
-	return cmd
+	}, newBenchProduce(env), newBenchConsume(env), newBenchRegistry(env))
 }
 
 func (o *benchOptions) addFlags(cmd *cobra.Command, count, workers int) {
@@ -204,8 +200,11 @@ func (r *result) finish(took time.Duration) {
 	r.P50, r.P90, r.P99, r.Max = at(0.5), at(0.9), at(0.99), at(1)
 }
 
-// show prints the result, and writes the plot.
-func (o *benchOptions) show(r *result) error {
+// show prints the result of measure, and writes the plot.
+func (o *benchOptions) show(r *result, err error) error {
+	if err != nil {
+		return err
+	}
 	if o.plot != "" {
 		if err := contexts.WritePrivate(o.plot, r.svg()); err != nil {
 			return err
@@ -218,10 +217,9 @@ func (o *benchOptions) show(r *result) error {
 	if r.MBPerSecond > 0 {
 		throughput = fmt.Sprintf(", %.2f MB/s", r.MBPerSecond)
 	}
-	_, err := fmt.Fprintf(o.env.Out, "%s: %d in %.1f s, %d errors\nrate:  %.0f/s%s (%d concurrent calls)\ncalls: p50 "+
+	return o.env.Printf("%s: %d in %.1f s, %d errors\nrate:  %.0f/s%s (%d concurrent calls)\ncalls: p50 "+
 		"%.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n",
 		r.Name, r.Count, r.Seconds, r.Errors, r.PerSecond, throughput, r.Workers, r.P50, r.P90, r.P99, r.Max)
-	return err
 }
 
 // withTopic calls use with the topic of --topic, or with a temporary topic that it removes

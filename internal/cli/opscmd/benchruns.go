@@ -45,11 +45,7 @@ responds when they are on disk.`,
 				return command.Usagef(cmd, "--batch must be 1 to 1000")
 			}
 			return o.withTopic(cmd.Context(), func(t *client.Topic) error {
-				r, err := o.measure(cmd.Context(), "produce", batch, produceCall(t, payload(o.size)))
-				if err != nil {
-					return err
-				}
-				return o.show(r)
+				return o.show(o.measure(cmd.Context(), "produce", batch, produceCall(t, payload(o.size))))
 			})
 		},
 	}
@@ -135,7 +131,7 @@ func (o *benchOptions) consume(ctx context.Context, t *client.Topic) error {
 		return err
 	}
 	o.count = filled.Count
-	r, err := o.measure(ctx, "consume", maxFetch, func(ctx context.Context, _, most int) (int, error) {
+	return o.show(o.measure(ctx, "consume", maxFetch, func(ctx context.Context, _, most int) (int, error) {
 		got, err := sub.Fetch(ctx, most, 100*time.Millisecond, time.Minute)
 		if err != nil || len(got) == 0 {
 			return 0, err
@@ -145,11 +141,7 @@ func (o *benchOptions) consume(ctx context.Context, t *client.Topic) error {
 			ids[i] = m.ID
 		}
 		return len(got), sub.Ack(ctx, ids...)
-	})
-	if err != nil {
-		return err
-	}
-	return o.show(r)
+	}))
 }
 
 func newBenchRegistry(env *command.Env) *cobra.Command {
@@ -203,10 +195,7 @@ func (o *benchOptions) registry(ctx context.Context) error {
 		_, err := registry.DeleteSubject(ctx, subject, true)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	if err := o.show(r); err != nil {
+	if err := o.show(r, err); err != nil {
 		return err
 	}
 	return tidy

@@ -49,8 +49,7 @@ func newCheat(env *command.Env) *cobra.Command {
 				return err
 			}
 			if len(args) == 0 {
-				_, err := fmt.Fprintln(env.Out, strings.Join(names, "\n"))
-				return err
+				return env.Println(strings.Join(names, "\n"))
 			}
 			if !slices.Contains(names, args[0]) {
 				return hint.Add(fmt.Errorf("cheat sheet %q does not exist", args[0]), "Use one of: %s.",
@@ -92,8 +91,7 @@ func newOpen(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(env.Out, at.Server+"/console/")
-			return err
+			return env.Println(at.Server + "/console/")
 		},
 	}
 }

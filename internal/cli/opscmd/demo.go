@@ -81,10 +81,7 @@ objects and continues. --remove deletes the demo.`,
 	return cmd
 }
 
-func (d *demo) printf(format string, args ...any) error {
-	_, err := fmt.Fprintf(d.env.Out, format+"\n", args...)
-	return err
-}
+func (d *demo) printf(format string, args ...any) error { return d.env.Printf(format+"\n", args...) }
 
 func (d *demo) run(ctx context.Context, timeout time.Duration) error {
 	making, cancel := context.WithTimeout(ctx, timeout)

@@ -144,10 +144,10 @@ func (s *status) collect(ctx context.Context) (*overview, error) {
 		return nil, err
 	}
 	now, err := metrics(ctx, s.conn)
+	if errors.Is(err, client.ErrDenied) || errors.Is(err, client.ErrNotFound) {
+		return o, nil
+	}
 	if err != nil {
-		if errors.Is(err, client.ErrDenied) || errors.Is(err, client.ErrNotFound) {
-			return o, nil
-		}
 		return nil, err
 	}
 	s.measure(o, now)
@@ -161,8 +161,7 @@ func (s *status) count(ctx context.Context, o *overview) error {
 	organizations, err := r.List(ctx, resources.Organizations, "", resources.ListOptions{})
 	switch {
 	case err == nil:
-		n := len(organizations)
-		o.Organizations = &n
+		o.Organizations = new(len(organizations))
 	case !errors.Is(err, client.ErrDenied):
 		return err
 	}
@@ -174,10 +173,10 @@ func (s *status) count(ctx context.Context, o *overview) error {
 		}
 		clusters, err = r.List(ctx, resources.MessagingClusters, at.Organization, resources.ListOptions{})
 	}
+	if errors.Is(err, client.ErrDenied) {
+		return nil
+	}
 	if err != nil {
-		if errors.Is(err, client.ErrDenied) {
-			return nil
-		}
 		return err
 	}
 	o.Clusters = &clusterCounts{Total: len(clusters)}
@@ -196,8 +195,7 @@ func (s *status) count(ctx context.Context, o *overview) error {
 func (s *status) measure(o *overview, now *scrape) {
 	o.Version = now.label("freshet_build_info", "version")
 	if start := now.maximum("process_start_time_seconds"); start > 0 {
-		moment := time.Unix(int64(start), 0).UTC()
-		o.Started = &moment
+		o.Started = new(time.Unix(int64(start), 0).UTC())
 	}
 	if o.Clusters != nil {
 		o.Clusters.Topics, o.Clusters.Subjects = int(now.sum("freshet_messaging_topics")),
@@ -216,8 +214,7 @@ func (s *status) measure(o *overview, now *scrape) {
 		o.Disk = &diskUse{UsedBytes: int64(now.sum("freshet_store_disk_used_bytes")), FreeBytes: int64(free)}
 	}
 	if last := now.maximum("freshet_backup_last_timestamp_seconds"); last > 0 {
-		moment := time.Unix(int64(last), 0).UTC()
-		o.LastBackup = &moment
+		o.LastBackup = new(time.Unix(int64(last), 0).UTC())
 	}
 	if now.maximum("freshet_etcd_refusing") > 0 {
 		o.Problems = append(o.Problems, "the resource store is full and accepts no new objects")
@@ -267,7 +264,7 @@ func (s *status) print(o *overview, watch bool) error {
 		line("Messages", "not shown: requires the role metrics-viewer")
 	}
 	if o.Disk != nil {
-		line("Disk", "%s used, %s free", formatBytes(o.Disk.UsedBytes), formatBytes(o.Disk.FreeBytes))
+		line("Disk", "%s used, %s free", output.Bytes(o.Disk.UsedBytes, 3), output.Bytes(o.Disk.FreeBytes, 3))
 	}
 	if o.LastBackup != nil {
 		line("Last backup", "%s ago", output.Age(o.Time.Sub(*o.LastBackup)))
@@ -279,14 +276,4 @@ func (s *status) print(o *overview, watch bool) error {
 	}
 	_, err := fmt.Fprint(s.env.Out, b.String())
 	return err
-}
-
-// formatBytes formats a number of bytes with a binary unit.
-func formatBytes(n int64) string {
-	units, f := []string{"B", "KiB", "MiB", "GiB", "TiB"}, float64(n)
-	i := 0
-	for ; f >= 1024 && i < len(units)-1; i++ {
-		f /= 1024
-	}
-	return fmt.Sprintf("%.3g %s", f, units[i])
 }

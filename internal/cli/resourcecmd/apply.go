@@ -123,8 +123,7 @@ func (a *apply) run(ctx context.Context, all []manifest) error {
 		if a.options.DryRun {
 			suffix = " (dry run)"
 		}
-		_, err = fmt.Fprintf(a.env.Out, "%s %s%s\n", a.nameOf(object), verb, suffix)
-		return err
+		return a.env.Printf("%s %s%s\n", a.nameOf(object), verb, suffix)
 	})
 	if err != nil || !a.wait || a.options.DryRun {
 		return err
@@ -169,10 +168,9 @@ func (a *apply) apply(ctx context.Context, m manifest) (resources.Object, string
 }
 
 func explainConflict(err error) error {
-	var refused *client.Error
-	if errors.As(err, &refused) && errors.Is(err, client.ErrConflict) && refused.Reason == "Conflict" {
-		return hint.Add(err,
-			"Remove the field from the file, or take it over with --force-conflicts.")
+	if refused, ok := errors.AsType[*client.Error](err); ok && errors.Is(err, client.ErrConflict) &&
+		refused.Reason == "Conflict" {
+		return hint.Add(err, "Remove the field from the file, or take it over with --force-conflicts.")
 	}
 	return err
 }

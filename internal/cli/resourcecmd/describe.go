@@ -70,9 +70,7 @@ events of the last hour. Secrets are hidden.`,
 	}
 }
 
-func joinErrors(all ...error) error {
-	return each(all, func(err error) error { return err })
-}
+func joinErrors(all ...error) error { return each(all, func(err error) error { return err }) }
 
 func (s *session) describe(ctx context.Context, w io.Writer, ref resources.Ref, o resources.Object) error {
 	var b strings.Builder

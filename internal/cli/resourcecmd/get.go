@@ -158,9 +158,7 @@ func (g *get) tables(ctx context.Context, what selected) error {
 			_, _ = fmt.Fprintln(g.env.Out) // the next write reports an error
 		}
 		shown++
-		t := g.table(kind, table.Columns, len(kinds) > 1)
-		t.Rows = g.rows(kind, table, len(kinds) > 1)
-		return t.Write(g.env.Out)
+		return g.table(kind, table, len(kinds) > 1).Write(g.env.Out)
 	})
 	if shown == 0 && err == nil {
 		return g.reportEmpty(kinds)
@@ -178,8 +176,7 @@ func (g *get) reportEmpty(kinds []resources.Kind) error {
 	if g.everywhere || !kinds[0].Namespaced {
 		where = ""
 	}
-	_, err := fmt.Fprintf(g.env.Err, "No %s%s.\n", what, where)
-	return err
+	return g.env.Notef("No %s%s.\n", what, where)
 }
 
 // printNamed prints named objects, one table for each kind.
@@ -209,9 +206,7 @@ func (g *get) printNamed(ctx context.Context, refs []resources.Ref) error {
 		if i > 0 {
 			_, _ = fmt.Fprintln(g.env.Out) // the next write reports an error
 		}
-		table := rows[kind.QualifiedName()]
-		t := g.table(kind, table.Columns, len(order) > 1)
-		t.Rows = g.rows(kind, table, len(order) > 1)
+		t := g.table(kind, rows[kind.QualifiedName()], len(order) > 1)
 		if writeErr := t.Write(g.env.Out); writeErr != nil {
 			return writeErr
 		}
@@ -219,14 +214,16 @@ func (g *get) printNamed(ctx context.Context, refs []resources.Ref) error {
 	return err
 }
 
-// table returns a table with the server's columns, and a column for the organization with
+// table returns a table with the server's columns and rows, and a column for the organization with
 // -A.
-func (g *get) table(kind resources.Kind, columns []resources.TableColumn, _ bool) *output.Table {
-	t := &output.Table{Wide: g.format == output.FormatWide, NoHeaders: g.noHeaders}
+func (g *get) table(kind resources.Kind, table *resources.Table, several bool) *output.Table {
+	t := &output.Table{
+		Wide: g.format == output.FormatWide, NoHeaders: g.noHeaders, Rows: g.rows(kind, table, several),
+	}
 	if g.everywhere && kind.Namespaced {
 		t.Columns = append(t.Columns, output.Column{Name: "Organization"})
 	}
-	for _, c := range columns {
+	for _, c := range table.Columns {
 		t.Columns = append(t.Columns, output.Column{Name: c.Name, Wide: c.Priority > 0})
 	}
 	style := g.env.Style()

@@ -189,19 +189,12 @@ func (s *session) names(ctx context.Context, word string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	organization := ""
-	if kinds[0].Namespaced {
-		organization = s.at.Organization
-	}
-	objects, err := s.List(ctx, kinds[0], organization, resources.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
+	objects, err := s.List(ctx, kinds[0], s.ref(kinds[0], "").Organization, resources.ListOptions{})
 	var names []string
 	for _, o := range objects {
 		names = append(names, o.Name())
 	}
-	return names, nil
+	return names, err
 }
 
 // each calls do for every item, also after a failure, and joins the errors.

@@ -64,7 +64,7 @@ func (g *get) followTable(ctx context.Context, kind resources.Kind, organization
 	for _, row := range list.Rows {
 		shown.isNew(row.Organization, row.Name, row.ResourceVersion, false)
 	}
-	t := g.table(kind, list.Columns, false)
+	t := g.table(kind, list, false)
 	if t.Rows = g.rows(kind, list, false); len(t.Rows) > 0 {
 		if err := t.Write(g.env.Out); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (g *get) followTable(ctx context.Context, kind resources.Kind, organization
 			continue
 		}
 		if len(t.Columns) == 0 {
-			t = g.table(kind, changes.Columns, false)
+			t = g.table(kind, changes, false)
 		}
 		t.Rows = g.rows(kind, changes, false)
 		if deleted {

@@ -1,6 +1,7 @@
 package schemacmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +39,7 @@ does not exist accepts any valid schema.`,
 
   # in a script
   if freshet schema check orders-value broken.avsc; then echo "fine"; else echo "better not"; fi`,
-		Args:              requireArgs(0, "the subject", "a file with the schema, or - for standard input"),
+		Args:              command.Args(0, "the subject", "a file with the schema, or - for standard input"),
 		ValidArgsFunction: completeSubjects(env),
 		RunE: in.onRegistry(env,
 			func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error {
@@ -158,17 +159,18 @@ latest version and the file.`,
 
   # the latest version and a draft
   freshet schema diff orders-value --file order.avsc`,
-		Args:              requireArgs(2, "the subject"),
+		Args:              command.Args(2, "the subject"),
 		ValidArgsFunction: completeSubjects(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if file != "" && len(given) > 2 {
 				return command.Usagef(cmd, "set one version and --file, or two versions")
 			}
-			r, c, err := connect(cmd, env)
+			c, err := env.ClusterClient(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer c.Close()
+			r := schemas.New(c)
 			from, to, err := versionsToCompare(cmd, r, given)
 			if err != nil {
 				return err
@@ -224,8 +226,7 @@ func versionsToCompare(cmd *cobra.Command, r *schemas.Registry, given []string) 
 func printDiff(env *command.Env, d *schemas.Difference) error {
 	style := env.Style()
 	if len(d.Changes) == 0 {
-		_, err := fmt.Fprintln(env.Out, "No difference.")
-		return err
+		return env.Println("No difference.")
 	}
 	for _, change := range d.Changes {
 		bullet := style.Good("○")
@@ -246,12 +247,7 @@ func printDiff(env *command.Env, d *schemas.Difference) error {
 	if err := printReading(env.Out, "Old readers read new data", d.Forward); err != nil {
 		return err
 	}
-	allowed := strings.Join(d.Levels, ", ")
-	if allowed == "" {
-		allowed = "none"
-	}
-	_, err := fmt.Fprintf(env.Out, "Allowed at the levels: %s\n", allowed)
-	return err
+	return env.Printf("Allowed at the levels: %s\n", cmp.Or(strings.Join(d.Levels, ", "), "none"))
 }
 
 func printReading(w io.Writer, what string, reading schemas.Reading) error {

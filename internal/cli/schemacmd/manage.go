@@ -34,7 +34,7 @@ permanently: messages that were written with them can no longer be read.`,
 
   # remove it permanently
   freshet schema delete orders-value --permanent`,
-		Args:              requireArgs(1, "the subject"),
+		Args:              command.Args(1, "the subject"),
 		ValidArgsFunction: completeSubjects(env),
 		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
 			what := given[0]
@@ -124,7 +124,7 @@ subjects.`,
 
   # repeating it changes nothing
   freshet schema import registry.jsonl`,
-		Args: requireArgs(0, "a file, or - for standard input"),
+		Args: command.Args(0, "a file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			in := env.In
 			if given[0] != "-" {
@@ -135,12 +135,12 @@ subjects.`,
 				defer func() { _ = file.Close() }() // only read
 				in = file
 			}
-			r, c, err := connect(cmd, env)
+			c, err := env.ClusterClient(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			done, err := r.Import(cmd.Context(), in)
+			done, err := schemas.New(c).Import(cmd.Context(), in)
 			if err != nil {
 				return err
 			}
@@ -166,7 +166,7 @@ func newLevel(env *command.Env) *cobra.Command {
 
   # set it before the first version is registered
   freshet schema level payments-value backward_transitive`,
-		Args:              requireArgs(1, "the subject"),
+		Args:              command.Args(1, "the subject"),
 		ValidArgsFunction: completeSubjects(env),
 		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
 			if len(given) > 1 {

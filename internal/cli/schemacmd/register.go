@@ -35,7 +35,7 @@ level does not allow.`,
 
   # from a pipe; print only the id
   echo '"string"' | freshet schema register notes-value - -o name`,
-		Args:              requireArgs(0, "the subject", "a file with the schema, or - for standard input"),
+		Args:              command.Args(0, "the subject", "a file with the schema, or - for standard input"),
 		ValidArgsFunction: completeSubjects(env),
 		RunE: in.onRegistry(env,
 			func(cmd *cobra.Command, r *schemas.Registry, subject string, schema schemas.Schema) error {
@@ -51,8 +51,7 @@ level does not allow.`,
 					return err
 				}
 				if format == output.FormatName {
-					_, err = fmt.Fprintln(env.Out, id)
-					return err
+					return env.Println(id)
 				}
 				version, err := versionOf(cmd, r, id, subject)
 				if err != nil {
@@ -62,8 +61,7 @@ level does not allow.`,
 					return output.Value(env.Out, format,
 						map[string]any{"subject": subject, "version": version, "id": id})
 				}
-				_, err = fmt.Fprintf(env.Out, "%s has the schema as version %d, id %d\n", subject, version, id)
-				return err
+				return env.Printf("%s has the schema as version %d, id %d\n", subject, version, id)
 			}),
 	}
 	cmd.Flags().BoolVar(&normalize, "normalize", false, "normalize the schema before it is registered")
@@ -121,7 +119,7 @@ func newGet(env *command.Env) *cobra.Command {
 			if cmd.Flags().Changed("id") {
 				return command.NoArgs(cmd, given)
 			}
-			return requireArgs(1, "the subject, or --id")(cmd, given)
+			return command.Args(1, "the subject, or --id")(cmd, given)
 		},
 		ValidArgsFunction: completeSubjects(env),
 		RunE: onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
@@ -164,8 +162,7 @@ func printSchema(env *command.Env, format output.Format, value any, text string)
 	if output.IsTerminal(env.Out) {
 		text = output.Clean(text)
 	}
-	_, err := fmt.Fprintln(env.Out, strings.TrimRight(text, "\n"))
-	return err
+	return env.Println(strings.TrimRight(text, "\n"))
 }
 
 // subjectSummary is a subject in a list.
@@ -248,18 +245,11 @@ func listSubjects(cmd *cobra.Command, env *command.Env, r *schemas.Registry, sub
 		}
 		all = append(all, one)
 	}
-	if format != output.FormatTable {
-		return output.Value(env.Out, format, all)
-	}
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(env.Err, "No schemas. Register one with 'freshet schema register SUBJECT FILE'.")
-		return err
-	}
 	table := output.Table{Columns: output.Columns("Subject", "Versions", "Type", "Latest id", "Level")}
 	for _, s := range all {
 		table.Rows = append(table.Rows, []string{s.Subject, ranges(s.Versions), s.Type, idText(s.ID), s.Level})
 	}
-	return table.Write(env.Out)
+	return env.List(format, all, &table, "No schemas. Register one with 'freshet schema register SUBJECT FILE'.")
 }
 
 func idText(id int) string {

@@ -19,7 +19,7 @@ import (
 
 // Commands returns `freshet schema`.
 func Commands(env *command.Env) []*cobra.Command {
-	cmd := &cobra.Command{
+	cmd := command.Parent(&cobra.Command{
 		Use:     "schema",
 		Aliases: []string{"schemas"},
 		Short:   "Register, check, compare and delete schemas",
@@ -33,31 +33,9 @@ and Protobuf.`,
 
   # list the subjects
   freshet schema list`,
-		Args: command.NoArgs,
-		RunE: command.Help,
-	}
-	cmd.AddCommand(newRegister(env), newGet(env), newList(env), newCheck(env), newDiff(env), newDelete(env),
+	}, newRegister(env), newGet(env), newList(env), newCheck(env), newDiff(env), newDelete(env),
 		newExport(env), newImport(env), newLevel(env), newMode(env))
 	return command.InSection(command.SectionMessages, cmd)
-}
-
-// requireArgs requires one argument for each description, and accepts optional ones after them.
-func requireArgs(optional int, what ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, given []string) error {
-		if len(given) < len(what) {
-			return command.Usagef(cmd, "argument is missing: %s", strings.Join(what[len(given):], ", "))
-		}
-		return command.MaxArgs(len(what)+optional)(cmd, given)
-	}
-}
-
-// connect returns the registry of the chosen cluster.
-func connect(cmd *cobra.Command, env *command.Env) (*schemas.Registry, *client.Client, error) {
-	c, err := env.ClusterClient(cmd.Context())
-	if err != nil {
-		return nil, nil, err
-	}
-	return schemas.New(c), c, nil
 }
 
 // onRegistry returns the RunE function of a command that needs the chosen cluster's
@@ -180,15 +158,12 @@ func completeSubjects(env *command.Env) cobra.CompletionFunc {
 		if len(given) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		r, c, err := connect(cmd, env)
+		c, err := env.ClusterClient(cmd.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		defer c.Close()
-		subjects, err := r.Subjects(cmd.Context(), false)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
+		subjects, _ := schemas.New(c).Subjects(cmd.Context(), false) // none after an error
 		return subjects, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -71,9 +72,7 @@ func Begin(ctx context.Context, server, ca string) (*Device, error) {
 	if err := response.JSON(&got); err != nil {
 		return nil, err
 	}
-	if got.Complete == "" {
-		got.Complete = got.Page
-	}
+	got.Complete = cmp.Or(got.Complete, got.Page)
 	for _, page := range []string{got.Page, got.Complete} {
 		if u, err := url.Parse(page); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return nil, errs.Newf(errs.Invalid, "server %s returned the sign-in page %q, which is not a web address",

@@ -5,8 +5,10 @@
 package printers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +26,22 @@ type Column struct {
 	Description string
 	Wide        bool // shown with -o wide only
 	Value       func(runtime.Object) any
+}
+
+// New returns the column of a kind with the objects T.
+func New[T runtime.Object, V string | int64 | bool](name, description string, value func(T) V) Column {
+	types := map[reflect.Kind]string{reflect.Int64: "integer", reflect.Bool: "boolean"}
+	return Column{
+		Name: name, Type: types[reflect.TypeFor[V]().Kind()], Description: description,
+		Value: func(obj runtime.Object) any { return value(obj.(T)) },
+	}
+}
+
+// NewWide returns a column that is shown with -o wide only.
+func NewWide[T runtime.Object, V string | int64 | bool](name, description string, value func(T) V) Column {
+	column := New(name, description, value)
+	column.Wide = true
+	return column
 }
 
 // Table converts objects and lists to tables.
@@ -63,9 +81,7 @@ func (t Table) definitions() []metav1.TableColumnDefinition {
 	}}
 	for _, c := range t.Columns {
 		def := metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Description: c.Description}
-		if def.Type == "" {
-			def.Type = "string"
-		}
+		def.Type = cmp.Or(def.Type, "string")
 		if c.Wide {
 			def.Priority = 1
 		}
@@ -99,8 +115,8 @@ func Age(t metav1.Time) string {
 }
 
 // Conditions returns the READY and REASON columns of a kind.
-func Conditions(of func(runtime.Object) []v1alpha1.Condition) []Column {
-	ready := func(obj runtime.Object) v1alpha1.Condition {
+func Conditions[T runtime.Object](of func(T) []v1alpha1.Condition) []Column {
+	ready := func(obj T) v1alpha1.Condition {
 		for _, c := range of(obj) {
 			if c.Type == v1alpha1.ConditionReady {
 				return c
@@ -109,13 +125,7 @@ func Conditions(of func(runtime.Object) []v1alpha1.Condition) []Column {
 		return v1alpha1.Condition{Status: v1alpha1.ConditionUnknown}
 	}
 	return []Column{
-		{
-			Name: "Ready", Description: "Whether the resource can be used.",
-			Value: func(obj runtime.Object) any { return string(ready(obj).Status) },
-		},
-		{
-			Name: "Reason", Description: "Why the resource is ready or not.",
-			Value: func(obj runtime.Object) any { return ready(obj).Reason },
-		},
+		New("Ready", "Whether the resource can be used.", func(obj T) string { return string(ready(obj).Status) }),
+		New("Reason", "Why the resource is ready or not.", func(obj T) string { return ready(obj).Reason }),
 	}
 }

@@ -51,6 +51,9 @@ type Info struct {
 	Secret        bool   // contains a value that is encrypted at rest
 	Strict        bool   // unknown fields are always rejected, whatever fieldValidation the caller sets
 	Finalizer     string // added at creation, removed by the kind's reconciler
+	// DeletingMessage is the message of the condition Ready from the write that sets the deletion timestamp, if
+	// finalizers hold the object. Without it a DeletionMarker may write the status.
+	DeletingMessage string
 	// DeletesImmediately: the reconciler has nothing to tear down, so a delete call removes the finalizer
 	// itself, unless other finalizers hold the object.
 	DeletesImmediately bool
@@ -74,6 +77,26 @@ type Kind[T Object] interface {
 	// Spec and Status return pointers into obj.
 	Spec(obj T) any
 	Status(obj T) any
+}
+
+// Type implements all of Kind but Info for objects *O, which have the fields Spec and Status, and lists *L. Kinds
+// embed it.
+type Type[O, L any] struct{}
+
+// New implements Kind.
+func (Type[O, L]) New() *O { return new(O) }
+
+// NewList implements Kind.
+func (Type[O, L]) NewList() runtime.Object { return any(new(L)).(runtime.Object) }
+
+// Spec implements Kind.
+func (Type[O, L]) Spec(obj *O) any {
+	return reflect.ValueOf(obj).Elem().FieldByName("Spec").Addr().Interface()
+}
+
+// Status implements Kind.
+func (Type[O, L]) Status(obj *O) any {
+	return reflect.ValueOf(obj).Elem().FieldByName("Status").Addr().Interface()
 }
 
 // Optional interfaces of a kind.
@@ -128,8 +151,8 @@ type (
 		ValidateDelete(ctx context.Context, obj T, options *metav1.DeleteOptions) error
 	}
 
-	// DeletionMarker records in the status of an object that it is being deleted. It runs in the
-	// write that sets the deletion timestamp, if finalizers hold the object.
+	// DeletionMarker records in the status of an object that it is being deleted, for a kind that needs
+	// more than Info.DeletingMessage.
 	DeletionMarker[T Object] interface{ MarkDeleting(obj T) }
 
 	// NameValidator checks metadata.name; without it names are DNS subdomains.

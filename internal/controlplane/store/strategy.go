@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"freshet/api/v1alpha1"
+	"freshet/internal/controlplane/reconcile/conditions"
 	"freshet/internal/controlplane/validation"
 )
 
@@ -168,8 +169,7 @@ func (strategy[T]) AllowUnconditionalUpdate(context.Context) bool { return true 
 // that sets the deletion timestamp, so that the status can show the deletion immediately.
 func (s strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	if options.GracePeriodSeconds == nil {
-		zero := int64(0)
-		options.GracePeriodSeconds = &zero
+		options.GracePeriodSeconds = new(int64(0))
 	}
 	if *options.GracePeriodSeconds > 0 {
 		return true // the object stays active until then
@@ -177,8 +177,13 @@ func (s strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object, 
 	if s.release(obj.(T), options) {
 		return false
 	}
+	object := obj.(T)
 	if s.kind.DeletionMarker != nil {
-		s.kind.DeletionMarker.MarkDeleting(obj.(T))
+		s.kind.DeletionMarker.MarkDeleting(object)
+	} else if message := s.kind.info.DeletingMessage; message != "" {
+		status := s.kind.Status(object)
+		list, _ := conditions.Deleting(conditionsOf(status), message, object.GetGeneration()+1)
+		reflect.ValueOf(status).Elem().FieldByName("Conditions").Set(reflect.ValueOf(list))
 	}
 	return false
 }
@@ -260,14 +265,14 @@ func conditionsOf(status any) []v1alpha1.Condition {
 	case []v1alpha1.Condition:
 		return list
 	case []metav1.Condition:
-		conditions := make([]v1alpha1.Condition, len(list))
+		converted := make([]v1alpha1.Condition, len(list))
 		for i, c := range list {
-			conditions[i] = v1alpha1.Condition{
+			converted[i] = v1alpha1.Condition{
 				Type: c.Type, Status: v1alpha1.ConditionStatus(c.Status),
 				ObservedGeneration: c.ObservedGeneration, Reason: c.Reason, Message: c.Message,
 			}
 		}
-		return conditions
+		return converted
 	}
 	return nil
 }

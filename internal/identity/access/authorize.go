@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"slices"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/identity"
@@ -196,12 +197,7 @@ func (f *Filter) Allows(scope Scope) bool {
 	if len(f.grants) == 0 || scope.Organization != f.principal.Organization {
 		return false
 	}
-	for _, g := range f.grants {
-		if g.allows(&scope, f.budget) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.grants, func(g *grant) bool { return g.allows(&scope, f.budget) })
 }
 
 // Decision returns the decision for the audit record of a list.

@@ -214,10 +214,5 @@ func (g *grant) mayAllowWithin(scope *Scope) bool {
 	if g.any || g.condition != nil {
 		return true // a condition is evaluated for each resource
 	}
-	for _, patterns := range g.restrict {
-		if mayMatchWithin(patterns, scope) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.restrict, func(patterns []pattern) bool { return mayMatchWithin(patterns, scope) })
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -36,10 +37,8 @@ func (p *Policy) mayHoldClusterGrants(principal *identity.Principal, organizatio
 		return err
 	}
 	var own []ClusterGrant
-	if name := principal.ServiceAccount; principal.Organization == organization {
-		if name == "" {
-			name = identity.UserRole(principal.User)
-		}
+	if principal.Organization == organization {
+		name := cmp.Or(principal.ServiceAccount, identity.UserRole(principal.User))
 		if own, err = p.clusters.GrantsOf(organization, name); err != nil {
 			return err
 		}

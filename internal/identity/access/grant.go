@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"slices"
 
 	"freshet/internal/identity"
 )
@@ -74,12 +75,7 @@ func covered(have []*grant, permission int, wanted *grant) bool {
 	if wanted.any || wanted.condition != nil {
 		alternatives = [][]pattern{nil} // the whole organization
 	}
-	for _, alternative := range alternatives {
-		if !coveredByGrant(have, permission, alternative) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(alternatives, func(a []pattern) bool { return !coveredByGrant(have, permission, a) })
 }
 
 func coveredByGrant(have []*grant, permission int, wanted []pattern) bool {

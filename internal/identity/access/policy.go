@@ -197,9 +197,7 @@ func (p *Policy) shard(s subjectKey) *atomic.Pointer[map[subjectKey][]*grant] {
 }
 
 // grants returns the grants of a subject.
-func (p *Policy) grants(s subjectKey) []*grant {
-	return (*p.shard(s).Load())[s]
-}
+func (p *Policy) grants(s subjectKey) []*grant { return (*p.shard(s).Load())[s] }
 
 // Count returns the number of bindings of an organization, including those that are not
 // valid.

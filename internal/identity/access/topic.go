@@ -11,8 +11,7 @@ import (
 // Authorizer decides whether a principal has a permission on a scope. It rejects with an
 // error of kind Denied. Policy implements it.
 type Authorizer interface {
-	Authorize(ctx context.Context, principal *identity.Principal, permission Permission,
-		scope Scope) (Decision, error)
+	Authorize(ctx context.Context, principal *identity.Principal, permission Permission, scope Scope) (Decision, error)
 }
 
 // ClusterPermissions are the permissions that a cluster stores itself, in addition to role

@@ -59,8 +59,7 @@ func (r *Resealer) Run(ctx context.Context) {
 				r.Log.Info("every secret is sealed with the active encryption key", slog.String("key", active),
 					slog.Int("resealed", n))
 			case ctx.Err() == nil:
-				r.Log.Warn("secrets could not be resealed; retrying", slog.Int("resealed", n),
-					slog.Any("error", err))
+				r.Log.Warn("secrets could not be resealed; retrying", slog.Int("resealed", n), slog.Any("error", err))
 			}
 		}
 		select {

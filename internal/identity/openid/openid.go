@@ -117,8 +117,7 @@ func (p *Provider) Finish(ctx context.Context, login Login, state, code string) 
 	defer cancel()
 	token, err := k.oauth.Exchange(ctx, code, oauth2.VerifierOption(login.Verifier))
 	if err != nil {
-		var refused *oauth2.RetrieveError
-		if errors.As(err, &refused) && refused.Response != nil &&
+		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil &&
 			refused.Response.StatusCode < http.StatusInternalServerError {
 			return "", ErrNotConfirmed
 		}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,9 +59,7 @@ func (o *Options) complete() error {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
-	if o.SyncEvery == 0 {
-		o.SyncEvery = DefaultSyncEvery
-	}
+	o.SyncEvery = cmp.Or(o.SyncEvery, DefaultSyncEvery)
 	if o.QueueTimeout <= 0 {
 		o.QueueTimeout = DefaultQueueTimeout
 	}

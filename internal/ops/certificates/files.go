@@ -25,10 +25,7 @@ type Files struct {
 
 func openFiles(certFile, keyFile string, log *slog.Logger) (*Files, error) {
 	c := &Files{certFile: certFile, keyFile: keyFile, log: log}
-	if err := c.Load(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, c.Load()
 }
 
 // get returns the certificate. It checks for newer files every reloadEvery. If these cannot
@@ -40,8 +37,7 @@ func (c *Files) get() *tls.Certificate {
 		c.checked = time.Now()
 		if changed := latestChange(c.certFile, c.keyFile); changed.After(c.modified) {
 			if err := c.loadLocked(); err != nil {
-				c.log.Error("new HTTPS certificate cannot be used; continuing with the old one",
-					slog.Any("error", err))
+				c.log.Error("new HTTPS certificate cannot be used; continuing with the old one", slog.Any("error", err))
 			}
 		}
 	}

@@ -97,8 +97,7 @@ func OpenFormats(dir string, log *slog.Logger) error {
 		return err
 	}
 	if err := writeFormats(dir); err != nil {
-		log.Warn("format of the data directory could not be written; the next start retries",
-			slog.Any("error", err))
+		log.Warn("format of the data directory could not be written; the next start retries", slog.Any("error", err))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,11 +144,9 @@ func (l *Ports) acceptBacklog(ctx context.Context) {
 		if time.Now().Before(made) || l.secured != nil && l.secured.handshaking.Load() > 0 {
 			return false
 		}
-		for _, listener := range waiting {
-			if n, err := backlog(listener); err == nil && n > 0 {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(waiting, func(listener *net.TCPListener) bool {
+			n, err := backlog(listener)
+			return err == nil && n > 0
+		})
 	})
 }

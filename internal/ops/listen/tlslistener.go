@@ -81,8 +81,8 @@ func (l *tlsListener) handshake(c net.Conn) {
 	defer cancel()
 	secured := tls.Server(c, l.config)
 	if err := secured.HandshakeContext(ctx); err != nil {
-		var plain tls.RecordHeaderError
-		if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
+		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil &&
+			looksLikeHTTP(plain.RecordHeader) {
 			// helps the user; an error does not matter
 			_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nThis is the HTTPS port: use https://\n")
 		}

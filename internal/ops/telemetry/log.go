@@ -123,9 +123,7 @@ func (d demotingHandler) WithGroup(name string) slog.Handler {
 }
 
 // ZapLogger returns a zap logger that writes to log. etcd supports only zap.
-func ZapLogger(log *slog.Logger) *zap.Logger {
-	return zap.New(zapCore{log.Handler()})
-}
+func ZapLogger(log *slog.Logger) *zap.Logger { return zap.New(zapCore{log.Handler()}) }
 
 type zapCore struct{ handler slog.Handler }
 

@@ -1,6 +1,7 @@
 package avro
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,9 +55,7 @@ func (d *differ) addChange(kind, path, location, format string, args ...any) {
 	if location != "" {
 		d.spend(len(d.problems))
 	}
-	if path == "" {
-		path = "/"
-	}
+	path = cmp.Or(path, "/")
 	change := Change{Type: kind, Path: path, Text: fmt.Sprintf(format, args...), Compatible: true}
 	if location != "" {
 		change.Compatible = !slices.ContainsFunc(d.problems,

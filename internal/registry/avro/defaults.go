@@ -1,6 +1,10 @@
 package avro
 
-import "freshet/internal/registry/jsontree"
+import (
+	"slices"
+
+	"freshet/internal/registry/jsontree"
+)
 
 // defaultChecker validates default values. It caches its results for records: fields that
 // are missing in a default take their own defaults, which would need exponential time
@@ -61,12 +65,7 @@ func (d *defaultChecker) valid(v *jsontree.Value, n *node) bool {
 	case kindMap:
 		return v.Kind == jsontree.Object && d.allValid(v, n.elem)
 	case kindUnion:
-		for _, b := range n.branches {
-			if d.valid(v, b) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(n.branches, func(b *node) bool { return d.valid(v, b) })
 	}
 	return v.Kind == jsontree.Object && d.validRecord(v, n)
 }

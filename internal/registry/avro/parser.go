@@ -59,10 +59,7 @@ func (p *parser) document(text string) (*node, error) {
 	if err := p.schema(v, "", &root); err != nil {
 		return nil, err
 	}
-	if err := p.finish(); err != nil {
-		return nil, err
-	}
-	return root, nil
+	return root, p.finish()
 }
 
 // finish resolves the open names and runs the checks that need them.

@@ -29,9 +29,7 @@ type Schema struct {
 
 // invalid returns the error for an invalid schema or datum. Most texts are those of Java's
 // parser, including the capital letter.
-func invalid(format string, args ...any) error {
-	return errs.Newf(errs.Invalid, format, args...)
-}
+func invalid(format string, args ...any) error { return errs.Newf(errs.Invalid, format, args...) }
 
 // Parse parses a schema as Java's parser does for a new schema: it validates every name and
 // default value. The text can use the types of the references, in their order, and of their

@@ -84,9 +84,7 @@ var (
 	seedB    = maphash.String(hashSeed, "b") | 1
 )
 
-func hashText(kind byte, s string) uint64 {
-	return mix(maphash.String(hashSeed, s), uint64(kind))
-}
+func hashText(kind byte, s string) uint64 { return mix(maphash.String(hashSeed, s), uint64(kind)) }
 
 func mix(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a^seedA, b^seedB)

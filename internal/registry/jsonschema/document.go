@@ -248,10 +248,7 @@ func (d *document) pattern(text string) *pattern {
 	if p, ok := d.regexps[text]; ok {
 		return p
 	}
-	p, err := compilePattern(text)
-	if err != nil {
-		return nil
-	}
+	p, _ := compilePattern(text)
 	return p
 }
 

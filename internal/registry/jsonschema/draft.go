@@ -159,8 +159,7 @@ func checkMetaschema(d draft, root *jsontree.Value, sums digests) error {
 		return fmt.Errorf("compiling the metaschema of %s: %w", d, err)
 	}
 	err = meta.Validate(sums.plainSchema(root, oneSchema))
-	var invalid *metaschema.ValidationError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*metaschema.ValidationError](err); ok {
 		return fmt.Errorf("not a valid %s JSON Schema: %s", d, explainLibrary(invalid))
 	}
 	return err

@@ -84,7 +84,7 @@ func (f *facets) family(fam family) {
 		f.add(kindString, body{text: &stringBody{
 			minLength: f.number("minLength"),
 			maxLength: f.number("maxLength"),
-			pattern:   f.text("pattern"),
+			pattern:   f.ofKind("pattern", jsontree.String),
 		}})
 	case numberFamily:
 		f.add(kindNumber, body{number: f.numberBody()})
@@ -95,24 +95,17 @@ func (f *facets) family(fam family) {
 	}
 }
 
-func (f *facets) number(keyword string) *jsontree.Value {
-	if v := f.v.Get(keyword); v != nil && v.Kind == jsontree.Number {
+func (f *facets) number(keyword string) *jsontree.Value { return f.ofKind(keyword, jsontree.Number) }
+
+// ofKind returns the value of a keyword if it is of the kind, or nil.
+func (f *facets) ofKind(keyword string, kind jsontree.Kind) *jsontree.Value {
+	if v := f.v.Get(keyword); v != nil && v.Kind == kind {
 		return v
 	}
 	return nil
 }
 
-func (f *facets) text(keyword string) *jsontree.Value {
-	if v := f.v.Get(keyword); v != nil && v.Kind == jsontree.String {
-		return v
-	}
-	return nil
-}
-
-func (f *facets) flag(keyword string) bool {
-	v := f.v.Get(keyword)
-	return v != nil && v.Kind == jsontree.True
-}
+func (f *facets) flag(keyword string) bool { return f.ofKind(keyword, jsontree.True) != nil }
 
 func (f *facets) numberBody() *numberBody {
 	body := &numberBody{
@@ -136,7 +129,7 @@ func (f *facets) numberBody() *numberBody {
 
 // members calls visit for each member of a keyword whose value is an object.
 func (f *facets) members(keyword string, visit func(name string, v *jsontree.Value)) {
-	if v := f.v.Get(keyword); v != nil && v.Kind == jsontree.Object {
+	if v := f.ofKind(keyword, jsontree.Object); v != nil {
 		for name, member := range v.Members() {
 			visit(name, member)
 		}

@@ -164,15 +164,9 @@ func join(base, name string) string {
 	if base == "" {
 		return strings.TrimPrefix(name, "./")
 	}
-	b, err := url.Parse(base)
-	if err != nil {
-		return name
-	}
-	n, err := url.Parse(name)
-	if err != nil {
-		return name
-	}
-	if b.Opaque != "" && !n.IsAbs() {
+	b, baseErr := url.Parse(base)
+	n, nameErr := url.Parse(name)
+	if baseErr != nil || nameErr != nil || b.Opaque != "" && !n.IsAbs() {
 		return name
 	}
 	if !b.IsAbs() && b.Host == "" && !strings.HasPrefix(b.Path, "/") && !n.IsAbs() && n.Host == "" {

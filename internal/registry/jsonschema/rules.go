@@ -1,6 +1,10 @@
 package jsonschema
 
-import "freshet/internal/registry/jsontree"
+import (
+	"slices"
+
+	"freshet/internal/registry/jsontree"
+)
 
 // pass applies the rules to one pair of nodes. While the solver runs (record is nil) it only
 // determines whether the pair is compatible, given the current state of the pairs below. For
@@ -33,9 +37,7 @@ func (s step) none() bool { return s.keyword == "" }
 
 func key(keyword string) step { return step{keyword: keyword} }
 
-func member(keyword, name string) step {
-	return step{keyword: keyword, name: name, form: stepName}
-}
+func member(keyword, name string) step { return step{keyword: keyword, name: name, form: stepName} }
 
 func element(keyword string, index int) step {
 	return step{keyword: keyword, index: index, form: stepIndex}
@@ -309,10 +311,5 @@ func missing(from, in []*hashed) bool {
 	for _, v := range in {
 		known[v.hash] = true
 	}
-	for _, v := range from {
-		if !known[v.hash] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(from, func(v *hashed) bool { return !known[v.hash] })
 }

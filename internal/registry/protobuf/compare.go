@@ -2,6 +2,7 @@ package protobuf
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -52,9 +53,7 @@ type scoped struct {
 	name string
 }
 
-func (s scoped) nested(name string) scoped {
-	return scoped{s.file, qualify(s.name, name)}
-}
+func (s scoped) nested(name string) scoped { return scoped{s.file, qualify(s.name, name)} }
 
 // spend counts work, and returns false if the comparison must end.
 func (c *comparer) spend(work int) bool {
@@ -138,16 +137,7 @@ func (c *comparer) message(was, now scoped, old, new *message) {
 	c.fields(was, now, old, new)
 	c.messages(was, now, old.messages, new.messages)
 	c.enums(old.enums, new.enums)
-	c.pairs[pair] = incompatible(c.differences[before:])
-}
-
-func incompatible(differences []Difference) bool {
-	for _, d := range differences {
-		if !d.Compatible {
-			return true
-		}
-	}
-	return false
+	c.pairs[pair] = slices.ContainsFunc(c.differences[before:], func(d Difference) bool { return !d.Compatible })
 }
 
 func (c *comparer) enums(old, new []*enum) {

@@ -2,6 +2,7 @@ package protobuf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -138,12 +139,7 @@ func (c *comparer) removed(f member, tag int64, survives map[string]bool, newAt 
 
 // anyLeft reports whether the new message has a field of an old oneof.
 func anyLeft(o *oneof, newAt map[int64]member) bool {
-	for _, f := range o.fields {
-		if _, left := newAt[f.tag]; left {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.fields, func(f *field) bool { _, left := newAt[f.tag]; return left })
 }
 
 func (c *comparer) added(f member, tag int64) {

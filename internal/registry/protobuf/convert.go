@@ -390,6 +390,4 @@ func appendValue(a, b value) value {
 }
 
 // raw returns the original text of a number or word.
-func (c *converter) raw(n ast.Node) string {
-	return strings.TrimSpace(c.tree.NodeInfo(n).RawText())
-}
+func (c *converter) raw(n ast.Node) string { return strings.TrimSpace(c.tree.NodeInfo(n).RawText()) }

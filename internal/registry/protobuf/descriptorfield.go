@@ -34,9 +34,7 @@ func typeNameOf(fld *descriptorpb.FieldDescriptorProto) string {
 	return fieldTypeNames[fld.GetType()]
 }
 
-func lastPart(name string) string {
-	return name[strings.LastIndexByte(name, '.')+1:]
-}
+func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 // groupOf returns the message that a group field declares, or nil.
 func groupOf(fld *descriptorpb.FieldDescriptorProto,
@@ -146,9 +144,12 @@ func defaultValue(fld *descriptorpb.FieldDescriptorProto) value {
 }
 
 // jsonName returns the JSON name that protoc derives from a field's name.
-func jsonName(name string) string {
+func jsonName(name string) string { return camelCase(name, false) }
+
+// camelCase removes underscores and starts each word after one with a capital letter, and the
+// first word too if upper is set.
+func camelCase(name string, upper bool) string {
 	var b strings.Builder
-	upper := false
 	for i := range len(name) {
 		c := name[i]
 		if c == '_' {

@@ -113,9 +113,7 @@ type scanner struct {
 	dotted bool // the previous token was a dot
 }
 
-func (s *scanner) position() position {
-	return position{line: s.line, col: s.at - s.lineStart + 1}
-}
+func (s *scanner) position() position { return position{line: s.line, col: s.at - s.lineStart + 1} }
 
 // next skips one token and returns false at the end of the text.
 func (s *scanner) next() bool {
@@ -155,9 +153,7 @@ func (s *scanner) next() bool {
 	return true
 }
 
-func (s *scanner) endName() {
-	s.parts, s.length, s.dotted = 0, 0, false
-}
+func (s *scanner) endName() { s.parts, s.length, s.dotted = 0, 0, false }
 
 func (s *scanner) word() {
 	if !s.dotted {

@@ -2,7 +2,6 @@ package protobuf
 
 import (
 	"slices"
-	"strings"
 )
 
 // foldMaps converts repeated fields of an entry message to map fields. Protobuf does not
@@ -74,20 +73,4 @@ func foldEntry(local *source, scope string, fields []*field, entry *message) boo
 }
 
 // mapEntryName returns protoc's name for the entry type of a map field.
-func mapEntryName(name string) string {
-	var b strings.Builder
-	upper := true
-	for i := range len(name) {
-		c := name[i]
-		if c == '_' {
-			upper = true
-			continue
-		}
-		if upper && c >= 'a' && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		upper = false
-		b.WriteByte(c)
-	}
-	return b.String() + "Entry"
-}
+func mapEntryName(name string) string { return camelCase(name, true) + "Entry" }

@@ -138,11 +138,9 @@ func (n *normalizer) join(a, b value, typ *symbol) value {
 			continue
 		}
 		if n.single(typ, f) {
-			var next *symbol
+			next := n.fieldType(typ, n.fieldOf(typ, f.name))
 			if f.ext {
 				next = n.messageOf(n.src.find(f.name))
-			} else {
-				next = n.fieldType(typ, n.fieldOf(typ, f.name))
 			}
 			out.fields[i].val = n.join(out.fields[i].val, f.val, next)
 			continue

@@ -114,6 +114,4 @@ func quote(s string) string {
 	return b.String()
 }
 
-func octal(c byte) string {
-	return string([]byte{'\\', '0' + c>>6, '0' + c>>3&7, '0' + c&7})
-}
+func octal(c byte) string { return string([]byte{'\\', '0' + c>>6, '0' + c>>3&7, '0' + c&7}) }

@@ -27,15 +27,11 @@ type Schema struct {
 
 // Parse parses .proto text or base64 of a FileDescriptorProto, with all checks of protoc. The
 // text of the error is for the author of the schema.
-func Parse(text string, refs []Reference) (*Schema, error) {
-	return parse(text, refs, true)
-}
+func Parse(text string, refs []Reference) (*Schema, error) { return parse(text, refs, true) }
 
 // ParseUnchecked is Parse for a registry in IMPORT mode: it checks the syntax of the text, but
 // not that the names in it exist.
-func ParseUnchecked(text string, refs []Reference) (*Schema, error) {
-	return parse(text, refs, false)
-}
+func ParseUnchecked(text string, refs []Reference) (*Schema, error) { return parse(text, refs, false) }
 
 func parse(text string, refs []Reference, check bool) (s *Schema, err error) {
 	defer recovered(&err)

@@ -20,9 +20,7 @@ func (s *symbol) isNamespace() bool { return s.ext == nil && s.extGrp == nil }
 func (s *symbol) isType() bool { return s.message != nil || s.enum != nil }
 
 // localName returns the name without the package of the symbol's file.
-func (s *symbol) localName() string {
-	return strings.TrimPrefix(s.name, qualify(s.file.model.pkg, ""))
-}
+func (s *symbol) localName() string { return strings.TrimPrefix(s.name, qualify(s.file.model.pkg, "")) }
 
 // qualify joins a scope and a name; the scope may be empty.
 func qualify(scope, name string) string {

@@ -50,13 +50,9 @@ func versionNotFound(v VersionID) error {
 	return reject(ErrVersionNotFound, "Version %s not found.", v)
 }
 
-func schemaIDNotFound(id int32) error {
-	return reject(ErrSchemaNotFound, "Schema %d not found", id)
-}
+func schemaIDNotFound(id int32) error { return reject(ErrSchemaNotFound, "Schema %d not found", id) }
 
-func schemaNotFound() error {
-	return reject(ErrSchemaNotFound, "Schema not found")
-}
+func schemaNotFound() error { return reject(ErrSchemaNotFound, "Schema not found") }
 
 func subjectSoftDeleted(subject string) error {
 	// Quirk: no space after the full stop.

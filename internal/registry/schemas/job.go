@@ -24,14 +24,10 @@ func (r *Registry) newJob(ctx context.Context) *job {
 
 // inLock returns the effort for use in the write lock, for which all other
 // writers wait: it may do only small work, and ends with errStale otherwise.
-func (e *job) inLock() *job {
-	return &job{Job: e.Locked(), parsed: e.parsed, locked: true}
-}
+func (e *job) inLock() *job { return &job{Job: e.Locked(), parsed: e.parsed, locked: true} }
 
 // do runs a part of the work, on schemas of this number of bytes.
-func (e *job) do(bytes int, part func() error) error {
-	return e.at(workpool.LaneOf(bytes), part)
-}
+func (e *job) do(bytes int, part func() error) error { return e.at(workpool.LaneOf(bytes), part) }
 
 func (e *job) at(lane workpool.Lane, part func() error) error {
 	err := e.Do(lane, part)

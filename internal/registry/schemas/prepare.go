@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func (r *Registry) prepare(w *job, st *state, subject string, d *Draft, how prep
 		return nil, err
 	}
 	c := r.newClosure(w, st)
-	f, _, err := c.parse(d.Type, d.Text, p.refs, p.targets, how.imported)
+	f, _, err := c.parse(d.Type, d.Text, p.refs, p.targets, how.imported, maxReferenceDepth)
 	switch {
 	case err != nil && isTransient(err):
 		return nil, err
@@ -125,10 +126,7 @@ func (p *prepared) resolve(st *state, subject string, d *Draft, deleted bool) er
 func normalizeReferences(refs []Reference) []Reference {
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b Reference) int {
-		if c := strings.Compare(a.Subject, b.Subject); c != 0 {
-			return c
-		}
-		return int(a.Version) - int(b.Version)
+		return cmp.Or(strings.Compare(a.Subject, b.Subject), cmp.Compare(a.Version, b.Version))
 	})
 	distinct := sorted[:0]
 	for _, ref := range sorted {
@@ -156,9 +154,7 @@ type parsedDependency struct {
 	depth  int // levels of references
 }
 
-func (r *Registry) newClosure(w *job, st *state) *closure {
-	return &closure{r: r, work: w, st: st}
-}
+func (r *Registry) newClosure(w *job, st *state) *closure { return &closure{r: r, work: w, st: st} }
 
 // stored returns the parsed form of a stored schema.
 func (r *Registry) stored(w *job, st *state, s *Schema) (parsedSchema, error) {
@@ -168,15 +164,9 @@ func (r *Registry) stored(w *job, st *state, s *Schema) (parsedSchema, error) {
 	return f, err
 }
 
-// parse parses a text whose references refer to the targets. It returns the parsed
-// schema and its levels of references.
-func (c *closure) parse(t Type, text string, refs []Reference, targets []target,
-	imported bool,
-) (parsedSchema, int, error) {
-	return c.parseBelow(t, text, refs, targets, imported, maxReferenceDepth)
-}
-
-func (c *closure) parseBelow(t Type, text string, refs []Reference, targets []target, imported bool,
+// parse parses a text whose references refer to the targets and have at most depth levels. It
+// returns the parsed schema and its levels of references.
+func (c *closure) parse(t Type, text string, refs []Reference, targets []target, imported bool,
 	depth int,
 ) (parsedSchema, int, error) {
 	height := 0
@@ -218,7 +208,7 @@ func (c *closure) stored(s *Schema, depth int) (parsedSchema, int, error) {
 	// and indirectly. A stored file was linked when it was registered; linking
 	// every file of the closure again would take quadratic time.
 	imported := s.unchecked || s.Type == Protobuf
-	f, height, err := c.parseBelow(s.Type, s.Text(), s.References, targets, imported, depth)
+	f, height, err := c.parse(s.Type, s.Text(), s.References, targets, imported, depth)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -116,10 +116,7 @@ func decodeRecord(data []byte) (*record, error) {
 			return nil, fmt.Errorf("unknown operation %d", r.op)
 		}
 	}
-	if err := d.End(); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r, d.End()
 }
 
 func flags(bits ...bool) byte {

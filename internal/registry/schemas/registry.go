@@ -16,11 +16,6 @@ import (
 type Options struct {
 	// FixedMode keeps the mode at READWRITE: clients cannot change it.
 	FixedMode bool
-	// CacheBytes limits the memory of the cache of parsed schemas; 0 means 64 MiB.
-	CacheBytes int64
-	// CheckTime limits the time in which one call may parse and compare schemas;
-	// 0 means the default of workpool.
-	CheckTime time.Duration
 	// Pool runs this work; nil means a new pool.
 	Pool *workpool.Pool
 	// Quota limits the size of the registry; nil means no limit.
@@ -37,9 +32,12 @@ type Registry struct {
 	parsed    *lru.Cache[parseID, parsedSchema]
 	pool      *workpool.Pool // parses and compares schemas
 	fixedMode bool
-	checkTime time.Duration
+	checkTime time.Duration // limits the parsing and comparing of one call; 0 means the default of workpool
 	quota     *quota.Cluster
 }
+
+// cacheBytes limits the memory of the cache of parsed schemas.
+const cacheBytes = 64 << 20
 
 // Open opens the registry of a journal.
 func Open(ctx context.Context, journal engine.Journal, opts Options) (*Registry, error) {
@@ -53,18 +51,14 @@ func Open(ctx context.Context, journal engine.Journal, opts Options) (*Registry,
 	if err != nil {
 		return nil, err
 	}
-	if opts.CacheBytes == 0 {
-		opts.CacheBytes = 64 << 20
-	}
 	if opts.Pool == nil {
 		opts.Pool = workpool.New()
 	}
 	return &Registry{
 		machine:   machine,
-		parsed:    lru.New[parseID, parsedSchema](opts.CacheBytes),
+		parsed:    lru.New[parseID, parsedSchema](cacheBytes),
 		pool:      opts.Pool,
 		fixedMode: opts.FixedMode,
-		checkTime: opts.CheckTime,
 		quota:     opts.Quota,
 	}, nil
 }

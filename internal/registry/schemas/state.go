@@ -74,28 +74,15 @@ func newState() *state {
 		schemas:  new(btree.Map[int32, *Schema]),
 		subjects: new(btree.Map[string, *subject]),
 		identities: btree.NewBTreeGOptions(func(a, b identityKey) bool {
-			if c := bytes.Compare(a.sum[:], b.sum[:]); c != 0 {
-				return c < 0
-			}
-			return a.id < b.id
+			return cmp.Or(bytes.Compare(a.sum[:], b.sum[:]), cmp.Compare(a.id, b.id)) < 0
 		}, none),
 		usages: btree.NewBTreeGOptions(func(a, b usage) bool {
-			if a.id != b.id {
-				return a.id < b.id
-			}
-			if c := strings.Compare(a.subject, b.subject); c != 0 {
-				return c < 0
-			}
-			return a.version < b.version
+			return cmp.Or(cmp.Compare(a.id, b.id), strings.Compare(a.subject, b.subject),
+				cmp.Compare(a.version, b.version)) < 0
 		}, none),
 		referrers: btree.NewBTreeGOptions(func(a, b referrer) bool {
-			if c := strings.Compare(a.subject, b.subject); c != 0 {
-				return c < 0
-			}
-			if a.version != b.version {
-				return a.version < b.version
-			}
-			return a.id < b.id
+			return cmp.Or(strings.Compare(a.subject, b.subject), cmp.Compare(a.version, b.version),
+				cmp.Compare(a.id, b.id)) < 0
 		}, none),
 		mode: ReadWrite,
 	}

@@ -157,8 +157,7 @@ func (k *Kind) issueToken(key *object, account *identity.Account) error {
 	key.Status.TokenHash = issued.Hash
 	key.Status.IssuedAt = &issuedAt
 	if !issued.ExpiresAt.IsZero() {
-		expiresAt := metav1.NewTime(issued.ExpiresAt)
-		key.Status.ExpiresAt = &expiresAt
+		key.Status.ExpiresAt = new(metav1.NewTime(issued.ExpiresAt))
 	}
 	return nil
 }
@@ -166,8 +165,7 @@ func (k *Kind) issueToken(key *object, account *identity.Account) error {
 // revoke records the revocation in the status; the directory enforces it (feed.go).
 func revoke(key *object) {
 	if key.Status.RevokedAt == nil {
-		now := conditions.Now()
-		key.Status.RevokedAt = &now
+		key.Status.RevokedAt = new(conditions.Now())
 	}
 }
 

@@ -1,13 +1,13 @@
 package apikey
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/printers"
@@ -40,6 +40,8 @@ type Issuer interface {
 
 // Kind is the kind APIKey.
 type Kind struct {
+	store.Type[object, v1alpha1.APIKeyList]
+
 	issuer     Issuer
 	directory  *identity.Directory
 	authorizer Authorizer
@@ -87,18 +89,6 @@ func (*Kind) Info() store.Info {
 		Columns:            columns(),
 	}
 }
-
-// New implements store.Kind.
-func (*Kind) New() *object { return &object{} }
-
-// NewList implements store.Kind.
-func (*Kind) NewList() runtime.Object { return &v1alpha1.APIKeyList{} }
-
-// Spec implements store.Kind.
-func (*Kind) Spec(o *object) any { return &o.Spec }
-
-// Status implements store.Kind.
-func (*Kind) Status(o *object) any { return &o.Status }
 
 // Scope implements store.Locator.
 func (*Kind) Scope(o *object) access.Scope {
@@ -148,8 +138,7 @@ func (*Kind) Revokes(key, old *object) bool { return key.Spec.Revoke && !old.Spe
 // MarkDeleting implements store.DeletionMarker. A key is rejected when the delete call returns.
 func (k *Kind) MarkDeleting(key *object) {
 	updated := key.DeepCopy()
-	now := conditions.Now()
-	updated.DeletionTimestamp, updated.Generation = &now, key.Generation+1
+	updated.DeletionTimestamp, updated.Generation = new(conditions.Now()), key.Generation+1
 	k.describe(updated, false)
 	key.Status.Conditions = updated.Status.Conditions
 }
@@ -176,35 +165,19 @@ func (k *Kind) Warnings(_ context.Context, key, old *object) []string {
 
 func columns() []printers.Column {
 	return []printers.Column{
-		{
-			Name: "Ready", Description: "Whether the key can be used.",
-			Value: func(o runtime.Object) any { ready, _ := State(o.(*object)); return ready },
-		},
-		{
-			Name: "Reason", Description: "Why the key can be used or not.",
-			Value: func(o runtime.Object) any { _, reason := State(o.(*object)); return reason },
-		},
-		{
-			Name: "Account", Description: "The service account of the key.",
-			Value: func(o runtime.Object) any { return o.(*object).Spec.ServiceAccountName },
-		},
-		{
-			Name: "Instance", Description: "The instance for which the key is valid; * for all.",
-			Value: func(o runtime.Object) any {
-				if name := o.(*object).Spec.InstanceName; name != "" {
-					return name
-				}
-				return "*"
-			},
-		},
-		{
-			Name: "Expires", Description: "When the key expires.", Wide: true,
-			Value: func(o runtime.Object) any {
-				if t := o.(*object).Spec.ExpirationTime; t != nil {
-					return t.UTC().Format(time.RFC3339)
-				}
-				return "never"
-			},
-		},
+		printers.New("Ready", "Whether the key can be used.",
+			func(o *object) string { ready, _ := State(o); return ready }),
+		printers.New("Reason", "Why the key can be used or not.",
+			func(o *object) string { _, reason := State(o); return reason }),
+		printers.New("Account", "The service account of the key.",
+			func(o *object) string { return o.Spec.ServiceAccountName }),
+		printers.New("Instance", "The instance for which the key is valid; * for all.",
+			func(o *object) string { return cmp.Or(o.Spec.InstanceName, "*") }),
+		printers.NewWide("Expires", "When the key expires.", func(o *object) string {
+			if t := o.Spec.ExpirationTime; t != nil {
+				return t.UTC().Format(time.RFC3339)
+			}
+			return "never"
+		}),
 	}
 }

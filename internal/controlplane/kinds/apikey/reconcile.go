@@ -17,10 +17,8 @@ import (
 // when they expire and when their instances change.
 type Controller struct {
 	*reconcile.Reconciler[*object]
-	client         versioned.Interface
-	kind           *Kind
-	keysOfAccount  reconcile.Lookup[*object] // by account
-	keysOfInstance reconcile.Lookup[*object]
+	client versioned.Interface
+	kind   *Kind
 }
 
 // Controller creates the kind's reconciler.
@@ -31,13 +29,12 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if err := reconcile.Follow(informer, k.Put, k.Remove); err != nil {
 		return nil, err
 	}
-	var err error
-	c.keysOfAccount, err = reconcile.Index(informer, "apikey by account",
+	keysOfAccount, err := reconcile.Index(informer, "apikey by account",
 		func(key *object) string { return key.Spec.ServiceAccountName })
 	if err != nil {
 		return nil, err
 	}
-	c.keysOfInstance, err = reconcile.Index(informer, "apikey by instance",
+	keysOfInstance, err := reconcile.Index(informer, "apikey by instance",
 		func(key *object) string { return key.Spec.InstanceName })
 	if err != nil {
 		return nil, err
@@ -51,27 +48,22 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 			c.EnqueueName(namespace, name)
 		}
 	})
-	if err := reconcile.Watch(cloud.MessagingInstances().Informer(), c.enqueueKeysOfInstance); err != nil {
-		return nil, err
-	}
-	return c, reconcile.Watch(cloud.ServiceAccounts().Informer(), c.enqueueKeysOfAccount)
-}
-
-// enqueueKeysOfInstance queues the keys of an instance that was created, deleted or changed its
-// authentication.
-func (c *Controller) enqueueKeysOfInstance(instance metav1.Object) {
-	for _, key := range c.keysOfInstance(instance.GetNamespace(), instance.GetName()) {
-		c.Enqueue(key)
-	}
-}
-
-// enqueueKeysOfAccount queues the keys that may have waited for an account.
-func (c *Controller) enqueueKeysOfAccount(account metav1.Object) {
-	for _, key := range c.keysOfAccount(account.GetNamespace(), account.GetName()) {
-		if key.Status.IssuedAt == nil {
+	// An instance was created, deleted or changed its authentication.
+	err = reconcile.Watch(cloud.MessagingInstances().Informer(), func(instance metav1.Object) {
+		for _, key := range keysOfInstance(instance.GetNamespace(), instance.GetName()) {
 			c.Enqueue(key)
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
+	return c, reconcile.Watch(cloud.ServiceAccounts().Informer(), func(account metav1.Object) {
+		for _, key := range keysOfAccount(account.GetNamespace(), account.GetName()) {
+			if key.Status.IssuedAt == nil { // it may have waited for the account
+				c.Enqueue(key)
+			}
+		}
+	})
 }
 
 // issuingRetry is the retry interval after a token could not be issued.
@@ -103,11 +95,11 @@ func (c *Controller) reconcile(ctx context.Context, key *object) (time.Duration,
 		_, err := api.UpdateStatus(ctx, key, metav1.UpdateOptions{})
 		return 0, err
 	}
-	return c.untilExpiry(key), nil
+	return untilExpiry(key), nil
 }
 
 // untilExpiry returns the time until a key expires, or 0 if the key has no end or is expired.
-func (*Controller) untilExpiry(key *object) time.Duration {
+func untilExpiry(key *object) time.Duration {
 	end := key.Spec.ExpirationTime
 	if end == nil || isTrue(key, v1alpha1.ConditionExpired) {
 		return 0

@@ -4,8 +4,6 @@
 package clusterrole
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/printers"
 	"freshet/internal/controlplane/store"
@@ -14,7 +12,9 @@ import (
 type object = v1alpha1.ClusterRole
 
 // Kind is the kind ClusterRole.
-type Kind struct{}
+type Kind struct {
+	store.Type[object, v1alpha1.ClusterRoleList]
+}
 
 // New creates the kind.
 func New() *Kind { return &Kind{} }
@@ -27,27 +27,10 @@ func (*Kind) Info() store.Info {
 		ClusterScoped: true,
 		ReadOnly:      true,
 		Columns: append(
-			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
-			printers.Column{
-				Name: "Permissions", Type: "integer", Description: "Number of permissions of the role.",
-				Value: func(o runtime.Object) any { return int64(len(o.(*object).Spec.Permissions)) },
-			},
-			printers.Column{
-				Name: "Description", Description: "Purpose of the role.",
-				Value: func(o runtime.Object) any { return o.(*object).Spec.Description },
-			},
+			printers.Conditions(func(o *object) []v1alpha1.Condition { return o.Status.Conditions }),
+			printers.New("Permissions", "Number of permissions of the role.",
+				func(o *object) int64 { return int64(len(o.Spec.Permissions)) }),
+			printers.New("Description", "Purpose of the role.", func(o *object) string { return o.Spec.Description }),
 		),
 	}
 }
-
-// New implements store.Kind.
-func (*Kind) New() *object { return &object{} }
-
-// NewList implements store.Kind.
-func (*Kind) NewList() runtime.Object { return &v1alpha1.ClusterRoleList{} }
-
-// Spec implements store.Kind.
-func (*Kind) Spec(o *object) any { return &o.Spec }
-
-// Status implements store.Kind.
-func (*Kind) Status(o *object) any { return &o.Status }

@@ -1,6 +1,7 @@
 package messagingcluster
 
 import (
+	"cmp"
 	"context"
 	"maps"
 
@@ -23,9 +24,7 @@ const NodeTypeShared = "shared"
 
 // Default implements store.Defaulter. It sets the defaults that depend on no other resource.
 func (*Kind) Default(o *object) {
-	if o.Spec.ReleaseChannel == "" {
-		o.Spec.ReleaseChannel = v1alpha1.ReleaseChannelRapid
-	}
+	o.Spec.ReleaseChannel = cmp.Or(o.Spec.ReleaseChannel, v1alpha1.ReleaseChannelRapid)
 	b := &o.Spec.Broker
 	if b.Replicas == nil {
 		b.Replicas = count(defaultBrokers)
@@ -107,9 +106,7 @@ func (k *Kind) resolvePoolMember(o *object, pool *v1alpha1.ObjectReference) {
 		return
 	}
 	o.Spec.PoolMemberRef.Namespace = owner.Namespace
-	if o.Spec.Location == "" {
-		o.Spec.Location = member.Location
-	}
+	o.Spec.Location = cmp.Or(o.Spec.Location, member.Location)
 }
 
 // PrepareUpdate implements store.Preparer. It restores the fields that the service has set,
@@ -119,9 +116,7 @@ func (*Kind) PrepareUpdate(_ context.Context, o, old *object) {
 	if o.Spec.PoolMemberRef == nil {
 		o.Spec.PoolMemberRef = old.Spec.PoolMemberRef
 	}
-	if o.Spec.Location == "" {
-		o.Spec.Location = old.Spec.Location
-	}
+	o.Spec.Location = cmp.Or(o.Spec.Location, old.Spec.Location)
 	o.Spec.ServiceEndpoints = old.Spec.ServiceEndpoints
 	o.Spec.Broker.Image = old.Spec.Broker.Image
 	if o.Spec.Storage == nil {

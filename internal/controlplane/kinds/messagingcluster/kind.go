@@ -15,7 +15,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/pools"
@@ -39,6 +38,8 @@ type Instances interface {
 
 // Kind is the kind MessagingCluster.
 type Kind struct {
+	store.Type[object, v1alpha1.MessagingClusterList]
+
 	// Instances is set once, before the kind is used, because instances and clusters refer to each
 	// other.
 	Instances Instances
@@ -58,7 +59,6 @@ type Counter interface {
 }
 
 var (
-	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Defaulter[*object]       = (*Kind)(nil)
 	_ store.Preparer[*object]        = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
@@ -93,32 +93,15 @@ func (k *Kind) Reserve(ctx context.Context, o *object) (done func(), err error) 
 func (*Kind) Info() store.Info {
 	return store.Info{
 		Kind: "MessagingCluster", Plural: "messagingclusters", Singular: "messagingcluster",
-		ShortNames: []string{"mc"},
-		Finalizer:  Finalizer,
-		Owner:      "MessagingInstance",
-		OwnerField: "spec.instanceName",
-		NamePrefix: "mc-",
-		Columns:    columns(),
+		ShortNames:      []string{"mc"},
+		DeletingMessage: "the data plane is being torn down",
+		Finalizer:       Finalizer,
+		Owner:           "MessagingInstance",
+		OwnerField:      "spec.instanceName",
+		NamePrefix:      "mc-",
+		Columns:         columns(),
 	}
 }
-
-// MarkDeleting implements store.DeletionMarker.
-func (*Kind) MarkDeleting(o *object) {
-	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, "the data plane is being torn down",
-		o.Generation+1)
-}
-
-// New implements store.Kind.
-func (*Kind) New() *object { return &object{} }
-
-// NewList implements store.Kind.
-func (*Kind) NewList() runtime.Object { return &v1alpha1.MessagingClusterList{} }
-
-// Spec implements store.Kind.
-func (*Kind) Spec(o *object) any { return &o.Spec }
-
-// Status implements store.Kind.
-func (*Kind) Status(o *object) any { return &o.Status }
 
 // Scope implements store.Locator.
 func (*Kind) Scope(o *object) access.Scope {
@@ -135,31 +118,16 @@ func (*Kind) Fields(o *object) fields.Set {
 
 func columns() []printers.Column {
 	return append(
-		printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
-		printers.Column{
-			Name: "As Requested", Description: "Whether everything that the spec requests is in effect; the " +
-				"condition AsRequested lists the fields that are not.",
-			Value: func(o runtime.Object) any {
-				requested, _ := conditions.Find(o.(*object).Status.Conditions, conditionAsRequested)
-				return string(requested.Status)
-			},
-		},
-		printers.Column{
-			Name: "Instance", Description: "The owning instance.",
-			Value: func(o runtime.Object) any { return o.(*object).Spec.InstanceName },
-		},
-		printers.Column{
-			Name: "Location", Description: "Where the cluster runs.",
-			Value: func(o runtime.Object) any { return o.(*object).Spec.Location },
-		},
-		printers.Column{
-			Name: "Endpoint", Description: "The host name of the cluster.", Wide: true,
-			Value: func(o runtime.Object) any { return hostOf(o.(*object)) },
-		},
-		printers.Column{
-			Name: "URL", Description: "URL of the cluster without a host name of its own; status.endpoints has " +
-				"every service.", Wide: true,
-			Value: func(o runtime.Object) any { return urlOf(o.(*object)) },
-		},
+		printers.Conditions(func(o *object) []v1alpha1.Condition { return o.Status.Conditions }),
+		printers.New("As Requested", "Whether everything that the spec requests is in effect; the condition "+
+			"AsRequested lists the fields that are not.", func(o *object) string {
+			requested, _ := conditions.Find(o.Status.Conditions, conditionAsRequested)
+			return string(requested.Status)
+		}),
+		printers.New("Instance", "The owning instance.", func(o *object) string { return o.Spec.InstanceName }),
+		printers.New("Location", "Where the cluster runs.", func(o *object) string { return o.Spec.Location }),
+		printers.NewWide("Endpoint", "The host name of the cluster.", hostOf),
+		printers.NewWide("URL",
+			"URL of the cluster without a host name of its own; status.endpoints has every service.", urlOf),
 	)
 }

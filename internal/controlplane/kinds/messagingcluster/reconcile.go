@@ -36,7 +36,6 @@ type Controller struct {
 	*reconcile.Reconciler[*object]
 	client    versioned.Interface
 	instances listers.MessagingInstanceLister
-	clusters  reconcile.Lookup[*object] // by instance
 	plan      *pools.Plan
 	plane     Plane
 	backoff   reconcile.Backoff
@@ -56,8 +55,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 		deleted:   map[types.NamespacedName][]string{},
 	}
 	informer := cloud.MessagingClusters().Informer()
-	var err error
-	c.clusters, err = reconcile.Index(informer, "cluster by instance",
+	clustersOf, err := reconcile.Index(informer, "cluster by instance",
 		func(o *object) string { return o.Spec.InstanceName })
 	if err != nil {
 		return nil, err
@@ -69,13 +67,11 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if err := reconcile.Follow(informer, func(*object) {}, c.recordDeleted); err != nil {
 		return nil, err
 	}
-	return c, reconcile.Watch(cloud.MessagingInstances().Informer(), c.enqueueClustersOf)
-}
-
-func (c *Controller) enqueueClustersOf(instance metav1.Object) {
-	for _, cluster := range c.clusters(instance.GetNamespace(), instance.GetName()) {
-		c.Enqueue(cluster)
-	}
+	return c, reconcile.Watch(cloud.MessagingInstances().Informer(), func(instance metav1.Object) {
+		for _, cluster := range clustersOf(instance.GetNamespace(), instance.GetName()) {
+			c.Enqueue(cluster)
+		}
+	})
 }
 
 func (c *Controller) reconcile(ctx context.Context, cluster *object) (time.Duration, error) {

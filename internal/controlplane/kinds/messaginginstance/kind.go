@@ -14,13 +14,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/base/revision"
 	"freshet/internal/controlplane/pools"
 	"freshet/internal/controlplane/printers"
-	"freshet/internal/controlplane/reconcile/conditions"
 	"freshet/internal/controlplane/store"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
@@ -47,6 +45,8 @@ type Counter interface {
 
 // Kind is the kind MessagingInstance.
 type Kind struct {
+	store.Type[object, v1alpha1.MessagingInstanceList]
+
 	// Clusters is set once, before the kind is used, because instances and clusters refer to each
 	// other.
 	Clusters Clusters
@@ -61,7 +61,6 @@ type Kind struct {
 }
 
 var (
-	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Defaulter[*object]       = (*Kind)(nil)
 	_ store.Preparer[*object]        = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
@@ -96,40 +95,17 @@ func (k *Kind) Reserve(ctx context.Context, o *object) (done func(), err error) 
 func (*Kind) Info() store.Info {
 	return store.Info{
 		Kind: "MessagingInstance", Plural: "messaginginstances", Singular: "messaginginstance",
-		ShortNames: []string{"mi"},
-		Finalizer:  Finalizer,
-		LoadedLast: true, // an instance that is being deleted ends its keys
+		ShortNames:      []string{"mi"},
+		DeletingMessage: "its clusters and keys are being deleted first",
+		Finalizer:       Finalizer,
+		LoadedLast:      true, // an instance that is being deleted ends its keys
 		Columns: append(
-			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
-			printers.Column{
-				Name: "Type", Description: "Type of the instance.",
-				Value: func(o runtime.Object) any { return o.(*object).Spec.Type },
-			},
-			printers.Column{
-				Name: "Mode", Description: "Availability mode.", Wide: true,
-				Value: func(o runtime.Object) any { return o.(*object).Spec.AvailabilityMode },
-			},
+			printers.Conditions(func(o *object) []v1alpha1.Condition { return o.Status.Conditions }),
+			printers.New("Type", "Type of the instance.", func(o *object) string { return o.Spec.Type }),
+			printers.NewWide("Mode", "Availability mode.", func(o *object) string { return o.Spec.AvailabilityMode }),
 		),
 	}
 }
-
-// MarkDeleting implements store.DeletionMarker.
-func (*Kind) MarkDeleting(o *object) {
-	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions,
-		"its clusters and keys are being deleted first", o.Generation+1)
-}
-
-// New implements store.Kind.
-func (*Kind) New() *object { return &object{} }
-
-// NewList implements store.Kind.
-func (*Kind) NewList() runtime.Object { return &v1alpha1.MessagingInstanceList{} }
-
-// Spec implements store.Kind.
-func (*Kind) Spec(o *object) any { return &o.Spec }
-
-// Status implements store.Kind.
-func (*Kind) Status(o *object) any { return &o.Status }
 
 // Scope implements store.Locator.
 func (*Kind) Scope(o *object) access.Scope {

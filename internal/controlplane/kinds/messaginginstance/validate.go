@@ -1,6 +1,7 @@
 package messaginginstance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -21,12 +22,8 @@ const (
 
 // Default implements store.Defaulter.
 func (*Kind) Default(o *object) {
-	if o.Spec.AvailabilityMode == "" {
-		o.Spec.AvailabilityMode = v1alpha1.AvailabilityZonal
-	}
-	if o.Spec.Type == "" {
-		o.Spec.Type = v1alpha1.InstanceStandard
-	}
+	o.Spec.AvailabilityMode = cmp.Or(o.Spec.AvailabilityMode, v1alpha1.AvailabilityZonal)
+	o.Spec.Type = cmp.Or(o.Spec.Type, v1alpha1.InstanceStandard)
 	if o.Spec.Auth == nil || (o.Spec.Auth.APIKey == nil && o.Spec.Auth.OAuth2 == nil) {
 		o.Spec.Auth = &v1alpha1.InstanceAuth{APIKey: &v1alpha1.InstanceAuthAPIKey{}}
 	}

@@ -4,8 +4,6 @@
 package pool
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/pools"
 	"freshet/internal/controlplane/printers"
@@ -15,10 +13,13 @@ import (
 type object = v1alpha1.Pool
 
 // Kind is the kind Pool.
-type Kind struct{ plan *pools.Plan }
+type Kind struct {
+	store.Type[object, v1alpha1.PoolList]
+	plan *pools.Plan
+}
 
 // New creates the kind; plan contains the pools.
-func New(plan *pools.Plan) *Kind { return &Kind{plan} }
+func New(plan *pools.Plan) *Kind { return &Kind{plan: plan} }
 
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {
@@ -27,27 +28,10 @@ func (*Kind) Info() store.Info {
 		ShortNames: []string{"pool"},
 		ReadOnly:   true,
 		Columns: append(
-			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
-			printers.Column{
-				Name: "Type", Description: "Infrastructure of the pool.",
-				Value: func(o runtime.Object) any { return o.(*object).Spec.Type },
-			},
-			printers.Column{
-				Name: "Deployment", Description: "Deployment type of the pool.",
-				Value: func(o runtime.Object) any { return o.(*object).Spec.DeploymentType },
-			},
+			printers.Conditions(func(o *object) []v1alpha1.Condition { return o.Status.Conditions }),
+			printers.New("Type", "Infrastructure of the pool.", func(o *object) string { return o.Spec.Type }),
+			printers.New("Deployment", "Deployment type of the pool.",
+				func(o *object) string { return o.Spec.DeploymentType }),
 		),
 	}
 }
-
-// New implements store.Kind.
-func (*Kind) New() *object { return &object{} }
-
-// NewList implements store.Kind.
-func (*Kind) NewList() runtime.Object { return &v1alpha1.PoolList{} }
-
-// Spec implements store.Kind.
-func (*Kind) Spec(o *object) any { return &o.Spec }
-
-// Status implements store.Kind.
-func (*Kind) Status(o *object) any { return &o.Status }

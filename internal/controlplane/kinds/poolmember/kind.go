@@ -5,7 +5,6 @@ package poolmember
 
 import (
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/pools"
@@ -16,12 +15,15 @@ import (
 type object = v1alpha1.PoolMember
 
 // Kind is the kind PoolMember.
-type Kind struct{ plan *pools.Plan }
+type Kind struct {
+	store.Type[object, v1alpha1.PoolMemberList]
+	plan *pools.Plan
+}
 
 var _ store.Selectable[*object] = (*Kind)(nil)
 
 // New creates the kind; plan contains the pools.
-func New(plan *pools.Plan) *Kind { return &Kind{plan} }
+func New(plan *pools.Plan) *Kind { return &Kind{plan: plan} }
 
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {
@@ -30,30 +32,12 @@ func (*Kind) Info() store.Info {
 		ShortNames: []string{"pm"},
 		ReadOnly:   true,
 		Columns: append(
-			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
-			printers.Column{
-				Name: "Pool", Description: "The pool of the member.",
-				Value: func(o runtime.Object) any { return o.(*object).Spec.PoolName },
-			},
-			printers.Column{
-				Name: "Location", Description: "Location of the member.",
-				Value: func(o runtime.Object) any { return o.(*object).Spec.Location },
-			},
+			printers.Conditions(func(o *object) []v1alpha1.Condition { return o.Status.Conditions }),
+			printers.New("Pool", "The pool of the member.", func(o *object) string { return o.Spec.PoolName }),
+			printers.New("Location", "Location of the member.", func(o *object) string { return o.Spec.Location }),
 		),
 	}
 }
-
-// New implements store.Kind.
-func (*Kind) New() *object { return &object{} }
-
-// NewList implements store.Kind.
-func (*Kind) NewList() runtime.Object { return &v1alpha1.PoolMemberList{} }
-
-// Spec implements store.Kind.
-func (*Kind) Spec(o *object) any { return &o.Spec }
-
-// Status implements store.Kind.
-func (*Kind) Status(o *object) any { return &o.Status }
 
 // Fields implements store.Selectable.
 func (*Kind) Fields(o *object) fields.Set { return fields.Set{"spec.poolName": o.Spec.PoolName} }

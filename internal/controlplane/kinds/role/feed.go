@@ -15,9 +15,7 @@ func (k *Kind) Put(o *object) {
 }
 
 // Remove implements store.Observer. It removes a deleted role from the policy.
-func (k *Kind) Remove(o *object) {
-	k.policy.DeleteRole(o.Namespace, o.Name, reconcile.Revision(o))
-}
+func (k *Kind) Remove(o *object) { k.policy.DeleteRole(o.Namespace, o.Name, reconcile.Revision(o)) }
 
 // convert converts a resource for package access.
 func convert(o *object) access.CustomRole {

@@ -14,6 +14,4 @@ func (k *Kind) Put(o *object) {
 }
 
 // Remove implements store.Observer. It removes a deleted binding from the policy.
-func (k *Kind) Remove(o *object) {
-	k.policy.DeleteBinding(o.Namespace, o.Name, reconcile.Revision(o))
-}
+func (k *Kind) Remove(o *object) { k.policy.DeleteBinding(o.Namespace, o.Name, reconcile.Revision(o)) }

@@ -6,7 +6,6 @@ package rolebinding
 
 import (
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/printers"
@@ -19,10 +18,12 @@ type object = v1alpha1.RoleBinding
 
 // Kind is the kind RoleBinding. It has no finalizer: a binding has no effect any more when the
 // delete call returns.
-type Kind struct{ policy *access.Policy }
+type Kind struct {
+	store.Type[object, v1alpha1.RoleBindingList]
+	policy *access.Policy
+}
 
 var (
-	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
 	_ store.CreateValidator[*object] = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
@@ -32,44 +33,23 @@ var (
 )
 
 // New creates the kind; policy enforces the bindings.
-func New(policy *access.Policy) *Kind { return &Kind{policy} }
+func New(policy *access.Policy) *Kind { return &Kind{policy: policy} }
 
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {
 	return store.Info{
 		Kind: "RoleBinding", Plural: "rolebindings", Singular: "rolebinding",
-		ShortNames: []string{"rb"},
-		Strict:     true, // an unknown field may be an intended restriction
+		ShortNames:      []string{"rb"},
+		DeletingMessage: conditions.MessageDeleting,
+		Strict:          true, // an unknown field may be an intended restriction
 		Columns: append(
-			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
-			printers.Column{
-				Name: "Role", Description: "The assigned role.",
-				Value: func(o runtime.Object) any { return o.(*object).Spec.RoleRef.Name },
-			},
-			printers.Column{
-				Name: "Subjects", Type: "integer", Description: "Number of subjects that have the role.",
-				Value: func(o runtime.Object) any { return int64(len(o.(*object).Spec.Subjects)) },
-			},
+			printers.Conditions(func(o *object) []v1alpha1.Condition { return o.Status.Conditions }),
+			printers.New("Role", "The assigned role.", func(o *object) string { return o.Spec.RoleRef.Name }),
+			printers.New("Subjects", "Number of subjects that have the role.",
+				func(o *object) int64 { return int64(len(o.Spec.Subjects)) }),
 		),
 	}
 }
-
-// MarkDeleting implements store.DeletionMarker.
-func (*Kind) MarkDeleting(o *object) {
-	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation+1)
-}
-
-// New implements store.Kind.
-func (*Kind) New() *object { return &object{} }
-
-// NewList implements store.Kind.
-func (*Kind) NewList() runtime.Object { return &v1alpha1.RoleBindingList{} }
-
-// Spec implements store.Kind.
-func (*Kind) Spec(o *object) any { return &o.Spec }
-
-// Status implements store.Kind.
-func (*Kind) Status(o *object) any { return &o.Status }
 
 // Fields implements store.Selectable.
 func (*Kind) Fields(o *object) fields.Set {

@@ -57,9 +57,7 @@ func (k *Kind) account(sa *object) identity.Account {
 
 // Remove implements store.Observer. It ends an account: its tokens and keys are rejected when it
 // returns.
-func (k *Kind) Remove(sa *object) {
-	k.Directory.DeleteAccount(sa.Namespace, sa.Name, string(sa.UID))
-}
+func (k *Kind) Remove(sa *object) { k.Directory.DeleteAccount(sa.Namespace, sa.Name, string(sa.UID)) }
 
 func decode(sa *object) (identity.Credentials, error) {
 	file, err := base64.StdEncoding.DecodeString(sa.Status.PrivateKeyData)

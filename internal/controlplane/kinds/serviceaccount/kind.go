@@ -4,14 +4,12 @@ import (
 	"context"
 	"log/slog"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/kinds/serviceaccount/rotation"
 	"freshet/internal/controlplane/kinds/serviceaccount/tokens"
 	"freshet/internal/controlplane/printers"
-	"freshet/internal/controlplane/reconcile/conditions"
 	"freshet/internal/controlplane/store"
 	"freshet/internal/controlplane/validation"
 	"freshet/internal/identity"
@@ -38,10 +36,12 @@ type Options struct {
 }
 
 // Kind is the kind ServiceAccount.
-type Kind struct{ Options }
+type Kind struct {
+	store.Type[object, v1alpha1.ServiceAccountList]
+	Options
+}
 
 var (
-	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.StatusPreparer[*object]  = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
 	_ store.UpdateValidator[*object] = (*Kind)(nil)
@@ -55,21 +55,19 @@ var (
 )
 
 // New creates the kind.
-func New(opts Options) *Kind { return &Kind{opts} }
+func New(opts Options) *Kind { return &Kind{Options: opts} }
 
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {
 	return store.Info{
 		Kind: "ServiceAccount", Plural: "serviceaccounts", Singular: "serviceaccount",
-		ShortNames: []string{"sa"},
-		Secret:     true,
-		Finalizer:  Finalizer,
+		ShortNames:      []string{"sa"},
+		DeletingMessage: "its keys and bindings are being deleted first",
+		Secret:          true,
+		Finalizer:       Finalizer,
 		Columns: append(
-			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
-			printers.Column{
-				Name: "Admin", Type: "boolean", Description: "Whether the account administers its organization.",
-				Value: func(o runtime.Object) any { return isAdmin(o.(*object)) },
-			},
+			printers.Conditions(func(o *object) []v1alpha1.Condition { return o.Status.Conditions }),
+			printers.New("Admin", "Whether the account administers its organization.", isAdmin),
 		),
 	}
 }
@@ -86,24 +84,6 @@ func (k *Kind) Subresources() []store.Subresource {
 	}
 	return list
 }
-
-// MarkDeleting implements store.DeletionMarker.
-func (*Kind) MarkDeleting(o *object) {
-	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions,
-		"its keys and bindings are being deleted first", o.Generation+1)
-}
-
-// New implements store.Kind.
-func (*Kind) New() *object { return &object{} }
-
-// NewList implements store.Kind.
-func (*Kind) NewList() runtime.Object { return &v1alpha1.ServiceAccountList{} }
-
-// Spec implements store.Kind.
-func (*Kind) Spec(o *object) any { return &o.Spec }
-
-// Status implements store.Kind.
-func (*Kind) Status(o *object) any { return &o.Status }
 
 // Scope implements store.Locator.
 func (*Kind) Scope(o *object) access.Scope {

@@ -7,7 +7,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
@@ -35,12 +34,13 @@ type Accounts interface {
 
 // Kind is the kind ServiceAccountBinding.
 type Kind struct {
+	store.Type[object, v1alpha1.ServiceAccountBindingList]
+
 	plan     *pools.Plan
 	accounts Accounts
 }
 
 var (
-	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Describer[*object]       = (*Kind)(nil)
 	_ store.Preparer[*object]        = (*Kind)(nil)
 	_ store.Validator[*object]       = (*Kind)(nil)
@@ -50,47 +50,26 @@ var (
 )
 
 // New creates the kind; plan contains the pool members.
-func New(plan *pools.Plan, accounts Accounts) *Kind { return &Kind{plan, accounts} }
+func New(plan *pools.Plan, accounts Accounts) *Kind { return &Kind{plan: plan, accounts: accounts} }
 
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {
 	return store.Info{
 		Kind: "ServiceAccountBinding", Plural: "serviceaccountbindings", Singular: "serviceaccountbinding",
 		ShortNames:         []string{"sab"},
+		DeletingMessage:    conditions.MessageDeleting,
 		Finalizer:          Finalizer,
 		DeletesImmediately: true,
 		Owner:              "ServiceAccount",
 		OwnerField:         "spec.serviceAccountName",
 		Columns: append(
-			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
-			printers.Column{
-				Name: "Account", Description: "The service account.",
-				Value: func(o runtime.Object) any { return o.(*object).Spec.ServiceAccountName },
-			},
-			printers.Column{
-				Name: "Member", Description: "The pool member.",
-				Value: func(o runtime.Object) any { return o.(*object).Spec.PoolMemberRef.Name },
-			},
+			printers.Conditions(func(o *object) []v1alpha1.Condition { return o.Status.Conditions }),
+			printers.New("Account", "The service account.",
+				func(o *object) string { return o.Spec.ServiceAccountName }),
+			printers.New("Member", "The pool member.", func(o *object) string { return o.Spec.PoolMemberRef.Name }),
 		),
 	}
 }
-
-// MarkDeleting implements store.DeletionMarker.
-func (*Kind) MarkDeleting(o *object) {
-	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation+1)
-}
-
-// New implements store.Kind.
-func (*Kind) New() *object { return &object{} }
-
-// NewList implements store.Kind.
-func (*Kind) NewList() runtime.Object { return &v1alpha1.ServiceAccountBindingList{} }
-
-// Spec implements store.Kind.
-func (*Kind) Spec(o *object) any { return &o.Spec }
-
-// Status implements store.Kind.
-func (*Kind) Status(o *object) any { return &o.Status }
 
 // Scope implements store.Locator.
 func (*Kind) Scope(o *object) access.Scope {

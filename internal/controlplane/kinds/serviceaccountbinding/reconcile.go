@@ -23,7 +23,6 @@ type Controller struct {
 	*reconcile.Reconciler[*object]
 	client   versioned.Interface
 	accounts listers.ServiceAccountLister
-	bindings reconcile.Lookup[*object] // by account
 	plan     *pools.Plan
 }
 
@@ -32,8 +31,7 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	cloud := env.Informers.Cloud().V1alpha1()
 	c := &Controller{client: env.Client, plan: k.plan, accounts: cloud.ServiceAccounts().Lister()}
 	informer := cloud.ServiceAccountBindings().Informer()
-	var err error
-	c.bindings, err = reconcile.Index(informer, "binding by account",
+	bindingsOf, err := reconcile.Index(informer, "binding by account",
 		func(b *object) string { return b.Spec.ServiceAccountName })
 	if err != nil {
 		return nil, err
@@ -41,13 +39,11 @@ func (k *Kind) Controller(env reconcile.Env) (reconcile.Runner, error) {
 	if c.Reconciler, err = reconcile.New("serviceaccountbinding", informer, env.Log, c.reconcile); err != nil {
 		return nil, err
 	}
-	return c, reconcile.Watch(cloud.ServiceAccounts().Informer(), c.enqueueBindingsOf)
-}
-
-func (c *Controller) enqueueBindingsOf(account metav1.Object) {
-	for _, binding := range c.bindings(account.GetNamespace(), account.GetName()) {
-		c.Enqueue(binding)
-	}
+	return c, reconcile.Watch(cloud.ServiceAccounts().Informer(), func(account metav1.Object) {
+		for _, binding := range bindingsOf(account.GetNamespace(), account.GetName()) {
+			c.Enqueue(binding)
+		}
+	})
 }
 
 func (c *Controller) reconcile(ctx context.Context, binding *object) (time.Duration, error) {

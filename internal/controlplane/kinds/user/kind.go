@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"freshet/api/v1alpha1"
@@ -51,35 +50,35 @@ type Options struct {
 }
 
 // Kind is the kind User.
-type Kind struct{ Options }
+type Kind struct {
+	store.Type[object, v1alpha1.UserList]
+	Options
+}
 
 var (
-	_ store.Admitter[*object]       = (*Kind)(nil)
-	_ store.Observer[*object]       = (*Kind)(nil)
-	_ store.Describer[*object]      = (*Kind)(nil)
-	_ store.DeletionMarker[*object] = (*Kind)(nil)
-	_ store.NameValidator           = (*Kind)(nil)
-	_ store.Validator[*object]      = (*Kind)(nil)
-	_ store.Selectable[*object]     = (*Kind)(nil)
-	_ store.Extended                = (*Kind)(nil)
+	_ store.Admitter[*object]   = (*Kind)(nil)
+	_ store.Observer[*object]   = (*Kind)(nil)
+	_ store.Describer[*object]  = (*Kind)(nil)
+	_ store.NameValidator       = (*Kind)(nil)
+	_ store.Validator[*object]  = (*Kind)(nil)
+	_ store.Selectable[*object] = (*Kind)(nil)
+	_ store.Extended            = (*Kind)(nil)
 )
 
 // New creates the kind.
-func New(opts Options) *Kind { return &Kind{opts} }
+func New(opts Options) *Kind { return &Kind{Options: opts} }
 
 // Info implements store.Kind.
 func (*Kind) Info() store.Info {
 	return store.Info{
 		Kind: "User", Plural: "users", Singular: "user",
 		ShortNames:         []string{"usr"},
+		DeletingMessage:    conditions.MessageDeleting,
 		Finalizer:          Finalizer,
 		DeletesImmediately: true,
 		Columns: append(
-			printers.Conditions(func(o runtime.Object) []v1alpha1.Condition { return o.(*object).Status.Conditions }),
-			printers.Column{
-				Name: "Email", Description: "E-mail address of the person.",
-				Value: func(o runtime.Object) any { return o.(*object).Spec.Email },
-			},
+			printers.Conditions(func(o *object) []v1alpha1.Condition { return o.Status.Conditions }),
+			printers.New("Email", "E-mail address of the person.", func(o *object) string { return o.Spec.Email }),
 		),
 	}
 }
@@ -96,23 +95,6 @@ func (k *Kind) Subresources() []store.Subresource {
 
 // Describe implements store.Describer.
 func (k *Kind) Describe(o *object) { o.Status.Conditions, _ = k.describe(o, time.Now()) }
-
-// MarkDeleting implements store.DeletionMarker.
-func (*Kind) MarkDeleting(o *object) {
-	o.Status.Conditions, _ = conditions.Deleting(o.Status.Conditions, conditions.MessageDeleting, o.Generation+1)
-}
-
-// New implements store.Kind.
-func (*Kind) New() *object { return &object{} }
-
-// NewList implements store.Kind.
-func (*Kind) NewList() runtime.Object { return &v1alpha1.UserList{} }
-
-// Spec implements store.Kind.
-func (*Kind) Spec(o *object) any { return &o.Spec }
-
-// Status implements store.Kind.
-func (*Kind) Status(o *object) any { return &o.Status }
 
 // Fields implements store.Selectable.
 func (*Kind) Fields(o *object) fields.Set { return fields.Set{"spec.email": o.Spec.Email} }

@@ -149,8 +149,7 @@ func validate(body *CredentialsRotationSpec) field.ErrorList {
 		return field.ErrorList{field.Forbidden(path,
 			"must not be set with endReplaced, which ends the replaced credentials immediately")}
 	case body.OverlapSeconds == nil:
-		seconds := int64(defaultOverlap)
-		body.OverlapSeconds = &seconds
+		body.OverlapSeconds = new(int64(defaultOverlap))
 	case *body.OverlapSeconds < 0 || *body.OverlapSeconds > maxOverlap:
 		return field.ErrorList{field.Invalid(path, *body.OverlapSeconds, "must be from 0 to 2592000 (30 days)")}
 	}

@@ -45,12 +45,10 @@ func (in *CredentialsRotation) DeepCopyObject() runtime.Object {
 	out := *in
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	if in.Spec.OverlapSeconds != nil {
-		seconds := *in.Spec.OverlapSeconds
-		out.Spec.OverlapSeconds = &seconds
+		out.Spec.OverlapSeconds = new(*in.Spec.OverlapSeconds)
 	}
 	if in.Status.Replaced != nil {
-		replaced := *in.Status.Replaced
-		out.Status.Replaced = &replaced
+		out.Status.Replaced = new(*in.Status.Replaced)
 	}
 	return &out
 }

@@ -118,8 +118,7 @@ func (m *linkCreator) Execute(ctx context.Context, call subresource.Call[*Invita
 	if err != nil {
 		return nil, err
 	}
-	end := metav1.NewTime(ends)
-	link.Status = InvitationLinkStatus{URL: m.URL(token.Reveal()), ExpirationTime: &end}
+	link.Status = InvitationLinkStatus{URL: m.URL(token.Reveal()), ExpirationTime: new(metav1.NewTime(ends))}
 	return link, nil
 }
 

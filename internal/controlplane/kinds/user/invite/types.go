@@ -35,8 +35,7 @@ func (in *InvitationLink) DeepCopyObject() runtime.Object {
 	out := *in
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	if in.Spec.LifetimeSeconds != nil {
-		seconds := *in.Spec.LifetimeSeconds
-		out.Spec.LifetimeSeconds = &seconds
+		out.Spec.LifetimeSeconds = new(*in.Spec.LifetimeSeconds)
 	}
 	out.Status.ExpirationTime = in.Status.ExpirationTime.DeepCopy()
 	return &out
