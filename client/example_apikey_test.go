@@ -40,7 +40,7 @@ func Example_apiKey() {
 	})
 
 	c, err := client.New(client.Config{
-		BaseURL: os.Getenv("FRESHET_URL"),
+		BaseURL: os.Getenv("FRESHET_SERVER"),
 		// Only this response contains the token; a key with an encryptionKey returns it encrypted.
 		TokenSource: client.StaticToken(key.Text("status", "token")),
 	})

@@ -19,7 +19,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	c, err := client.New(client.Config{
-		BaseURL:     os.Getenv("FRESHET_URL"),
+		BaseURL:     os.Getenv("FRESHET_SERVER"),
 		TokenSource: client.StaticToken(strings.TrimSpace(string(token))),
 		UserAgent:   "shop/1.4",
 		Timeout:     10 * time.Second, // of each attempt
@@ -37,7 +37,7 @@ func ExampleNew() {
 // Connect to a cluster of an organization instead of the server's default cluster.
 func ExampleNew_cluster() {
 	c, err := client.New(client.Config{
-		BaseURL:      os.Getenv("FRESHET_URL"),
+		BaseURL:      os.Getenv("FRESHET_SERVER"),
 		Organization: "acme",
 		Cluster:      "west",
 		TokenSource:  client.FileToken(os.Getenv("FRESHET_TOKEN_FILE")),
@@ -57,7 +57,7 @@ func ExampleNew_cluster() {
 // A token that does not work is ErrUnauthenticated.
 func ExampleStaticToken() {
 	c, err := client.New(client.Config{
-		BaseURL: os.Getenv("FRESHET_URL"), TokenSource: client.StaticToken("not-a-token"),
+		BaseURL: os.Getenv("FRESHET_SERVER"), TokenSource: client.StaticToken("not-a-token"),
 	})
 	if err != nil {
 		panic(err)
@@ -83,7 +83,7 @@ func (v vault) Token(context.Context) (client.Token, error) {
 // Get tokens from a store of secrets with a type of your own.
 func ExampleTokenSource() {
 	c, err := client.New(client.Config{
-		BaseURL: os.Getenv("FRESHET_URL"), TokenSource: vault{os.Getenv("FRESHET_TOKEN_FILE")},
+		BaseURL: os.Getenv("FRESHET_SERVER"), TokenSource: vault{os.Getenv("FRESHET_TOKEN_FILE")},
 	})
 	if err != nil {
 		panic(err)

@@ -13,7 +13,7 @@ import (
 // connect returns a client of the server that the environment names. The token is in a file that may change.
 func connect() *client.Client {
 	c, err := client.New(client.Config{
-		BaseURL:     os.Getenv("FRESHET_URL"),
+		BaseURL:     os.Getenv("FRESHET_SERVER"),
 		TokenSource: client.FileToken(os.Getenv("FRESHET_TOKEN_FILE")),
 	})
 	if err != nil {
@@ -26,7 +26,7 @@ func connect() *client.Client {
 func Example() {
 	ctx := context.Background()
 	c, err := client.New(client.Config{
-		BaseURL:     os.Getenv("FRESHET_URL"),
+		BaseURL:     os.Getenv("FRESHET_SERVER"),
 		TokenSource: client.FileToken(os.Getenv("FRESHET_TOKEN_FILE")),
 	})
 	if err != nil {
@@ -156,13 +156,13 @@ func ExampleClientCredentials() {
 		panic(err)
 	}
 	tokens, err := client.ClientCredentials(credentials, client.CredentialsOptions{
-		TokenURL: os.Getenv("FRESHET_URL") + "/oauth/token",
+		TokenURL: os.Getenv("FRESHET_SERVER") + "/oauth/token",
 		Audience: "urn:vendor:messaging:default:default", // organization and instance
 	})
 	if err != nil {
 		panic(err)
 	}
-	c, err := client.New(client.Config{BaseURL: os.Getenv("FRESHET_URL"), TokenSource: tokens})
+	c, err := client.New(client.Config{BaseURL: os.Getenv("FRESHET_SERVER"), TokenSource: tokens})
 	if err != nil {
 		panic(err)
 	}

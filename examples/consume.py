@@ -6,7 +6,11 @@ acknowledges a message when the handler succeeds and returns it (nack) when the
 handler fails. Calls are retried after transient errors and access tokens are
 renewed. Delivery is at least once: make handlers idempotent.
 
-    FRESHET_URL               base URL of the server     (http://127.0.0.1:8080)
+    FRESHET_SERVER            base URL of the server     (http://127.0.0.1:8080)
+    FRESHET_ORGANIZATION, FRESHET_CLUSTER
+                              the cluster                (the default cluster)
+    FRESHET_CA_DATA           certificate authority of the server, in base64
+    FRESHET_API_KEY           an API key; without one:
     FRESHET_CREDENTIALS_FILE  service account file       (freshet-data/admin.json)
     FRESHET_AUDIENCE          audience of the tokens: organization and instance
                               (urn:vendor:messaging:default:default)
@@ -14,12 +18,15 @@ renewed. Delivery is at least once: make handlers idempotent.
                               are redelivered after this time (30)
 
     python3 consume.py TOPIC SUBSCRIPTION [COUNT]
+
+'freshet apikey create --env-file' writes these variables.
 """
 
 import base64
 import json
 import os
 import random
+import ssl
 import sys
 import threading
 import time
@@ -39,12 +46,16 @@ class Refused(Exception):
 class Client:
     """Calls a server as a service account. Safe for use by several threads."""
 
-    def __init__(self, url, credentials, audience):
+    def __init__(self, url, credentials, audience, api_key="", cluster="", ca=None):
         self.url, self.credentials, self.audience = url.rstrip("/"), credentials, audience
+        self.api_key, self.cluster = api_key, cluster  # cluster is the path of the cluster
+        self.tls = ssl.create_default_context(cadata=ca) if ca else None
         self.lock, self.token, self.renew_at = threading.Lock(), "", 0.0
 
     def bearer(self, refused=None):
         """Returns an access token, and requests a new one shortly before expiry or after a refusal."""
+        if self.api_key:
+            return self.api_key
         with self.lock:
             if time.time() < self.renew_at and self.token != refused:
                 return self.token
@@ -62,7 +73,7 @@ class Client:
         for attempt in range(8):
             try:
                 headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
-                response = self.send(method, path, json.dumps(body).encode(), headers)
+                response = self.send(method, self.cluster + path, json.dumps(body).encode(), headers)
                 return json.loads(response) if response else None
             except Refused as e:
                 if e.status == 401 and attempt == 0:
@@ -79,7 +90,7 @@ class Client:
     def send(self, method, path, body, headers):
         request = urllib.request.Request(self.url + path, body, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:
+            with urllib.request.urlopen(request, timeout=60, context=self.tls) as response:
                 return response.read()
         except urllib.error.HTTPError as e:
             with e:
@@ -148,11 +159,17 @@ def consume(client, topic, subscription, handle, lease=30.0):
 def main():
     topic, subscription = sys.argv[1:3]
     left = int(sys.argv[3]) if len(sys.argv) > 3 else -1
-    with open(os.environ.get("FRESHET_CREDENTIALS_FILE", "freshet-data/admin.json"), encoding="utf-8") as file:
-        credentials = json.load(file)
+    env = os.environ
+    credentials, cluster = None, ""
+    if "FRESHET_API_KEY" not in env:
+        with open(env.get("FRESHET_CREDENTIALS_FILE", "freshet-data/admin.json"), encoding="utf-8") as file:
+            credentials = json.load(file)
+    if "FRESHET_CLUSTER" in env:
+        cluster = "/clusters/" + env["FRESHET_ORGANIZATION"] + "/" + env["FRESHET_CLUSTER"]
     client = Client(
-        os.environ.get("FRESHET_URL", "http://127.0.0.1:8080"), credentials,
-        os.environ.get("FRESHET_AUDIENCE", "urn:vendor:messaging:default:default"))
+        env.get("FRESHET_SERVER") or env.get("FRESHET_URL", "http://127.0.0.1:8080"), credentials,
+        env.get("FRESHET_AUDIENCE", "urn:vendor:messaging:default:default"), env.get("FRESHET_API_KEY", ""), cluster,
+        base64.b64decode(env.get("FRESHET_CA_DATA", "")).decode())
 
     # The handler of this example: a job is JSON, takes some seconds, and may fail on its
     # first deliveries.

@@ -5,12 +5,19 @@
 // handler fails. Calls are retried after transient errors and access tokens are
 // renewed. Delivery is at least once: make handlers idempotent.
 //
-//   FRESHET_URL               base URL of the server     (http://127.0.0.1:8080)
+//   FRESHET_SERVER            base URL of the server     (http://127.0.0.1:8080)
+//   FRESHET_ORGANIZATION, FRESHET_CLUSTER
+//                             the cluster                (the default cluster)
+//   FRESHET_API_KEY           an API key; without one:
 //   FRESHET_CREDENTIALS_FILE  service account file       (freshet-data/admin.json)
 //   FRESHET_AUDIENCE          audience of the tokens: organization and instance
 //                             (urn:vendor:messaging:default:default)
 //   LEASE                     lease in seconds; when a consumer dies, its messages
 //                             are redelivered after this time (30)
+//
+// 'freshet apikey create --env-file' writes these variables. Node.js reads the certificate
+// authority of a server from a file at its start:
+//   echo $FRESHET_CA_DATA | base64 -d > ca.crt; export NODE_EXTRA_CA_CERTS=ca.crt
 //
 //   node consume.ts TOPIC SUBSCRIPTION [COUNT]      (Node.js 23.6 or newer; compile with tsc for older ones)
 
@@ -42,19 +49,24 @@ class Client {
   private readonly url: string;
   private readonly credentials: Credentials;
   private readonly audience: string;
+  private readonly apiKey: string;
+  private readonly cluster: string; // path of the cluster
   private token = "";
   private renewAt = 0;
   private tokenRequest?: Promise<string>;
 
-  constructor(url: string, credentials: Credentials, audience: string) {
+  constructor(url: string, credentials: Credentials, audience: string, apiKey = "", cluster = "") {
     this.url = url.replace(/\/+$/, "");
     this.credentials = credentials;
     this.audience = audience;
+    this.apiKey = apiKey;
+    this.cluster = cluster;
   }
 
   /** Returns an access token, and requests a new one shortly before expiry or after a refusal.
    * Concurrent calls share one request. */
   private async bearer(refused?: string): Promise<string> {
+    if (this.apiKey !== "") return this.apiKey;
     if (Date.now() < this.renewAt && this.token !== refused) return this.token;
     this.tokenRequest ??= this.requestToken().finally(() => { this.tokenRequest = undefined; });
     return this.tokenRequest;
@@ -79,7 +91,7 @@ class Client {
     for (let attempt = 0; ; attempt++) {
       try {
         const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
-        const text = await this.send(method, path, JSON.stringify(body), headers);
+        const text = await this.send(method, this.cluster + path, JSON.stringify(body), headers);
         return text === "" ? undefined : (JSON.parse(text) as T);
       } catch (e) {
         if (attempt === 7) throw e;
@@ -171,10 +183,14 @@ export async function consume(
 async function main(): Promise<void> {
   const [topic, subscription, count] = process.argv.slice(2);
   let left = Number(count ?? -1);
-  const file = process.env.FRESHET_CREDENTIALS_FILE ?? "freshet-data/admin.json";
-  const credentials = JSON.parse(await readFile(file, "utf8")) as Credentials;
-  const client = new Client(process.env.FRESHET_URL ?? "http://127.0.0.1:8080", credentials,
-    process.env.FRESHET_AUDIENCE ?? "urn:vendor:messaging:default:default");
+  const env = process.env;
+  const file = env.FRESHET_CREDENTIALS_FILE ?? "freshet-data/admin.json";
+  const credentials: Credentials = env.FRESHET_API_KEY !== undefined ? { client_id: "", client_secret: "" }
+    : JSON.parse(await readFile(file, "utf8")) as Credentials;
+  const cluster = env.FRESHET_CLUSTER === undefined ? ""
+    : `/clusters/${env.FRESHET_ORGANIZATION}/${env.FRESHET_CLUSTER}`;
+  const client = new Client(env.FRESHET_SERVER ?? env.FRESHET_URL ?? "http://127.0.0.1:8080", credentials,
+    env.FRESHET_AUDIENCE ?? "urn:vendor:messaging:default:default", env.FRESHET_API_KEY, cluster);
 
   // The handler of this example: a job is JSON, takes some seconds, and may fail on its
   // first deliveries.

@@ -3,17 +3,17 @@
 # subscription, produce, consume, acknowledge, for topics of four schema types,
 # with and without partitions.
 #
-#   BASE_URL  base URL of the server   (http://127.0.0.1:8080)
-#   TOKEN     bearer token             (the content of freshet-data/admin.token)
-#   RUN       prefix of the topics; choose a new one for each run (run and the process id)
+#   FRESHET_SERVER   base URL of the server   (http://127.0.0.1:8080)
+#   FRESHET_API_KEY  bearer token             (the content of freshet-data/admin.token)
+#   RUN              prefix of the topics; choose a new one for each run (run and the process id)
 set -euo pipefail
 
-BASE_URL=${BASE_URL:-http://127.0.0.1:8080}
-TOKEN=${TOKEN:-$(cat freshet-data/admin.token)}
+server=${FRESHET_SERVER:-${BASE_URL:-http://127.0.0.1:8080}} # BASE_URL and TOKEN are older names
+token=${FRESHET_API_KEY:-${TOKEN:-$(cat freshet-data/admin.token)}}
 RUN=${RUN:-run$$}
 
-admin=$BASE_URL/admin/v2
-rest=$BASE_URL/admin/rest/topics/v1
+admin=$server/admin/v2
+rest=$server/admin/rest/topics/v1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -22,7 +22,7 @@ call() {
   local want=$1 method=$2 url=$3 got
   shift 3
   got=$(curl -sS -o "$work/body" -D "$work/headers" -w '%{http_code}' -X "$method" \
-    -H "Authorization: Bearer $TOKEN" "$@" "$url")
+    -H "Authorization: Bearer $token" "$@" "$url")
   if [[ $got != "$want" ]]; then
     echo "$method $url: got status $got, want $want: $(cat "$work/body")" >&2
     exit 1

@@ -13,7 +13,7 @@ import (
 // connect returns a client of the server that the environment names.
 func connect() *client.Client {
 	c, err := client.New(client.Config{
-		BaseURL:     os.Getenv("FRESHET_URL"),
+		BaseURL:     os.Getenv("FRESHET_SERVER"),
 		TokenSource: client.FileToken(os.Getenv("FRESHET_TOKEN_FILE")),
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ const orderSchema = `{"type": "record", "name": "Order", "fields": [
 func ExampleCodec() {
 	ctx := context.Background()
 	c, err := client.New(client.Config{
-		BaseURL:     os.Getenv("FRESHET_URL"),
+		BaseURL:     os.Getenv("FRESHET_SERVER"),
 		TokenSource: client.FileToken(os.Getenv("FRESHET_TOKEN_FILE")),
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func ExampleCodec() {
 func ExampleRegistry_Check() {
 	ctx := context.Background()
 	c, err := client.New(client.Config{
-		BaseURL:     os.Getenv("FRESHET_URL"),
+		BaseURL:     os.Getenv("FRESHET_SERVER"),
 		TokenSource: client.FileToken(os.Getenv("FRESHET_TOKEN_FILE")),
 	})
 	if err != nil {

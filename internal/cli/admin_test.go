@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"freshet/internal/identity"
@@ -158,11 +159,28 @@ func TestResetCredentials(t *testing.T) {
 	}
 }
 
+// TestResetCredentialsOnlyAtTheServer checks that the administrator's token goes only to an address
+// that the data directory names.
+func TestResetCredentialsOnlyAtTheServer(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
+	t.Cleanup(other.Close)
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "admin.token"), "secret")
+	writeFile(t, filepath.Join(dir, "admin.json"), `{"client_id": "i", "client_secret": "s", `+
+		`"client_email": "admin@default.x", "issuer_url": "http://127.0.0.1:1"}`)
+	r := run(t, "admin", "reset-credentials", "--data-dir", dir, "--server", other.URL)
+	if r.code != ExitDenied || requests.Load() > 0 || !strings.Contains(r.err, "is not sent to") {
+		t.Errorf("got %+v and %d requests, want exit code %d and no request", r, requests.Load(), ExitDenied)
+	}
+}
+
 func TestResetCredentialsWithoutAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if r := run(t, "admin", "reset-credentials", "--data-dir", dir); r.code != ExitNotFound {
-		t.Errorf("no data directory: got %+v, want exit code %d", r, ExitNotFound)
+	if r := run(t, "admin", "reset-credentials", "--data-dir", dir); r.code != ExitError {
+		t.Errorf("no data directory: got %+v, want exit code %d", r, ExitError)
 	}
 	writeFile(t, filepath.Join(dir, "admin.token"), "secret")
 	r := run(t, "admin", "reset-credentials", "--data-dir", dir, "--server", "http://127.0.0.1:1")

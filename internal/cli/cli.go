@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -69,6 +70,7 @@ func Execute(ctx context.Context, args []string, streams Streams, server Server)
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return ExitInterrupted // the user pressed Ctrl-C and needs no message
 	}
+	err = nameCluster(env, err)
 	_, _ = fmt.Fprintln(streams.Err, "freshet:", err) // a failure to write to stderr cannot be reported
 	if line := hintFor(err); line != "" {
 		_, _ = fmt.Fprintln(streams.Err, line)
@@ -87,8 +89,8 @@ and a schema registry.
 Without a context, commands use the server whose data is in ./freshet-data.
 'freshet login' creates a context for another server.
 
-Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout,
-130 interrupted.`,
+Exit codes: 0 ok, 1 error, 2 usage, 3 the named object does not
+exist, 4 denied, 5 conflict, 6 timeout, 130 interrupted.`,
 		Example: `  # start everything, with data in ./freshet-data
   freshet serve
 
@@ -106,6 +108,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		SilenceUsage:  true,
 		Args:          command.NoArgs,
 		RunE:          command.Help,
+		Version:       servercmd.VersionText(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return command.RejectGlobalFlags(cmd)
 		},
@@ -115,6 +118,7 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 	root.SetErr(env.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return command.Usagef(cmd, "%w", err) })
 	root.SetUsageFunc(usage)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	env.AddFlags(root.PersistentFlags())
 	root.AddGroup(
@@ -139,8 +143,27 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 denied, 5 conflict, 6 timeout
 		root.AddCommand(family...)
 	}
 	root.AddCommand(command.Offline(newDocs(env), newCompletion(env))...)
+	addResultFlags(root, env)
 	completeFlags(root, env)
 	return root
+}
+
+// missingCluster is the server's error for a cluster that does not exist.
+const missingCluster = "no messaging cluster of this organization has this name"
+
+// nameCluster adds the name of the cluster to the server's error about it.
+func nameCluster(env *command.Env, err error) error {
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Message != missingCluster {
+		return err
+	}
+	at, contextErr := env.Context()
+	if contextErr != nil {
+		return err
+	}
+	return hint.Add(errs.Newf(errs.NotFound, "cluster %s does not exist in organization %s", at.Cluster,
+		at.Organization), "'freshet get mc -n %s' lists its clusters; choose one with --cluster, and the organization "+
+		"with -n.", at.Organization)
 }
 
 // hintFor returns the line that advises the user after an error: the hint that the
@@ -173,6 +196,8 @@ func exitCode(err error) int {
 		return ExitUsage
 	case errors.Is(err, context.DeadlineExceeded):
 		return ExitTimeout
+	case errors.Is(err, fs.ErrNotExist):
+		return ExitError // not found means a named object, not a file
 	}
 	kind := errs.KindOf(err)
 	switch {

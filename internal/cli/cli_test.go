@@ -156,8 +156,8 @@ func TestConfigCheckAndPrint(t *testing.T) {
 		!strings.Contains(r.err, "log.level:") {
 		t.Errorf("got %+v, want exit code %d and both fields named", r, ExitError)
 	}
-	if r := run(t, "config", "check", good+".missing"); r.code != ExitNotFound {
-		t.Errorf("got %+v, want exit code %d", r, ExitNotFound)
+	if r := run(t, "config", "check", good+".missing"); r.code != ExitError {
+		t.Errorf("got %+v, want exit code %d", r, ExitError)
 	}
 	r := run(t, "config", "print", good)
 	cfg, err := config.Parse([]byte(r.out))
@@ -240,8 +240,8 @@ func TestHealthTrustsTheGivenAuthority(t *testing.T) {
 func TestKubeconfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if r := run(t, "kubeconfig", "--data-dir", dir); r.code != ExitNotFound {
-		t.Errorf("got %+v, want exit code %d", r, ExitNotFound)
+	if r := run(t, "kubeconfig", "--data-dir", dir); r.code != ExitError {
+		t.Errorf("got %+v, want exit code %d", r, ExitError)
 	}
 	writeFile(t, filepath.Join(dir, "admin.token"), "s3cret\n")
 	writeFile(t, filepath.Join(dir, "kubeconfig"), "clusters:\n- name: x\n  cluster:\n    server: "+
@@ -255,13 +255,14 @@ func TestKubeconfig(t *testing.T) {
 			"server: https://stream.example:9443", "certificate-authority-data: cGVt",
 			"namespace: default", "- auth", "- local", dir,
 		}, ExitOK},
-		"another address": {
-			[]string{"--server", "https://h:1", "-n", "acme"},
-			[]string{"server: https://h:1", "namespace: acme", "--server=https://h:1"},
+		"its address": {
+			[]string{"--server", "https://stream.example:9443", "-n", "acme"},
+			[]string{"server: https://stream.example:9443", "namespace: acme", "--server=https://stream.example:9443"},
 			ExitOK,
 		},
-		"a token inside": {[]string{"--static-token"}, []string{"token: s3cret\n"}, ExitOK},
-		"plain HTTP":     {[]string{"--server", "http://127.0.0.1:8080"}, nil, ExitError},
+		"another address": {[]string{"--server", "https://h:1"}, nil, ExitDenied},
+		"a token inside":  {[]string{"--static-token"}, []string{"token: s3cret\n"}, ExitOK},
+		"plain HTTP":      {[]string{"--server", "http://127.0.0.1:8080"}, nil, ExitDenied},
 	}
 	for name, tc := range tests {
 		r := run(t, append([]string{"kubeconfig", "--data-dir", dir}, tc.args...)...)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,9 +11,6 @@ import (
 	"freshet/internal/cli/output"
 )
 
-// completionTimeout keeps a shell from hanging when the server does not respond.
-const completionTimeout = 3 * time.Second
-
 // completeFlags registers completions for flag values: the existing contexts, organizations
 // and clusters, and the output formats of each command.
 func completeFlags(root *cobra.Command, env *command.Env) {
@@ -22,9 +18,7 @@ func completeFlags(root *cobra.Command, env *command.Env) {
 		// RegisterFlagCompletionFunc fails only for a flag that does not exist.
 		_ = root.RegisterFlagCompletionFunc(flag,
 			func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-				ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-				defer cancel()
-				return values(ctx), cobra.ShellCompDirectiveNoFileComp
+				return values(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
 			})
 	}
 	offer("context", func(context.Context) []string {
@@ -34,8 +28,8 @@ func completeFlags(root *cobra.Command, env *command.Env) {
 		}
 		return append(file.Names(), contexts.LocalName)
 	})
-	offer("organization", func(ctx context.Context) []string { return objectNames(ctx, env, resources.Organizations) })
-	offer("cluster", func(ctx context.Context) []string { return objectNames(ctx, env, resources.MessagingClusters) })
+	offer("organization", func(ctx context.Context) []string { return env.ObjectNames(ctx, resources.Organizations) })
+	offer("cluster", func(ctx context.Context) []string { return env.ObjectNames(ctx, resources.MessagingClusters) })
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		if formats := output.Formats(cmd.Flags()); formats != nil {
@@ -48,27 +42,6 @@ func completeFlags(root *cobra.Command, env *command.Env) {
 		}
 	}
 	walk(root)
-}
-
-// objectNames lists the names of all objects of a kind; it returns none if the request fails.
-func objectNames(ctx context.Context, env *command.Env, kind resources.Kind) []string {
-	r, at, err := env.Resources()
-	if err != nil {
-		return nil
-	}
-	organization := ""
-	if kind.Namespaced {
-		organization = at.Organization
-	}
-	list, err := r.List(ctx, kind, organization, resources.ListOptions{})
-	if err != nil {
-		return nil
-	}
-	var found []string
-	for _, o := range list {
-		found = append(found, o.Name())
-	}
-	return found
 }
 
 func newCompletion(env *command.Env) *cobra.Command {

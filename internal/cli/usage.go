@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"freshet/internal/cli/command"
 )
@@ -38,14 +39,14 @@ func usage(cmd *cobra.Command) error {
 			flags = cmd.LocalNonPersistentFlags()
 		}
 		if flags.HasAvailableFlags() {
-			fmt.Fprintf(&b, "\nFlags:\n%s", flags.FlagUsages())
+			fmt.Fprintf(&b, "\nFlags:\n%s", flagUsages(flags))
 		}
 	}
 	switch {
 	case !cmd.HasParent():
-		fmt.Fprintf(&b, "\nFlags of every command that connects to a server:\n%s", cmd.PersistentFlags().FlagUsages())
+		fmt.Fprintf(&b, "\nFlags of every command that connects to a server:\n%s", flagUsages(cmd.PersistentFlags()))
 	case !command.IsOffline(cmd) && cmd.HasAvailableInheritedFlags():
-		fmt.Fprintf(&b, "\nFlags that choose a server:\n%s", cmd.InheritedFlags().FlagUsages())
+		fmt.Fprintf(&b, "\nFlags that choose a server:\n%s", flagUsages(cmd.InheritedFlags()))
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\nRun '%s COMMAND --help' for the help of a command.\n", cmd.CommandPath())
@@ -65,4 +66,38 @@ func listCommands(b *strings.Builder, cmd *cobra.Command, title, id string) {
 	if len(lines) > 0 {
 		fmt.Fprintf(b, "\n%s\n%s", title, strings.Join(lines, ""))
 	}
+}
+
+// flagUsages lists flags with the names of their values in capital letters, as in usage lines.
+func flagUsages(flags *pflag.FlagSet) string {
+	var left, right []string
+	width := 0
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		name := "      --" + f.Name
+		if f.Shorthand != "" {
+			name = "  -" + f.Shorthand + ", --" + f.Name
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		value = strings.ToUpper(strings.ReplaceAll(value, " ", "-"))
+		switch {
+		case value != "" && f.NoOptDefVal != "":
+			name += "[=" + value + "]"
+		case value != "":
+			name += " " + value
+		}
+		switch f.DefValue {
+		case "", "0", "0s", "false", "[]", "none":
+		default:
+			usage += " (default " + f.DefValue + ")"
+		}
+		left, right, width = append(left, name), append(right, usage), max(width, len(name))
+	})
+	var b strings.Builder
+	for i := range left {
+		fmt.Fprintf(&b, "%-*s   %s\n", width, left[i], right[i])
+	}
+	return b.String()
 }

@@ -129,8 +129,10 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	signal.Notify(hangUps, syscall.SIGHUP) // before the server reports that it is ready
 	defer signal.Stop(hangUps)
 	room := disk.OpenReserve(cfg.DataDir, etcd.Segment)
+	stderr, showLog := banner.LogWriter(cfg, os.Stderr)
+	defer showLog()
 	logger, err := telemetry.OpenLog(telemetry.LogOptions{
-		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: os.Stderr, Disk: room,
+		Level: cfg.Log.Level, Format: cfg.Log.Format, File: cfg.LogPath(), Stderr: stderr, Disk: room,
 	})
 	if err != nil {
 		return err
@@ -164,6 +166,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		Config: cfg, PortsInUse: s.kafka.portsInUse, Link: s.link,
 		Program: banner.CommandName(os.Args[0]), Exports: exports,
 	}, time.Since(started), s.plane.Health())
+	showLog()
 	err = s.wait(ctx, hangUps, read)
 	return errors.Join(err, s.close())
 }

@@ -223,3 +223,51 @@ func TestDoctor(t *testing.T) {
 		})
 	}
 }
+
+// TestDoctorChecksKafka checks the Kafka protocol of the cluster that the command names, with the
+// settings of a server that was started with its defaults.
+func TestDoctorChecksKafka(t *testing.T) {
+	t.Parallel()
+	s, err := startOwn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(time.Minute); err != nil {
+			t.Error(err)
+		}
+	})
+	dir := t.TempDir()
+	if err := populate(dir, s); err != nil {
+		t.Fatal(err)
+	}
+	out, err := bash(t.Context(), dir, s, `freshet apply --wait -f - > applied <<END
+apiVersion: cloud.vendor.io/v1alpha1
+kind: MessagingInstance
+metadata: {name: other}
+---
+apiVersion: cloud.vendor.io/v1alpha1
+kind: MessagingCluster
+metadata: {name: east}
+spec: {instanceName: other, location: local, broker: {}, config: {protocols: {stream: {}}}}
+---
+apiVersion: cloud.vendor.io/v1alpha1
+kind: MessagingCluster
+metadata: {name: quiet}
+spec: {instanceName: other, location: local, broker: {}}
+END
+		for cluster in default east quiet; do freshet doctor --cluster $cluster; done`)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		`(?m)^ok    stream +cluster default/default responds at SASL_PLAINTEXT://` + regexp.QuoteMeta(s.Kafka),
+		`(?m)^ok    stream +cluster default/east responds at SASL_PLAINTEXT://` + regexp.QuoteMeta(s.Kafka),
+		`(?m)^ok    stream +cluster default/east responds at SASL_SSL://east\.default\.`,
+		`(?m)^ok    stream +cluster default/quiet has no address of the Kafka protocol`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("want a line %s, got\n%s", want, out)
+		}
+	}
+}

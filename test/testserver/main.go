@@ -21,7 +21,7 @@ func Main(m interface{ Run() int }, binary *string) {
 }
 
 // MainServer is Main for a package whose tests and examples share one server. Examples
-// find it through the environment: FRESHET_URL, FRESHET_TOKEN_FILE and
+// find it through the environment: FRESHET_SERVER, FRESHET_TOKEN_FILE and
 // FRESHET_CREDENTIALS_FILE.
 func MainServer(m interface{ Run() int }, binary *string, server **Server, options Options) {
 	Main(runner(func() int {
@@ -51,7 +51,7 @@ func withServer(m interface{ Run() int }, binary string, server **Server, option
 	}
 	defer func() { err = errors.Join(err, s.Stop(time.Minute)) }()
 	for name, value := range map[string]string{
-		"FRESHET_URL": s.URL, "FRESHET_TOKEN_FILE": filepath.Join(s.DataDir, "admin.token"),
+		"FRESHET_SERVER": s.URL, "FRESHET_TOKEN_FILE": filepath.Join(s.DataDir, "admin.token"),
 		"FRESHET_CREDENTIALS_FILE": filepath.Join(s.DataDir, "admin.json"),
 	} {
 		if err := os.Setenv(name, value); err != nil {

@@ -78,24 +78,31 @@ func (k *keys) get(ctx context.Context, name string) (resources.Object, error) {
 }
 
 // tokenFiles names the files that get a token.
-type tokenFiles struct{ file, env string }
-
-func (d *tokenFiles) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&d.file, "out", "", "write the token to this `file` instead of printing it")
-	f.StringVar(&d.env, "env-file", "",
-		"write the token as FRESHET_API_KEY to this `file`, with the server, the organization and the cluster")
+type tokenFiles struct {
+	file, env string
+	format    output.Format
 }
 
-// writeToken prints a token, or writes it to files with mode 0600.
-func (k *keys) writeToken(d tokenFiles, token string) error {
+func (d *tokenFiles) addFlags(f *pflag.FlagSet) {
+	output.AddFlag(f, &d.format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	f.StringVar(&d.file, "out", "", "write the token to this `file` instead of printing it")
+	f.StringVar(&d.env, "env-file", "",
+		"write the token to this `file` as an environment variable, with the server and the cluster")
+}
+
+// writeToken prints the token of a key, or writes it to files with mode 0600. instance is the
+// instance for which the key is valid, "" for all.
+func (k *keys) writeToken(ctx context.Context, d tokenFiles, instance, token string) error {
 	var failed error
 	if d.file != "" {
 		failed = contexts.WritePrivate(d.file, []byte(token+"\n"))
 	}
 	if d.env != "" {
-		text := fmt.Sprintf("FRESHET_SERVER=%s\nFRESHET_ORGANIZATION=%s\nFRESHET_CLUSTER=%s\nFRESHET_API_KEY=%s\n",
-			k.at.Server, k.at.Organization, k.at.Cluster, token)
-		failed = errors.Join(failed, contexts.WritePrivate(d.env, []byte(text)))
+		text, err := k.envFile(ctx, instance, token)
+		if err == nil {
+			err = contexts.WritePrivate(d.env, []byte(text))
+		}
+		failed = errors.Join(failed, err)
 	}
 	if failed != nil {
 		return hint.Add(failed,
@@ -104,7 +111,11 @@ func (k *keys) writeToken(d tokenFiles, token string) error {
 	if d.file != "" || d.env != "" {
 		return nil
 	}
-	return k.env.Println(token)
+	if d.format.IsData() {
+		return output.Value(k.env.Out, d.format, map[string]string{"token": token})
+	}
+	_, err := fmt.Fprintln(k.env.Out, token)
+	return err
 }
 
 // keyFile returns the path of the file that stores the private key of an API key.
@@ -131,7 +142,8 @@ PKCS #1).`,
 
   # with your own private key
   freshet apikey decrypt opened --private-key private.pem > token`,
-		Args: command.OneArg("the name of the key"),
+		Args:              command.OneArg("the name of the key"),
+		ValidArgsFunction: completeKeys(env, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := connect(env)
 			if err != nil {
@@ -143,7 +155,7 @@ PKCS #1).`,
 			}
 			pem, err := os.ReadFile(cmp.Or(private, k.keyFile(args[0])))
 			if err != nil {
-				return hint.Add(errs.Newf(errs.NotFound, "private key of %s is not on this machine: %w", args[0], err),
+				return hint.Add(errs.Newf(errs.Invalid, "private key of %s is not on this machine: %w", args[0], err),
 					"Set the file with --private-key. Without the private key the token is lost: create another key "+
 						"with 'freshet apikey rotate %s'.", args[0])
 			}
@@ -151,7 +163,7 @@ PKCS #1).`,
 			if err != nil {
 				return err
 			}
-			return k.writeToken(d, token)
+			return k.writeToken(cmd.Context(), d, key.Text("spec", "instanceName"), token)
 		},
 	}
 	d.addFlags(cmd.Flags())
@@ -195,6 +207,7 @@ func newList(env *command.Env) *cobra.Command {
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatWide, output.FormatJSON, output.FormatYAML,
 		output.FormatName)
 	cmd.Flags().StringVar(&account, "account", "", "list only the keys of this service `account`")
+	completeAccount(cmd, env)
 	return cmd
 }
 

@@ -41,6 +41,11 @@ func newCreate(env *command.Env) *cobra.Command {
 		Long: `Create an API key of a service account, wait until it works, and print its token. Only
 the token is printed; --out and --env-file write it to a file that only you can read.
 
+The environment file has FRESHET_SERVER, FRESHET_ORGANIZATION, FRESHET_CLUSTER,
+FRESHET_INSTANCE and FRESHET_API_KEY, which this program reads; FRESHET_CA_DATA, the
+certificate authority of the server in base64; and for the Kafka protocol
+FRESHET_KAFKA (its address), FRESHET_KAFKA_SECURITY and FRESHET_KAFKA_USER.
+
 A key is valid for messages and schemas of one instance (--instance), or for the whole
 organization, including the resource API. Without --expires it never expires.`,
 		Example: `  # for one instance and 90 days, as an environment file
@@ -67,15 +72,21 @@ organization, including the resource API. Without --expires it never expires.`,
 			if err != nil {
 				return err
 			}
+			if d.env != "" { // report an unclear cluster before the key exists
+				if _, err := k.clusterFor(cmd.Context(), s.InstanceName); err != nil {
+					return err
+				}
+			}
 			token, err := k.create(cmd.Context(), args[0], s, timeout)
 			if err != nil {
 				return err
 			}
-			return k.writeToken(d, token)
+			return k.writeToken(cmd.Context(), d, s.InstanceName, token)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.ServiceAccountName, "account", "", "service `account` of the key")
+	completeAccount(cmd, env)
 	f.StringVar(&s.InstanceName, "instance", "",
 		"`instance` for which the key is valid (default: the whole organization)")
 	f.StringVar(&expires, "expires", "", "`time` at which the key expires: 90d, 12h or a date (default: never)")
@@ -118,7 +129,13 @@ func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Dur
 		return "", errs.Newf(errs.Invalid,
 			"key name %q is not valid; use at most 253 lower-case letters, digits, '-' and '.'", name)
 	}
+	if err := k.requireAccount(ctx, s.ServiceAccountName); err != nil {
+		return "", err
+	}
 	file := k.keyFile(name)
+	if err := k.freeName(ctx, name, timeout); err != nil {
+		return "", err
+	}
 	public, err := generateKeyPair(file)
 	if err != nil {
 		return "", err

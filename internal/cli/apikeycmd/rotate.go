@@ -22,7 +22,8 @@ func newRevoke(env *command.Env) *cobra.Command {
 		Use:   "revoke NAME...",
 		Short: "Revoke API keys immediately and permanently",
 		Long: `Revoke API keys immediately and permanently: when the command returns, no API accepts
-their tokens. A revoked key stays in the list until you delete it.`,
+their tokens. A revoked key stays in the list until you delete it, or create another key
+with its name.`,
 		Example: `  # a key that has leaked
   freshet apikey revoke leaked
 
@@ -37,6 +38,7 @@ their tokens. A revoked key stays in the list until you delete it.`,
 			}
 			return nil
 		},
+		ValidArgsFunction: completeKeys(env, true),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := connect(env)
 			if err != nil {
@@ -60,7 +62,11 @@ func (k *keys) revoke(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return k.env.Notef("key %s is revoked\n", name)
+	if k.env.ResultIsText() { // standard output of rotate has only the token
+		_, err = fmt.Fprintf(k.env.Err, "key %s is revoked\n", name)
+		return err
+	}
+	return k.env.Done(command.Result{Kind: "apikey", Name: name, Action: "revoked"}, "")
 }
 
 // rotation has the flags of one rotate command.
@@ -89,7 +95,8 @@ immediately.`,
 
   # in one step
   freshet apikey rotate worker-2 --as worker-next --out worker.token --revoke-after 1s`,
-		Args: command.OneArg("the name of the key"),
+		Args:              command.OneArg("the name of the key"),
+		ValidArgsFunction: completeKeys(env, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("revoke-after") && r.revokeAfter < 0 {
 				return command.Usagef(cmd, "--revoke-after takes a duration, not %s", r.revokeAfter)
@@ -131,7 +138,7 @@ func (r *rotation) run(ctx context.Context, k *keys, old string, revokes bool) e
 	if err != nil {
 		return err
 	}
-	if err := k.writeToken(r.tokenFiles, token); err != nil {
+	if err := k.writeToken(ctx, r.tokenFiles, next.InstanceName, token); err != nil {
 		return err
 	}
 	if !revokes {

@@ -117,7 +117,8 @@ func newContextUse(env *command.Env) *cobra.Command {
 			if set := env.Getenv("FRESHET_CONTEXT"); set != "" && set != args[0] {
 				return env.Notef("Warning: FRESHET_CONTEXT is %s and takes precedence here.\n", set)
 			}
-			return env.Printf("commands use the context %s\n", args[0])
+			return env.Done(command.Result{Kind: "context", Name: args[0], Action: "used"},
+				"commands use the context %s", args[0])
 		},
 	}
 }
@@ -158,7 +159,7 @@ one, with the overrides of flags and environment.`,
 			return env.Printf(
 				"Context:       %s\nServer:        %s\nOrganization:  %s\nCluster:       %s\nCredential:    %s\n",
 				cmp.Or(c.Name, "none (from flags and environment)"), c.Server, c.Organization, c.Cluster,
-				c.Credential.Path())
+				c.Credential.Source())
 		},
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)

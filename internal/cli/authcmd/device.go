@@ -12,6 +12,7 @@ import (
 	"freshet/client"
 	"freshet/internal/base/errs"
 	"freshet/internal/base/version"
+	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
@@ -39,8 +40,9 @@ func (l *login) signInWithBrowser(ctx context.Context) error {
 		// The session was not stored, so no command could use it.
 		return errors.Join(err, s.Revoke(context.WithoutCancel(ctx)))
 	}
-	return l.env.Printf("signed in to %s as %s (%s); the context is %s\n", c.Server,
-		output.Clean(caller.Person), caller.Principal, c.Name)
+	return l.env.Done(command.Result{Kind: "context", Name: c.Name, Action: "created"},
+		"signed in to %s as %s (%s); the context is %s", c.Server, output.Clean(caller.Person), caller.Principal,
+		c.Name)
 }
 
 // target returns the new context, with the server to sign in to, and the context in use if
@@ -60,11 +62,15 @@ func (l *login) target() (c, before contexts.Context, err error) {
 	c = contexts.Context{
 		Name: l.name, Server: cmp.Or(server, before.Server), CA: before.CA,
 		Cluster: selection.Cluster, Instance: cmp.Or(l.instance, selection.Instance),
+		InsecureHTTP: selection.InsecureHTTP,
 	}
-	if err := readAuthority(&c, selection.CAFile); err != nil {
+	if err := readAuthority(&c, selection); err != nil {
 		return c, before, err
 	}
-	return c, before, contexts.CheckServer(c.Server)
+	if err := contexts.CheckServer(c.Server); err != nil {
+		return c, before, err
+	}
+	return c, before, contexts.CheckTransport(c.Server, c.InsecureHTTP)
 }
 
 // awaitUser shows the code and waits until the user has signed in.
@@ -82,7 +88,7 @@ func (l *login) awaitUser(ctx context.Context, c contexts.Context) (*session.Ses
 		return nil, err
 	}
 	if !offered && !l.device {
-		return nil, hint.Add(errs.Newf(errs.NotFound, "server %s does not support signing in through a browser",
+		return nil, hint.Add(errs.Newf(errs.Invalid, "server %s does not support signing in through a browser",
 			c.Server),
 			"Sign in as a service account with freshet login CREDENTIALS-FILE, or with an API key: --token-file FILE.")
 	}

@@ -28,6 +28,8 @@ type login struct {
 	name, instance       string
 	inPlace, keepCurrent bool
 	device, openBrowser  bool
+
+	tokens client.TokenSource // of the credential that is checked
 }
 
 func newLogin(env *command.Env) *cobra.Command {
@@ -45,6 +47,8 @@ is that of --server, else that of the context in use. Using the session renews i
 The credentials file of a service account ('freshet sa credentials' writes one) names the
 server and the organization. For an API key, pass its file as --token-file, and --server.
 Both can be read from standard input (-), so that no secret is part of a command line.
+With the variables of 'freshet apikey create --env-file' in the environment, the command
+signs in with the key in FRESHET_API_KEY.
 
 The command checks the credentials on the server first, and stores nothing if the server
 rejects them. It copies the secret into ~/.config/freshet, readable only by you.
@@ -68,7 +72,9 @@ rejects them. It copies the secret into ~/.config/freshet, readable only by you.
 			if env.Flags.CredentialsFile != "" {
 				return command.Usagef(cmd, "--credentials-file has no effect here; pass the file as the argument")
 			}
-			withFile := len(args) > 0 || env.Flags.TokenFile != ""
+			// The recipient of an environment file signs in with the key in it.
+			withFile := len(args) > 0 || env.Flags.TokenFile != "" ||
+				env.Selection().APIKey != "" && !l.device && !l.openBrowser
 			switch {
 			case len(args) > 0 && env.Flags.TokenFile != "", withFile && (l.device || l.openBrowser):
 				return command.Usagef(cmd,
@@ -99,11 +105,15 @@ rejects them. It copies the secret into ~/.config/freshet, readable only by you.
 func (l *login) run(ctx context.Context, file string) error {
 	selection := l.env.Selection()
 	c := contexts.Context{Name: l.name, Cluster: selection.Cluster, Instance: cmp.Or(l.instance, selection.Instance)}
-	if err := readAuthority(&c, selection.CAFile); err != nil {
+	if err := readAuthority(&c, selection); err != nil {
 		return err
 	}
 	secret, tokens, err := l.readSecret(&c, file, selection)
 	if err != nil {
+		return err
+	}
+	l.tokens, c.InsecureHTTP = tokens, selection.InsecureHTTP
+	if err := contexts.CheckTransport(c.Server, c.InsecureHTTP); err != nil {
 		return err
 	}
 	conn, err := client.New(client.Config{
@@ -113,7 +123,7 @@ func (l *login) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	caller, err := whoami(ctx, conn)
+	caller, err := l.identify(ctx, conn, &c, selection)
 	if err != nil {
 		return explainSignIn(err, c.Server)
 	}
@@ -122,21 +132,14 @@ func (l *login) run(ctx context.Context, file string) error {
 	if err := l.store(&c, secret); err != nil {
 		return err
 	}
-	return l.env.Printf("signed in to %s as %s; the context is %s\n", c.Server, caller.Principal, c.Name)
+	return l.env.Done(command.Result{Kind: "context", Name: c.Name, Action: "created"},
+		"signed in to %s as %s; the context is %s", c.Server, caller.Principal, c.Name)
 }
 
-// readAuthority sets the certificate authority of a context from a file, if file is not
-// empty.
-func readAuthority(c *contexts.Context, file string) error {
-	if file == "" {
-		return nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return errs.Newf(errs.NotFound, "reading the certificate authority: %w", err)
-	}
-	c.CA = string(text)
-	return nil
+// readAuthority sets the certificate authority of a context, if the selection has one.
+func readAuthority(c *contexts.Context, selection contexts.Selection) (err error) {
+	c.CA, err = selection.Authority(c.CA)
+	return err
 }
 
 // readSecret reads the credentials file or the API key, and sets the context's server and
@@ -145,7 +148,13 @@ func (l *login) readSecret(c *contexts.Context, file string,
 	selection contexts.Selection,
 ) ([]byte, client.TokenSource, error) {
 	path := cmp.Or(file, selection.TokenFile)
-	text, err := l.read(path)
+	var text []byte
+	var err error
+	if path == "" {
+		path, text = "FRESHET_API_KEY", []byte(selection.APIKey)
+	} else {
+		text, err = l.read(path)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -192,7 +201,7 @@ func (l *login) read(path string) ([]byte, error) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, errs.Newf(errs.NotFound, "reading the credentials: %w", err)
+		return nil, errs.Newf(errs.Invalid, "reading the credentials: %w", err)
 	}
 	if len(text) > maxSecret {
 		return nil, errs.Newf(errs.Invalid, "%s is too large to be a credentials file or an API key", path)

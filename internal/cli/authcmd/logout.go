@@ -41,7 +41,7 @@ change.`,
 				return err
 			}
 			if c.Name == "" || c.Name == contexts.LocalName {
-				return errs.New(errs.NotFound,
+				return errs.New(errs.Invalid,
 					"you are not signed in: the context in use was not created by 'freshet login'")
 			}
 			return deleteContext(cmd.Context(), env, c.Name)
@@ -81,5 +81,5 @@ func deleteContext(ctx context.Context, env *command.Env, name string) error {
 		tokencache.Clear(tokencache.Directory(env.Getenv))); err != nil {
 		return err
 	}
-	return env.Printf("context %s deleted%s\n", name, ended)
+	return env.Done(command.Result{Kind: "context", Name: name, Action: "deleted"}, "context %s deleted%s", name, ended)
 }

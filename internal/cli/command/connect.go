@@ -94,6 +94,8 @@ func (e *Env) OnCluster(do func(cmd *cobra.Command, c *client.Client,
 // API.
 func (e *Env) Tokens(c contexts.Context, audience string) (client.TokenSource, error) {
 	switch {
+	case c.Credential.APIKey() != "":
+		return client.StaticToken(c.Credential.APIKey()), nil
 	case c.Credential.Session != "":
 		return session.Source(c.Credential.Session), nil
 	case c.Credential.TokenFile != "":
@@ -104,12 +106,16 @@ func (e *Env) Tokens(c contexts.Context, audience string) (client.TokenSource, e
 			return nil, err
 		}
 		endpoint := c.Server + "/oauth/token"
+		transport, ca, err := e.transport(c.CA)
+		if err != nil {
+			return nil, err
+		}
 		source, err := client.ClientCredentials(
 			client.Credentials{
 				ClientID: credentials.ClientID, ClientSecret: credentials.ClientSecret,
 				IssuerURL: credentials.IssuerURL,
 			},
-			client.CredentialsOptions{TokenURL: endpoint, Audience: audience, CA: []byte(c.CA)})
+			client.CredentialsOptions{TokenURL: endpoint, Audience: audience, CA: ca, Transport: transport})
 		if err != nil {
 			return nil, err
 		}
@@ -141,9 +147,13 @@ func (e *Env) connect(c contexts.Context, audience string) (*client.Client, erro
 	if err != nil {
 		return nil, err
 	}
+	transport, ca, err := e.transport(c.CA)
+	if err != nil {
+		return nil, err
+	}
 	return client.New(client.Config{
-		BaseURL: c.Server, CA: []byte(c.CA), Organization: c.Organization, Cluster: c.Cluster,
-		TokenSource: tokens, UserAgent: "freshet/" + version.Get().Version,
+		BaseURL: c.Server, CA: ca, Organization: c.Organization, Cluster: c.Cluster,
+		TokenSource: tokens, UserAgent: "freshet/" + version.Get().Version, Transport: transport,
 	})
 }
 

@@ -33,6 +33,8 @@ type Env struct {
 	Getenv func(string) string
 	// Flags are the global flags.
 	Flags Flags
+
+	resultFormat output.Format // of Done
 }
 
 // Flags are the global flags, which choose a server and credentials. Each takes
@@ -41,6 +43,10 @@ type Flags struct {
 	Context, Server, CAFile    string
 	Organization, Cluster      string
 	CredentialsFile, TokenFile string
+	// InsecureHTTP allows sending credentials over plain HTTP to another machine.
+	InsecureHTTP bool
+	// Verbose prints every request on standard error.
+	Verbose bool
 }
 
 // The names of the flags that choose a connection.
@@ -52,6 +58,8 @@ const (
 	flagCluster      = "cluster"
 	flagCredentials  = "credentials-file"
 	flagToken        = "token-file"
+	flagInsecure     = "insecure-http"
+	flagVerbose      = "verbose"
 	flagNamespace    = "namespace" // what kubectl calls an organization
 )
 
@@ -66,13 +74,16 @@ func (e *Env) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.Flags.CredentialsFile, flagCredentials, "",
 		"credentials `file` of a service account (FRESHET_CREDENTIALS_FILE)")
 	f.StringVar(&e.Flags.TokenFile, flagToken, "", "`file` with an API key or token (FRESHET_TOKEN_FILE)")
+	f.BoolVar(&e.Flags.InsecureHTTP, flagInsecure, false,
+		"send credentials over plain HTTP to another machine, which anybody on the way can read")
+	f.BoolVarP(&e.Flags.Verbose, flagVerbose, "v", false, "print every request with its time, without secrets")
 	f.StringVar(&e.Flags.Organization, flagNamespace, "", "")
 	_ = f.MarkHidden(flagNamespace) // fails only for a flag that does not exist
 }
 
 // Selection returns the connection settings of flags and environment.
 func (e *Env) Selection() contexts.Selection {
-	return contexts.Selection{
+	selection := contexts.Selection{
 		File:            contexts.Path(e.Getenv),
 		DataDir:         e.DataDir(),
 		Context:         cmp.Or(e.Flags.Context, e.Getenv("FRESHET_CONTEXT")),
@@ -83,7 +94,24 @@ func (e *Env) Selection() contexts.Selection {
 		Instance:        e.Getenv("FRESHET_INSTANCE"),
 		CredentialsFile: cmp.Or(e.Flags.CredentialsFile, e.Getenv("FRESHET_CREDENTIALS_FILE")),
 		TokenFile:       cmp.Or(e.Flags.TokenFile, e.Getenv("FRESHET_TOKEN_FILE")),
+		InsecureHTTP:    e.Flags.InsecureHTTP,
 	}
+	if e.Flags.CAFile == "" {
+		selection.CAData = e.Getenv("FRESHET_CA_DATA")
+	}
+	if e.Flags.CredentialsFile != "" || e.Flags.TokenFile != "" {
+		return selection
+	}
+	// The key belongs to the server that the environment names with it. A context that a flag
+	// names has its own credential.
+	if cmp.Or(selection.CredentialsFile, selection.TokenFile) == "" && e.Flags.Context == "" &&
+		e.Getenv("FRESHET_SERVER") != "" {
+		selection.APIKey = e.Getenv("FRESHET_API_KEY")
+	}
+	if cmp.Or(selection.CredentialsFile, selection.TokenFile, selection.APIKey) != "" {
+		selection.CredentialServer = e.Getenv("FRESHET_SERVER")
+	}
+	return selection
 }
 
 // Context returns the context that the flags, the environment and the context file choose,
@@ -125,7 +153,7 @@ func (e *Env) Notef(format string, args ...any) error {
 // the table is empty, it prints none to standard error.
 func (e *Env) List(format output.Format, value any, table *output.Table, none string) error {
 	switch {
-	case format == output.FormatJSON || format == output.FormatYAML:
+	case format.IsData():
 		return output.Value(e.Out, format, value)
 	case format == output.FormatName:
 		name := slices.IndexFunc(table.Columns, func(c output.Column) bool { return c.Name == "Name" })

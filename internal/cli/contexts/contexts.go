@@ -36,6 +36,8 @@ type Context struct {
 	// Instance is the cluster's instance, for accounts that may not read the cluster.
 	Instance   string     `json:"instance,omitempty"`
 	Credential Credential `json:"credential"`
+	// InsecureHTTP allows sending the credential over plain HTTP to another machine.
+	InsecureHTTP bool `json:"insecureHTTP,omitempty"`
 }
 
 // Credential refers to the file with the secret. One field is set.
@@ -47,6 +49,8 @@ type Credential struct {
 	// Session is the file of a session, written by signing in through a browser and by
 	// renewals.
 	Session string `json:"session,omitempty"`
+
+	apiKey string // from the environment; never stored
 }
 
 // File is the content of the context file.

@@ -63,9 +63,9 @@ func TestResolve(t *testing.T) {
 			"acme", filepath.Join(plain, "admin.token"), "default",
 		},
 		"overrides": {contexts.Selection{
-			File: file, DataDir: data, Server: "http://x/", Organization: "o",
+			File: file, DataDir: data, Server: "https://w:1/", Organization: "o",
 			Cluster: "c",
-		}, "work", "http://x", "o", "/c", "c"},
+		}, "work", "https://w:1", "o", "/c", "c"},
 		"credentials only": {
 			contexts.Selection{File: file, DataDir: empty, CredentialsFile: credentials},
 			"",
@@ -77,9 +77,9 @@ func TestResolve(t *testing.T) {
 			"https://w:1", "acme", "/t", "east",
 		},
 		"all given": {
-			contexts.Selection{File: none, DataDir: empty, Server: "http://x", TokenFile: "/t"},
+			contexts.Selection{File: none, DataDir: empty, Server: "https://x", TokenFile: "/t"},
 			"",
-			"http://x", "default", "/t", "default",
+			"https://x", "default", "/t", "default",
 		},
 	}
 	for name, tc := range tests {
@@ -93,15 +93,15 @@ func TestResolve(t *testing.T) {
 		selection contexts.Selection
 		kind      errs.Kind
 	}{
-		"nothing at all": {contexts.Selection{File: none, DataDir: empty}, errs.NotFound},
-		"unknown name":   {contexts.Selection{File: file, DataDir: data, Context: "other"}, errs.NotFound},
+		"nothing at all": {contexts.Selection{File: none, DataDir: empty}, errs.Invalid},
+		"unknown name":   {contexts.Selection{File: file, DataDir: data, Context: "other"}, errs.Invalid},
 		"two secrets": {
 			contexts.Selection{File: file, CredentialsFile: credentials, TokenFile: "/t"}, errs.Invalid,
 		},
 		"not a server":      {contexts.Selection{File: file, Server: "ftp://x"}, errs.Invalid},
 		"a secret in a URL": {contexts.Selection{File: file, Server: "https://me:secret@x"}, errs.Invalid},
 		"not credentials":   {contexts.Selection{File: file, CredentialsFile: file}, errs.Invalid},
-		"no such authority": {contexts.Selection{File: file, CAFile: none}, errs.NotFound},
+		"no such authority": {contexts.Selection{File: file, CAFile: none}, errs.Invalid},
 	} {
 		if c, err := contexts.Resolve(tc.selection); errs.KindOf(err) != tc.kind {
 			t.Errorf("%s: got %+v, %v; want an error that is %s", name, c, err, tc.kind)

@@ -2,12 +2,12 @@ package contexts
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"freshet/internal/base/errs"
@@ -27,6 +27,19 @@ type Selection struct {
 	Server, CAFile, Organization, Cluster, Instance string
 	// CredentialsFile or TokenFile override the context's credential.
 	CredentialsFile, TokenFile string
+	// APIKey is an API key in the environment. CAData is a certificate authority in base64 that
+	// replaces that of the context.
+	APIKey, CAData string
+	// CredentialServer is the server that the environment names together with its credential.
+	// It is empty if the credential is not from the environment.
+	CredentialServer string
+	// InsecureHTTP allows sending a credential over plain HTTP to another machine.
+	InsecureHTTP bool
+}
+
+// namesCredential reports whether the selection has a credential of its own.
+func (s Selection) namesCredential() bool {
+	return s.CredentialsFile != "" || s.TokenFile != "" || s.APIKey != ""
 }
 
 // Resolve finds the context and applies the overrides of the selection.
@@ -38,6 +51,7 @@ func Resolve(s Selection) (Context, error) {
 	if err != nil {
 		return Context{}, err
 	}
+	own := ownServerOf(s, c)
 	switch {
 	case s.CredentialsFile != "":
 		credentials, err := ReadCredentials(s.CredentialsFile)
@@ -49,23 +63,47 @@ func Resolve(s Selection) (Context, error) {
 		c.Organization = cmp.Or(credentials.Organization(), c.Organization)
 	case s.TokenFile != "":
 		c.Credential = Credential{TokenFile: s.TokenFile}
+	case s.APIKey != "":
+		c.Credential = Credential{apiKey: s.APIKey}
 	}
 	c.Server = strings.TrimRight(cmp.Or(s.Server, c.Server), "/")
 	c.Organization = cmp.Or(s.Organization, c.Organization, "default")
 	c.Cluster = cmp.Or(s.Cluster, c.Cluster, DefaultCluster)
 	c.Instance = cmp.Or(s.Instance, c.Instance)
-	if s.CAFile != "" {
-		text, err := os.ReadFile(s.CAFile)
-		if err != nil {
-			return Context{}, errs.Newf(errs.NotFound, "reading the certificate authority: %w", err)
-		}
-		c.CA = string(text)
+	if c.CA, err = s.Authority(c.CA); err != nil {
+		return Context{}, err
 	}
 	if c.Server == "" {
 		return Context{}, hint.Add(errs.New(errs.Invalid, "server is missing"),
 			"Set it with --server URL or FRESHET_SERVER.")
 	}
-	return c, CheckServer(c.Server)
+	if err := CheckServer(c.Server); err != nil {
+		return c, err
+	}
+	if err := own.check(c); err != nil {
+		return c, err
+	}
+	c.InsecureHTTP = c.InsecureHTTP || s.InsecureHTTP
+	return c, CheckTransport(c.Server, c.InsecureHTTP)
+}
+
+// Authority returns the certificate authority to trust. before is that of the context.
+func (s Selection) Authority(before string) (string, error) {
+	switch {
+	case s.CAFile != "":
+		text, err := os.ReadFile(s.CAFile)
+		if err != nil {
+			return "", errs.Newf(errs.Invalid, "reading the certificate authority: %w", err)
+		}
+		return string(text), nil
+	case s.CAData != "":
+		text, err := base64.StdEncoding.DecodeString(s.CAData)
+		if err != nil {
+			return "", errs.Newf(errs.Invalid, "FRESHET_CA_DATA is not a certificate authority in base64: %w", err)
+		}
+		return string(text), nil
+	}
+	return before, nil
 }
 
 // findContext returns the context without overrides. It is empty if the flags set the server and
@@ -76,7 +114,7 @@ func findContext(s Selection) (Context, error) {
 		return Context{}, err
 	}
 	name := s.Context
-	if name == "" && (s.CredentialsFile != "" || s.Server != "" && s.TokenFile != "") {
+	if name == "" && (s.CredentialsFile != "" || s.Server != "" && s.namesCredential()) {
 		return Context{}, nil
 	}
 	name = cmp.Or(name, file.Current)
@@ -84,7 +122,7 @@ func findContext(s Selection) (Context, error) {
 		return c, nil
 	}
 	if name != "" && name != LocalName {
-		return Context{}, hint.Add(errs.Newf(errs.NotFound, "context %q does not exist in %s", name, s.File),
+		return Context{}, hint.Add(errs.Newf(errs.Invalid, "context %q does not exist in %s", name, s.File),
 			"'freshet context list' shows all contexts, 'freshet login' creates one.")
 	}
 	return Local(s.DataDir)
@@ -93,13 +131,13 @@ func findContext(s Selection) (Context, error) {
 // Local returns the context of the server with its data in dataDir: the administrator's
 // token, and the address that the server wrote to the directory when it started.
 func Local(dataDir string) (Context, error) {
-	token := filepath.Join(dataDir, "admin.token")
+	token := tokenFile(dataDir)
 	info, err := os.Stat(token)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return Context{}, fmt.Errorf("looking for a server on this machine: %w", err)
 		}
-		return Context{}, hint.Add(errs.Newf(errs.NotFound, "no context is set, and no server has run in %s", dataDir),
+		return Context{}, hint.Add(errs.Newf(errs.Invalid, "no context is set, and no server has run in %s", dataDir),
 			"Start a server here with 'freshet serve', or sign in to another with 'freshet login CREDENTIALS-FILE'.")
 	}
 	// A server makes the file readable only by its owner. Another user may have placed a
@@ -109,20 +147,23 @@ func Local(dataDir string) (Context, error) {
 			"with mode 0600", token),
 			"If the server is yours, run 'chmod 600 %s'; otherwise choose another server with --context.", token)
 	}
+	if err := checkOwner(dataDir); err != nil {
+		return Context{}, err
+	}
 	c := Context{Name: LocalName, Cluster: DefaultCluster, Credential: Credential{TokenFile: token}}
-	text, err := os.ReadFile(filepath.Join(dataDir, "kubeconfig"))
+	text, err := os.ReadFile(kubeconfigFile(dataDir))
 	if err == nil {
 		entry, err := kubeconfig.Current(text)
 		if err != nil {
-			return Context{}, fmt.Errorf("%s: %w", filepath.Join(dataDir, "kubeconfig"), err)
+			return Context{}, fmt.Errorf("%s: %w", kubeconfigFile(dataDir), err)
 		}
 		c.Server, c.CA, c.Organization = entry.Server, string(entry.CA), entry.Namespace
 		return c, nil
 	}
 	// A server without HTTPS writes no kubeconfig.
-	credentials, credentialsErr := ReadCredentials(filepath.Join(dataDir, "admin.json"))
+	credentials, credentialsErr := ReadCredentials(credentialsFile(dataDir))
 	if credentialsErr != nil {
-		return Context{}, hint.Add(errs.Newf(errs.NotFound, "address of the server in %s is unknown: %w",
+		return Context{}, hint.Add(errs.Newf(errs.Invalid, "address of the server in %s is unknown: %w",
 			dataDir, errors.Join(err, credentialsErr)),
 			"Start it with 'freshet serve', or set its address with --server URL.")
 	}
@@ -146,7 +187,7 @@ const maxCredentials = 64 << 10
 func ReadCredentials(path string) (Credentials, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Credentials{}, errs.Newf(errs.NotFound, "reading the credentials: %w", err)
+		return Credentials{}, errs.Newf(errs.Invalid, "reading the credentials: %w", err)
 	}
 	c, err := ParseCredentials(text)
 	if err != nil {

@@ -8,6 +8,17 @@ import (
 	"path/filepath"
 )
 
+// APIKey returns the API key of the environment, "" if the credential is in a file.
+func (c Credential) APIKey() string { return c.apiKey }
+
+// Source names the file with the secret, or the environment variable.
+func (c Credential) Source() string {
+	if c.apiKey != "" {
+		return "environment variable FRESHET_API_KEY"
+	}
+	return c.Path()
+}
+
 // Path returns the path of the file with the secret.
 func (c Credential) Path() string { return cmp.Or(c.File, c.TokenFile, c.Session) }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -98,7 +97,7 @@ func (d *doctor) tokenRejected(ctx context.Context, err error) bool {
 			"Create another with 'freshet apikey create NAME --account ACCOUNT', or sign in with a credentials file, "+
 				"whose tokens are renewed: 'freshet login FILE'.")
 		return false
-	case d.at.Credential.TokenFile != "" && d.messagesOnly(ctx):
+	case (d.at.Credential.TokenFile != "" || d.at.Credential.APIKey() != "") && d.messagesOnly(ctx):
 		d.good("token", "an API key for one instance: valid only for messages and schemas")
 		return true
 	}
@@ -124,11 +123,15 @@ type claims struct {
 }
 
 func (d *doctor) claims() (c claims) {
-	text, err := os.ReadFile(d.at.Credential.TokenFile)
-	if err != nil {
-		return c
+	token := d.at.Credential.APIKey()
+	if token == "" {
+		text, err := os.ReadFile(d.at.Credential.TokenFile)
+		if err != nil {
+			return c
+		}
+		token = string(text)
 	}
-	parts := strings.Split(strings.TrimSpace(string(text)), ".")
+	parts := strings.Split(strings.TrimSpace(token), ".")
 	if len(parts) != 3 {
 		return c
 	}
@@ -219,9 +222,7 @@ func (d *doctor) surfaces(ctx context.Context, authenticated bool) {
 	} else {
 		d.good("console", "%s/console/", d.at.Server)
 	}
-	if address, err := url.Parse(d.at.Server); err == nil && d.config == nil && !d.kafkaReached {
-		d.kafkaProtocol(ctx, address.Hostname())
-	}
+	d.kafka(ctx, authenticated)
 }
 
 // cluster lists the topics and subjects of the cluster.

@@ -24,7 +24,7 @@ func newAccount(env *command.Env) *cobra.Command {
 	return command.Parent(&cobra.Command{
 		Use:     "sa",
 		Aliases: []string{"serviceaccount"},
-		Short:   "Create service accounts, get and rotate their credentials",
+		Short:   "Create, list and delete service accounts, get and rotate their credentials",
 		Example: `  # create an account and write its credentials file
   freshet sa create ci --out ci.json
 
@@ -33,7 +33,7 @@ func newAccount(env *command.Env) *cobra.Command {
 
   # new credentials; the old ones work for another hour
   freshet sa rotate ci --overlap 1h --out ci.json`,
-	}, newAccountCreate(env), newCredentials(env), newRotate(env))
+	}, newAccountCreate(env), newAccountList(env), newCredentials(env), newRotate(env), newAccountDelete(env))
 }
 
 // roleAnnotation makes an account an administrator of its organization.
@@ -86,8 +86,8 @@ organization, which cannot be changed later.`,
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(env.Out, "service account %s created in organization %s\n", args[0],
-				at.Organization); err != nil || out == "" {
+			if err := env.Done(command.Result{Kind: "serviceaccount", Name: args[0], Action: "created"},
+				"service account %s created in organization %s", args[0], at.Organization); err != nil || out == "" {
 				return err
 			}
 			return writeCredentials(env, account.Text("status", "privateKeyData"), out)
@@ -134,7 +134,8 @@ default file is ORGANIZATION-NAME.json.`,
 
   # sign in without a file
   freshet sa credentials reader --out - | freshet login --name reader -`,
-		Args: command.OneArg("the name of the account"),
+		Args:              command.OneArg("the name of the account"),
+		ValidArgsFunction: completeNames(env, resources.ServiceAccounts, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, at, err := env.Resources()
 			if err != nil {
@@ -144,7 +145,7 @@ default file is ORGANIZATION-NAME.json.`,
 				resources.Ref{Kind: resources.ServiceAccounts, Organization: at.Organization, Name: args[0]})
 			if errors.Is(err, client.ErrNotFound) {
 				return hint.Add(err,
-					"'freshet get sa' lists the accounts of organization %s, 'freshet sa create' creates one.",
+					"'freshet sa list' lists the accounts of organization %s, 'freshet sa create' creates one.",
 					at.Organization)
 			}
 			if err != nil {
@@ -185,7 +186,8 @@ If the context uses the account's credentials file, the file is updated too.`,
 
   # after a leak: end the old ones immediately
   freshet sa rotate worker --overlap 0s --out worker.json`,
-		Args: command.OneArg("the name of the account"),
+		Args:              command.OneArg("the name of the account"),
+		ValidArgsFunction: completeNames(env, resources.ServiceAccounts, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if k.end && (k.out != "" || cmd.Flags().Changed("overlap")) {
 				return command.Usagef(cmd, "--end-replaced creates no credentials; use it without --out and --overlap")

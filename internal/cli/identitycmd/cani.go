@@ -15,12 +15,16 @@ import (
 	"freshet/internal/cli/output"
 )
 
+// verbs are the verbs of the resource API.
+var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+
 // exitNo is the exit code for "no", the same as for a denied request.
 const exitNo = 4
 
 func newCanI(env *command.Env) *cobra.Command {
 	var on []string
 	var list, quiet bool
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "can-i VERB KIND[/NAME] | PERMISSION | --list",
 		Short: "Check your permissions",
@@ -49,7 +53,7 @@ The command prints yes or no; the exit code is 0 for yes and 4 for no.`,
 			}
 			check := permissionCheck{env: env, Client: r, organization: at.Organization}
 			if list {
-				return check.list(cmd.Context())
+				return check.list(cmd.Context(), format)
 			}
 			where, err := parseScope(on)
 			if err != nil {
@@ -65,7 +69,12 @@ The command prints yes or no; the exit code is 0 for yes and 4 for no.`,
 			if err != nil {
 				return err
 			}
-			if !quiet {
+			switch {
+			case format.IsData():
+				if err := output.Value(env.Out, format, permissionResult{yes, result}); err != nil {
+					return err
+				}
+			case !quiet:
 				if _, err := fmt.Fprintln(env.Out, result); err != nil {
 					return err
 				}
@@ -80,7 +89,14 @@ The command prints yes or no; the exit code is 0 for yes and 4 for no.`,
 	f.BoolVar(&list, "list", false, "list all your permissions with their scopes")
 	f.BoolVarP(&quiet, "quiet", "q", false, "print nothing; use the exit code")
 	f.StringSliceVar(&on, "on", nil, "`scope` of the check, as for 'freshet grant'")
+	output.AddFlag(f, &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd
+}
+
+// permissionResult is the result of a check.
+type permissionResult struct {
+	Allowed bool   `json:"allowed"`
+	Text    string `json:"text"`
 }
 
 // permissionCheck is the state of one can-i command.
@@ -108,6 +124,10 @@ func (a permissionCheck) verb(ctx context.Context, verb, what string) (yes bool,
 	}
 	if matches[0].Namespaced {
 		attributes["namespace"] = a.organization
+	}
+	if !slices.Contains(verbs, verb) {
+		return false, "", hint.Add(errs.Newf(errs.NotFound, "verb %q does not exist", verb), "Use one of: %s.",
+			strings.Join(verbs, ", "))
 	}
 	review, err := a.Post(ctx, resources.Ref{Kind: command.AccessReviews}, "", map[string]any{
 		"apiVersion": command.AccessReviews.APIVersion(), "kind": command.AccessReviews.Kind,
@@ -215,14 +235,45 @@ func (a permissionCheck) permission(ctx context.Context, permission string,
 	if len(limits) > 0 {
 		return true, "yes, " + output.Clean(strings.Join(limits, "; ")), nil
 	}
-	return false, "no", nil
+	return false, "no", a.requirePermission(ctx, permission)
+}
+
+// requirePermission returns an error if a permission does not exist. The predefined roles
+// contain every permission, and every caller may list them.
+func (a permissionCheck) requirePermission(ctx context.Context, permission string) error {
+	roles, err := a.List(ctx, clusterRoles, "", resources.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var similar []string
+	service := permission[:strings.LastIndex(permission, ".")+1]
+	for _, role := range roles {
+		list, _ := role.Field("spec", "permissions").([]any)
+		for _, item := range list {
+			existing := fmt.Sprint(item)
+			if existing == permission {
+				return nil
+			}
+			if strings.HasPrefix(existing, service) && !slices.Contains(similar, existing) {
+				similar = append(similar, existing)
+			}
+		}
+	}
+	missing := errs.Newf(errs.NotFound, "permission %q does not exist", permission)
+	if len(similar) > 0 {
+		return hint.Add(missing, "Those of %s are: %s.", strings.TrimSuffix(service, "."), strings.Join(similar, ", "))
+	}
+	return hint.Add(missing, "'freshet get clusterrole org-admin -o yaml' lists the permissions.")
 }
 
 // list prints all permissions, one line for each resource of a rule.
-func (a permissionCheck) list(ctx context.Context) error {
+func (a permissionCheck) list(ctx context.Context, format output.Format) error {
 	rules, err := a.rules(ctx)
 	if err != nil {
 		return err
+	}
+	if format.IsData() {
+		return output.Value(a.env.Out, format, rules)
 	}
 	t := output.Table{Columns: output.Columns("Resource", "Verbs", "Where", "Granted by")}
 	for _, r := range rules {

@@ -18,7 +18,7 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// The kinds of roles: predefined, and an organization's own.
+// The kinds of roles, predefined and an organization's own, and of users.
 var (
 	clusterRoles = resources.Kind{
 		Group: resources.Group, Version: resources.Version, Resource: "clusterroles",
@@ -28,6 +28,10 @@ var (
 		Group: resources.Group, Version: resources.Version, Resource: "roles", Kind: "Role",
 		Namespaced: true,
 	}
+	users = resources.Kind{
+		Group: resources.Group, Version: resources.Version, Resource: "users", Kind: "User",
+		Namespaced: true,
+	}
 )
 
 // grant has the flags of one grant command.
@@ -35,6 +39,7 @@ type grant struct {
 	env     *command.Env
 	to, on  []string
 	name    string
+	early   bool // allow subjects that do not exist
 	options resources.WriteOptions
 }
 
@@ -46,7 +51,7 @@ func newGrant(env *command.Env) *cobra.Command {
 		Long: `Grant a role to accounts and users, in the whole organization or in the scope of --on.
 'freshet get clusterroles' lists the predefined roles, 'freshet get roles' the roles of
 the organization. The role is in force when the command returns. Repeating the command
-changes nothing. To revoke the role, delete the role binding that the command prints.
+changes nothing. 'freshet ungrant' revokes the role.
 
   --to   name of a service account, sa/NAME or user/NAME; may be repeated
   --on   instance=, cluster=, tenant=, namespace=, topic=, subscription=, subject=,
@@ -62,8 +67,9 @@ changes nothing. To revoke the role, delete the role binding that the command pr
   freshet grant org-readonly --to shop
 
   # revoke it
-  freshet delete rb org-readonly.shop`,
-		Args: command.OneArg("a role"),
+  freshet ungrant org-readonly --from shop`,
+		Args:              command.OneArg("a role"),
+		ValidArgsFunction: completeRoles(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(g.to) == 0 {
 				return command.Usagef(cmd, "--to is missing; name the account or user that gets the role")
@@ -75,6 +81,8 @@ changes nothing. To revoke the role, delete the role binding that the command pr
 	f.StringSliceVar(&g.to, "to", nil, "`subject` that gets the role: an account, sa/NAME or user/NAME")
 	f.StringSliceVar(&g.on, "on", nil, "`scope` of the role (default: the whole organization)")
 	f.StringVar(&g.name, "name", "", "`name` of the role binding (default: derived from role, subject and scope)")
+	completeSubjects(cmd, env, "to")
+	f.BoolVar(&g.early, "allow-missing", false, "grant the role also to an account or a user that does not exist yet")
 	f.BoolVar(&g.options.DryRun, "dry-run", false, "check the request on the server without changing anything")
 	return cmd
 }
@@ -96,7 +104,7 @@ func (g *grant) run(ctx context.Context, role string) error {
 	if err != nil {
 		return err
 	}
-	if err := g.warnMissingSubjects(ctx, r, at.Organization, subjects); err != nil {
+	if err := g.requireSubjects(ctx, r, at.Organization, subjects); err != nil {
 		return err
 	}
 	spec := map[string]any{
@@ -123,7 +131,8 @@ func (g *grant) run(ctx context.Context, role string) error {
 	} else if c := binding.Condition("Ready"); c.Status == "False" {
 		return fmt.Errorf("role binding %s is not in force: %s %s", g.name, c.Reason, c.Message)
 	}
-	return g.env.Printf("role binding %s: %s to %s on %s%s\n", g.name, role, strings.Join(g.to, ", "), where, suffix)
+	return g.env.Done(command.Result{Kind: "rolebinding", Name: g.name, Action: "granted"},
+		"role binding %s: %s to %s on %s%s", g.name, role, strings.Join(g.to, ", "), where, suffix)
 }
 
 // parseSubjects parses the values of --to.
@@ -148,21 +157,26 @@ func parseSubjects(words []string) ([]map[string]any, error) {
 	return subjects, nil
 }
 
-// warnMissingSubjects warns about subjects that do not exist. A binding may be created before its account,
-// but the name may also be a typo.
-func (g *grant) warnMissingSubjects(ctx context.Context, r *resources.Client, organization string,
+// requireSubjects returns an error if a subject does not exist, because its name may be a typo,
+// and any account that gets the name later would have the role. --allow-missing makes it a
+// warning.
+func (g *grant) requireSubjects(ctx context.Context, r *resources.Client, organization string,
 	subjects []map[string]any,
 ) error {
 	for _, s := range subjects {
-		kind := resources.ServiceAccounts
+		kind, list := resources.ServiceAccounts, "freshet sa list"
 		if s["kind"] == "User" {
-			kind = resources.Kind{
-				Group: resources.Group, Version: resources.Version, Resource: "users", Kind: "User",
-				Namespaced: true,
-			}
+			kind, list = users, "freshet user list"
 		}
 		ref := resources.Ref{Kind: kind, Organization: organization, Name: fmt.Sprint(s["name"])}
-		if _, err := r.Get(ctx, ref); errors.Is(err, client.ErrNotFound) {
+		_, err := r.Get(ctx, ref)
+		switch {
+		case !errors.Is(err, client.ErrNotFound):
+			// It exists, or the caller may not read it.
+		case !g.early:
+			return hint.Add(errs.Newf(errs.NotFound, "%s does not exist in organization %s", ref, organization),
+				"'%s' lists those that exist; --allow-missing grants the role before it is created.", list)
+		default:
 			if _, err := fmt.Fprintf(g.env.Err, "Warning: %s does not exist in organization %s; the role will apply "+
 				"to any account that gets this name later.\n", ref, organization); err != nil {
 				return err

@@ -1,5 +1,5 @@
-// Package identitycmd implements the commands for organizations, service accounts and their
-// permissions: org, sa, grant, can-i. They are shortcuts: the same can be done with the
+// Package identitycmd implements the commands for organizations, service accounts, users and their
+// permissions: org, sa, user, grant, ungrant, can-i. They are shortcuts: the same can be done with the
 // generic commands of resourcecmd, such as get and apply.
 package identitycmd
 
@@ -18,7 +18,8 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
-	return command.InSection(command.SectionResources, newOrg(env), newAccount(env), newGrant(env), newCanI(env))
+	return command.InSection(command.SectionResources, newOrg(env), newAccount(env), newUser(env), newGrant(env),
+		newUngrant(env), newCanI(env))
 }
 
 // fieldManager is the field manager of the objects that these commands write.
@@ -66,7 +67,8 @@ func newOrgCreate(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.Printf("organization %s created\n", args[0])
+			return env.Done(command.Result{Kind: "organization", Name: args[0], Action: "created"},
+				"organization %s created", args[0])
 		},
 	}
 }
@@ -135,7 +137,8 @@ objects, and lists them in the error; delete them first.`,
 			if err != nil {
 				return err
 			}
-			return env.Printf("organization %s deleted\n", args[0])
+			return env.Done(command.Result{Kind: "organization", Name: args[0], Action: "deleted"},
+				"organization %s deleted", args[0])
 		},
 	}
 }

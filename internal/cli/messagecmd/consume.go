@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/client"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
@@ -72,6 +73,8 @@ peek'.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.subscription, "subscription", "s", "", "`name` of the subscription")
+	// RegisterFlagCompletionFunc fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("subscription", completeTopics(env)) // of the topic in the argument
 	f.StringVar(&o.createFrom, "create-from", "", "create the subscription if it does not exist, at this `position`: "+
 		"earliest, latest, a time, a duration ago or a message id")
 	f.BoolVarP(&o.follow, "follow", "f", false, "wait for more messages until interrupted")
@@ -120,6 +123,9 @@ func (o *consumeOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 		if err != nil {
 			return err
 		}
+		if err := requireTopic(cmd.Context(), c, topic.ShortName()); err != nil {
+			return err
+		}
 		err = sub.Create(cmd.Context(), client.SubscriptionOptions{From: from})
 		if err != nil && !errors.Is(err, client.ErrConflict) {
 			return err
@@ -134,8 +140,10 @@ func (o *consumeOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 	} else {
 		err = o.print(cmd.Context(), env, sub, p)
 	}
-	if errors.Is(err, client.ErrNotFound) {
-		return hint.Add(err, "Create it with 'freshet subscription create %s %s --from earliest', or add "+
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Message == missingSubscription {
+		return hint.Add(errs.Newf(errs.NotFound, "subscription %s of topic %s does not exist", o.subscription,
+			topic.ShortName()), "Create it with 'freshet subscription create %s %s --from earliest', or add "+
 			"--create-from earliest.", topic.ShortName(), o.subscription)
 	}
 	return err

@@ -114,12 +114,16 @@ subscriptions of the topic receive them; use --to to send them to another topic.
 			target := c.Topic(given[0])
 			if to != "" {
 				target = c.Topic(to)
+				if err := requireTopic(cmd.Context(), c, to); err != nil {
+					return err
+				}
 			}
 			n, err := replay(cmd.Context(), dead, target, count)
 			if err != nil {
 				return fmt.Errorf("replaying after %d messages: %w", n, err)
 			}
-			return env.Printf("%d messages sent to %s\n", n, target.ShortName())
+			return env.Done(command.Result{Kind: "topic", Name: target.ShortName(), Action: "replayed", Count: &n},
+				"%d messages sent to %s", n, target.ShortName())
 		}),
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`topic` to send to (default: TOPIC)")

@@ -30,6 +30,7 @@ type topicDescription struct {
 	Out           int64                        `json:"messagesOut"`
 	RateOut       float64                      `json:"messageRateOut"`
 	Schema        string                       `json:"schema,omitempty"`
+	Settings      map[string]string            `json:"settings,omitempty"`
 	Subscriptions map[string]topicSubscription `json:"subscriptions"`
 	Groups        map[string]topicGroup        `json:"groups,omitempty"`
 }
@@ -68,6 +69,9 @@ func newTopicDescribe(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if d.Settings, err = readSettings(cmd.Context(), c, topicPath(c.Topic(given[0])), true); err != nil {
+				return err
+			}
 			if format != output.FormatText {
 				return output.Value(env.Out, format, d)
 			}
@@ -84,7 +88,7 @@ func describeTopic(cmd *cobra.Command, topic *client.Topic) (*topicDescription, 
 		return nil, err
 	}
 	d := &topicDescription{
-		Name: topic.Name(), Partitions: stats.Partitions, Bytes: stats.StorageBytes,
+		Name: topic.ShortName(), Partitions: stats.Partitions, Bytes: stats.StorageBytes,
 		In: stats.MessagesIn, RateIn: stats.MessageRateIn, Out: stats.MessagesOut, RateOut: stats.MessageRateOut,
 		Subscriptions: make(map[string]topicSubscription), Groups: make(map[string]topicGroup),
 	}
@@ -124,6 +128,9 @@ func (d *topicDescription) write(w io.Writer) error {
 	line("Partitions", partitionText(d.Partitions))
 	for _, name := range slices.Sorted(maps.Keys(d.Properties)) {
 		line("Property", name+"="+d.Properties[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Settings)) {
+		line("Setting", name+"="+d.Settings[name])
 	}
 	line("Created", formatTime(d.Created))
 	line("Last message", formatTime(d.LastPublish))

@@ -18,9 +18,13 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
-	return command.InSection(command.SectionMessages,
+	commands := []*cobra.Command{
 		newTopic(env), newProduce(env), newConsume(env), newTail(env),
-		newSubscription(env), newAck(env), newNack(env), newDeadLetter(env), newGroup(env))
+		newTenant(env), newNamespace(env),
+		newSubscription(env), newAck(env), newNack(env), newDeadLetter(env), newGroup(env),
+	}
+	nameMissingObjects(commands...)
+	return command.InSection(command.SectionMessages, commands...)
 }
 
 // position parses the value of a flag as a position in a topic.
@@ -61,7 +65,7 @@ func completeTopics(env *command.Env) cobra.CompletionFunc {
 			names, _ := c.Topic(given[0]).Subscriptions(cmd.Context()) // none after an error
 			return names, cobra.ShellCompDirectiveNoFileComp
 		}
-		topics, _ := c.Topics(cmd.Context(), "") // none after an error
+		topics, _ := listTopics(cmd.Context(), c, "") // none after an error
 		var names []cobra.Completion
 		for _, t := range topics {
 			if !t.Internal {

@@ -37,8 +37,8 @@ type printOptions struct {
 
 func (o *printOptions) addFlags(cmd *cobra.Command) {
 	output.AddFlag(cmd.Flags(), &o.format, formatValue, output.FormatWide, output.FormatJSON, output.FormatName)
-	cmd.Flags().StringVar(&o.decode, "decode", codeNone, "decode payloads to JSON with a schema: `registry` (by the "+
-		"id in the payload), topic (the topic's own schema) or none")
+	cmd.Flags().StringVar(&o.decode, "decode", codeNone, "`source` of the schema with which payloads are decoded "+
+		"to JSON: registry (by the id in the payload), topic (the topic's own schema) or none")
 	cmd.Flags().BoolVarP(&o.null, "null", "0", false, "end messages with a zero byte instead of a line break")
 }
 
@@ -89,6 +89,9 @@ func (p *printer) print(ctx context.Context, r *client.Received) error {
 			return fmt.Errorf("message %s: %w", r.StringID, err)
 		}
 		value, decoded = text, true
+	}
+	if p.format.IsData() && p.format != output.FormatJSON {
+		return output.Value(p.w, p.format, newJSONMessage(r, value, decoded))
 	}
 	var line []byte
 	switch p.format {

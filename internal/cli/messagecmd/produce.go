@@ -82,17 +82,18 @@ func (o *produceOptions) addFlags(cmd *cobra.Command) {
 		"`file` whose content is one message, - for standard input; may be repeated")
 	f.BoolVarP(&o.zero, "null", "0", false, "split standard input into messages at zero bytes instead of line breaks")
 	f.StringVar(&o.form, "input", inputLines,
-		"format of a line of standard input: `lines` (a message) or json (an object)")
+		"`format` of a line of standard input: lines (a message) or json (an object)")
 	f.StringVar(&o.separator, "key-separator", "", "`text` between the key and the message on each line")
 	f.StringVarP(&o.key, "key", "k", "", "`key` of the messages, which selects the partition")
 	f.StringArrayVar(&o.properties, "property", nil, "property of the messages, as `name=value`; may be repeated")
 	f.StringVar(&o.eventTime, "event-time", "", "event `time` of the messages, in RFC 3339")
 	f.DurationVar(&o.delay, "delay", 0, "`duration` by which the delivery is delayed")
 	f.BoolVar(&o.nullValue, "null-value", false,
-		"send one message without a value, which deletes --key from a compacted topic")
+		"send one message without a value, a tombstone for --key, which consumers interpret as a deletion")
 	f.StringVar(&o.idempotencyKey, "idempotency-key", "",
 		"`key` by which the server recognizes a repeated message; for one message")
-	f.StringVar(&o.encode, "encode", codeNone, "encode JSON with a schema: `registry`, topic or none")
+	f.StringVar(&o.encode, "encode", codeNone,
+		"`source` of the schema with which JSON is encoded: registry, topic or none")
 	f.StringVar(&o.subject, "subject", "", "`subject` for --encode registry (default: TOPIC-value)")
 	f.StringVar(&o.producer, "producer", "", "producer `name`, which consumers see")
 	f.BoolVar(&o.ids, "ids", false, "print the id of every stored message")

@@ -37,7 +37,9 @@ Acknowledging a message twice is not an error.`,
 			if err := settle(cmd.Context(), ids...); err != nil {
 				return err
 			}
-			return env.Printf("%d acknowledged\n", len(ids))
+			return env.Done(command.Result{
+				Kind: "subscription", Name: given[1], Action: "acknowledged", Count: new(len(ids)),
+			}, "%d acknowledged", len(ids))
 		}),
 	}
 	cmd.Flags().BoolVar(&cumulative, "cumulative", false,
@@ -73,7 +75,9 @@ may hold the message now.`,
 			if err != nil {
 				return err
 			}
-			return env.Printf("%d returned for redelivery\n", len(ids))
+			return env.Done(command.Result{
+				Kind: "subscription", Name: given[1], Action: "returned", Count: new(len(ids)),
+			}, "%d returned for redelivery", len(ids))
 		}),
 	}
 	cmd.Flags().DurationVar(&delay, "delay", 0, "`duration` to wait before the redelivery")

@@ -40,12 +40,13 @@ func newSubscriptionCreate(env *command.Env) *cobra.Command {
 	var from, deadLetters string
 	var timeout time.Duration
 	var maxRedeliver int
-	var ifNotExists bool
+	var ifNotExists, createTopic bool
 	cmd := &cobra.Command{
 		Use:   "create TOPIC NAME",
 		Short: "Create a subscription",
 		Long: `Create a subscription. It receives the messages that are produced from now on, or from
-the position of --from. A missing topic is created too, if its namespace allows it.`,
+the position of --from. With --create-topic, a missing topic is created too, if its
+namespace allows it.`,
 		Example: `  # messages from now on
   freshet subscription create orders shipping
 
@@ -72,10 +73,16 @@ the position of --from. A missing topic is created too, if its namespace allows 
 				return err
 			}
 			defer c.Close()
+			if !createTopic {
+				if err := requireTopic(cmd.Context(), c, given[0]); err != nil {
+					return err
+				}
+			}
 			sub := c.Topic(given[0]).Subscription(given[1])
 			err = sub.Create(cmd.Context(), options)
 			if errors.Is(err, client.ErrConflict) && ifNotExists {
-				return env.Printf("subscription %s already exists\n", given[1])
+				return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "exists"},
+					"subscription %s already exists", given[1])
 			}
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "Change its position with 'freshet subscription reset'; --if-not-exists ignores "+
@@ -84,7 +91,8 @@ the position of --from. A missing topic is created too, if its namespace allows 
 			if err != nil {
 				return err
 			}
-			return env.Printf("subscription %s of %s created\n", given[1], sub.Topic().ShortName())
+			return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "created"},
+				"subscription %s of %s created", given[1], sub.Topic().ShortName())
 		},
 	}
 	f := cmd.Flags()
@@ -95,6 +103,7 @@ the position of --from. A missing topic is created too, if its namespace allows 
 		"`number` of redeliveries after which a message becomes a dead letter (default: no limit)")
 	f.StringVar(&deadLetters, "dead-letter-topic", "", "`topic` for dead letters (default: TOPIC-NAME-DLQ)")
 	f.BoolVar(&ifNotExists, "if-not-exists", false, "succeed if the subscription already exists")
+	f.BoolVar(&createTopic, "create-topic", false, "create the topic if it does not exist")
 	return cmd
 }
 
@@ -131,14 +140,16 @@ func newSubscriptionList(env *command.Env) *cobra.Command {
 			table := output.Table{
 				Columns: output.Columns("Name", "Backlog", "Bytes", "Leased", "Delayed", "Waiting", "Acks/s"),
 			}
+			list := []subscriptionEntry{}
 			for _, name := range slices.Sorted(maps.Keys(stats.Subscriptions)) {
 				s := stats.Subscriptions[name]
+				list = append(list, newSubscriptionEntry(name, s))
 				table.Rows = append(table.Rows, []string{
 					name, formatInt(s.Backlog), formatBytes(s.BacklogBytes), formatInt(s.Leased), formatInt(s.Delayed),
 					strconv.Itoa(s.Waiting), fmt.Sprintf("%.1f", s.AckRate),
 				})
 			}
-			return env.List(format, stats.Subscriptions, &table,
+			return env.List(format, list, &table,
 				"No subscriptions. Create one with 'freshet subscription create TOPIC NAME'.")
 		}),
 	}
@@ -181,7 +192,8 @@ messages from it on are delivered, even if they were acknowledged. All leases en
 			if err := sub.Reset(cmd.Context(), at); err != nil {
 				return err
 			}
-			return env.Printf("subscription %s of %s reset to %s\n", given[1], sub.Topic().ShortName(), to)
+			return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "reset"},
+				"subscription %s of %s reset to %s", given[1], sub.Topic().ShortName(), to)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "new `position`: earliest, latest, a time, a duration ago or a message id")
@@ -260,7 +272,8 @@ func newSubscriptionDelete(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.Printf("subscription %s of %s deleted\n", given[1], sub.Topic().ShortName())
+			return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "deleted"},
+				"subscription %s of %s deleted", given[1], sub.Topic().ShortName())
 		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "delete it even if consumers are active")

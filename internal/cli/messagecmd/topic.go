@@ -2,7 +2,6 @@ package messagecmd
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -18,8 +17,8 @@ func newTopic(env *command.Env) *cobra.Command {
 	return command.Parent(&cobra.Command{
 		Use:     "topic",
 		Aliases: []string{"topics"},
-		Short:   "Create, list, describe and delete topics",
-		Long: `Create, list, describe and delete topics.
+		Short:   "Create, list, describe, change and delete topics",
+		Long: `Create, list, describe, change and delete topics.
 
 A topic name is tenant/namespace/topic, or just the topic in public/default.`,
 		Example: `  # create a topic with four partitions; messages with the same key stay in order
@@ -30,13 +29,13 @@ A topic name is tenant/namespace/topic, or just the topic in public/default.`,
 
   # show its subscriptions and their backlogs
   freshet topic describe orders`,
-	}, newTopicCreate(env), newTopicList(env), newTopicDescribe(env), newTopicDelete(env))
+	}, newTopicCreate(env), newTopicList(env), newTopicDescribe(env), newTopicUpdate(env), newTopicDelete(env))
 }
 
 func newTopicCreate(env *command.Env) *cobra.Command {
 	var options client.TopicOptions
 	var properties []string
-	var ifNotExists bool
+	var ifNotExists, parents bool
 	cmd := &cobra.Command{
 		Use:   "create TOPIC",
 		Short: "Create a topic",
@@ -49,8 +48,8 @@ move to other partitions.`,
   # with four partitions, in a script that may run twice
   freshet topic create orders --partitions 4 --if-not-exists
 
-  # a compacted topic, which keeps the last message of each key
-  freshet topic create prices --partitions 2 --property cleanup.policy=compact`,
+  # in another namespace, which is created with its tenant
+  freshet topic create sales/eu/prices --parents`,
 		Args: command.OneArg("the topic's name"),
 		RunE: func(cmd *cobra.Command, given []string) (err error) {
 			if options.Partitions < 0 {
@@ -64,10 +63,16 @@ move to other partitions.`,
 				return err
 			}
 			defer c.Close()
+			if parents {
+				if err := ensureParents(cmd.Context(), c, given[0], true); err != nil {
+					return err
+				}
+			}
 			topic := c.Topic(given[0])
 			err = topic.Create(cmd.Context(), options)
 			if errors.Is(err, client.ErrConflict) && ifNotExists {
-				return env.Printf("topic %s already exists\n", topic.ShortName())
+				return env.Done(command.Result{Kind: "topic", Name: topic.ShortName(), Action: "exists"},
+					"topic %s already exists", topic.ShortName())
 			}
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "'freshet topic describe %s' shows it; --if-not-exists ignores this error.",
@@ -76,12 +81,14 @@ move to other partitions.`,
 			if err != nil {
 				return err
 			}
-			return env.Printf("topic %s created\n", topic.ShortName())
+			return env.Done(command.Result{Kind: "topic", Name: topic.ShortName(), Action: "created"},
+				"topic %s created", topic.ShortName())
 		},
 	}
 	cmd.Flags().IntVarP(&options.Partitions, "partitions", "p", 0, "`number` of partitions; 0 creates a topic without")
 	cmd.Flags().StringArrayVar(&properties, "property", nil, "property of the topic, as `name=value`; may be repeated")
 	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "succeed if the topic already exists")
+	cmd.Flags().BoolVar(&parents, "parents", false, "create the tenant and the namespace too, if they do not exist")
 	return cmd
 }
 
@@ -107,12 +114,22 @@ func newTopicList(env *command.Env) *cobra.Command {
 			if len(given) > 0 {
 				namespace = given[0]
 			}
-			topics, err := c.Topics(cmd.Context(), namespace)
+			topics, err := listTopics(cmd.Context(), c, namespace)
 			if err != nil {
 				return err
 			}
-			topics = slices.DeleteFunc(append([]client.TopicEntry{}, topics...),
-				func(t client.TopicEntry) bool { return t.Internal && !internal })
+			if len(topics) == 0 && namespace != "" {
+				if err := requireNamespace(cmd.Context(), c, namespace); err != nil {
+					return err
+				}
+			}
+			if len(topics) == 0 {
+				if err := env.CheckListed(cmd.Context(), "messaging.topics", "topics",
+					listProbe(cmd.Context(), c, namespace)); err != nil {
+					return err
+				}
+			}
+			topics = slices.DeleteFunc(topics, func(t topicEntry) bool { return t.Internal && !internal })
 			table := output.Table{Columns: output.Columns("Name", "Partitions")}
 			for _, t := range topics {
 				table.Rows = append(table.Rows, []string{t.Name, strconv.Itoa(t.Partitions)})
@@ -154,7 +171,8 @@ func newTopicDelete(env *command.Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if _, err := fmt.Fprintf(env.Out, "topic %s deleted\n", topic.ShortName()); err != nil {
+				if err := env.Done(command.Result{Kind: "topic", Name: topic.ShortName(), Action: "deleted"},
+					"topic %s deleted", topic.ShortName()); err != nil {
 					return err
 				}
 			}

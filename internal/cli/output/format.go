@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -24,10 +25,19 @@ const (
 	FormatText  Format = "text"
 )
 
+// IsData reports whether the format prints a value for programs with Value.
+func (f Format) IsData() bool {
+	return f == FormatJSON || f == FormatYAML || strings.HasPrefix(string(f), jsonPath)
+}
+
 // AddFlag adds the flag -o with the formats of a command. The first one is the default.
 func AddFlag(f *pflag.FlagSet, format *Format, formats ...Format) {
 	*format = formats[0]
-	f.VarP(&formatValue{format, formats}, "output", "o", words(formats))
+	usage := words(formats)
+	if slices.Contains(formats, FormatJSON) {
+		usage += ", or jsonpath=TEMPLATE"
+	}
+	f.VarP(&formatValue{format, formats}, "output", "o", usage)
 }
 
 func words(formats []Format) string {
@@ -48,7 +58,11 @@ func (v *formatValue) String() string { return string(*v.format) }
 func (v *formatValue) Type() string   { return "format" }
 
 func (v *formatValue) Set(text string) error {
-	if !slices.Contains(v.formats, Format(text)) {
+	if strings.HasPrefix(text, jsonPath) && slices.Contains(v.formats, FormatJSON) {
+		if err := checkJSONPath(text); err != nil {
+			return err
+		}
+	} else if !slices.Contains(v.formats, Format(text)) {
 		return fmt.Errorf("use %s", words(v.formats))
 	}
 	*v.format = Format(text)
@@ -91,8 +105,14 @@ func YAML(w io.Writer, value any) error {
 	return err
 }
 
-// Value prints a value as JSON or YAML.
+// Value prints a value as JSON or YAML, or the parts of it that a JSONPath template selects.
 func Value(w io.Writer, format Format, value any) error {
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Slice && v.IsNil() {
+		value = []any{} // an empty list, not null
+	}
+	if strings.HasPrefix(string(format), jsonPath) {
+		return printJSONPath(w, string(format), value)
+	}
 	if format == FormatYAML {
 		return YAML(w, value)
 	}

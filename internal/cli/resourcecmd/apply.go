@@ -96,7 +96,7 @@ func (v *dryRunValue) String() string {
 	return "none"
 }
 
-func (v *dryRunValue) Type() string { return "none or server" }
+func (v *dryRunValue) Type() string { return "mode" }
 
 func (v *dryRunValue) Set(text string) error {
 	switch text {

@@ -138,6 +138,7 @@ func (d *deletion) run(ctx context.Context, refs []resources.Ref) error {
 				return err
 			}
 		}
-		return d.env.Printf("%s deleted%s\n", ref, suffix)
+		return d.env.Done(command.Result{Kind: ref.Kind.Resource, Name: ref.String(), Action: "deleted"},
+			"%s deleted%s", ref, suffix)
 	})
 }

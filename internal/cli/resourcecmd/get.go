@@ -276,36 +276,9 @@ func (g *get) follow(cmd *cobra.Command, what selected) error {
 		organization = g.organization(kind)
 	}
 	if g.format != output.FormatTable && g.format != output.FormatWide {
-		for event, err := range g.Watch(cmd.Context(), kind, organization, o) {
-			if err != nil {
-				return err
-			}
-			if g.format == output.FormatYAML {
-				_, _ = fmt.Fprintln(g.env.Out, "---") // the next write reports an error
-			}
-			if err := g.print([]resources.Object{event.Object}, true); err != nil {
-				return err
-			}
-		}
-		return nil
+		return g.followObjects(cmd.Context(), kind, organization, o)
 	}
-	var t *output.Table
-	for event, err := range g.WatchTable(cmd.Context(), kind, organization, o) {
-		if err != nil {
-			return err
-		}
-		if t == nil {
-			t = g.table(kind, event.Table, false)
-		}
-		t.Rows = g.rows(kind, event.Table, false)
-		if event.Type == "DELETED" {
-			markDeleted(t)
-		}
-		if err := t.Write(g.env.Out); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.followTable(cmd.Context(), kind, organization, o)
 }
 
 // markDeleted sets the column Reason of deleted objects.

@@ -55,7 +55,7 @@ func filesOf(path string, recursive bool) ([]string, error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, errs.Newf(errs.NotFound, "reading manifests: %w", err)
+		return nil, errs.Newf(errs.Invalid, "reading manifests: %w", err)
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
@@ -73,7 +73,7 @@ func filesOf(path string, recursive bool) ([]string, error) {
 		return nil
 	})
 	if err == nil && len(files) == 0 {
-		err = hint.Add(errs.Newf(errs.NotFound, "folder %s has no .yaml, .yml or .json file", path),
+		err = hint.Add(errs.Newf(errs.Invalid, "folder %s has no .yaml, .yml or .json file", path),
 			"-R reads its subfolders too.")
 	}
 	return files, err

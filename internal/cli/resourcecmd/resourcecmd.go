@@ -1,5 +1,5 @@
 // Package resourcecmd implements the commands for resources of any kind, in the style of
-// kubectl: get, describe, apply, diff, delete, wait. It has no list of kinds: it discovers
+// kubectl: get, describe, explain, apply, edit, diff, delete, wait. It has no list of kinds: it discovers
 // the kinds and the columns of their tables from the server.
 package resourcecmd
 
@@ -23,7 +23,8 @@ import (
 // Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
 	return command.InSection(command.SectionResources,
-		newGet(env), newDescribe(env), newApply(env), newDiff(env), newDelete(env), newWait(env))
+		newGet(env), newDescribe(env), newExplain(env), newApply(env), newEdit(env), newDiff(env), newDelete(env),
+		newWait(env))
 }
 
 // session is the connection of one command, the context in use, and the server's kinds.

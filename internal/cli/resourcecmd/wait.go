@@ -63,7 +63,8 @@ condition.`,
 				if err := s.waitFor(ctx, ref, until); err != nil {
 					return err
 				}
-				return env.Printf("%s %s\n", ref, until.reachedText)
+				return env.Done(command.Result{Kind: ref.Kind.Resource, Name: ref.String(), Action: until.reachedText},
+					"%s %s", ref, until.reachedText)
 			})
 		},
 	}

@@ -93,7 +93,7 @@ func printCheck(w io.Writer, style output.Style, subject string, result *schemas
 		return err
 	}
 	for _, p := range result.Problems {
-		if _, err := fmt.Fprintf(w, "  - %s\n", indent(output.Clean(p.Description))); err != nil {
+		if _, err := fmt.Fprintf(w, "  - %s\n", indent(output.Clean(describeProblem(p.Description)))); err != nil {
 			return err
 		}
 		if advice := suggestions[p.Type]; advice != "" {
@@ -187,7 +187,7 @@ latest version and the file.`,
 			}
 			d, err := r.Diff(cmd.Context(), from, to)
 			if err != nil {
-				return err
+				return explainInvalid(err, file)
 			}
 			if format != output.FormatText {
 				return output.Value(env.Out, format, d)

@@ -55,7 +55,8 @@ permanently: messages that were written with them can no longer be read.`,
 			if permanent {
 				done = "permanently deleted"
 			}
-			return env.Println(what, done)
+			return env.Done(command.Result{Kind: "schema", Name: strings.Join(given, " "), Action: "deleted"},
+				"%s %s", what, done)
 		}),
 	}
 	cmd.Flags().BoolVar(&permanent, "permanent", false, "permanently remove a deleted subject or version")
@@ -143,14 +144,17 @@ subjects.`,
 			if err != nil {
 				return err
 			}
-			return env.Printf("%d versions and %d levels written, %d lines skipped because they exist\n",
-				done.Versions, done.Levels, done.Known)
+			return env.Done(command.Result{
+				Kind: "registry", Name: given[0], Action: "imported", Count: new(done.Versions),
+			}, "%d versions and %d levels written, %d lines skipped because they exist", done.Versions, done.Levels,
+				done.Known)
 		},
 	}
 }
 
 func newLevel(env *command.Env) *cobra.Command {
-	return &cobra.Command{
+	var format output.Format
+	cmd := &cobra.Command{
 		Use:   "level SUBJECT [LEVEL]",
 		Short: "Show or set the compatibility level of a subject",
 		Long:  "Show or set the compatibility level of a subject:\n\n" + levelHelp(),
@@ -179,18 +183,24 @@ func newLevel(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(given) > 1 || output.IsTerminal(env.Out) {
+			switch {
+			case format.IsData():
+				err = output.Value(env.Out, format, map[string]string{"subject": given[0], "level": level})
+			case len(given) > 1 || output.IsTerminal(env.Out):
 				_, err = fmt.Fprintf(env.Out, "%s: %s\n", level, levels[level])
-			} else {
+			default:
 				_, err = fmt.Fprintln(env.Out, level)
 			}
 			return err
 		}),
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
 }
 
 func newMode(env *command.Env) *cobra.Command {
 	var force bool
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "mode [MODE]",
 		Short: "Show or set the registry's mode",
@@ -215,9 +225,14 @@ or IMPORT, in which schemas keep the ids that they are registered with.`,
 			if err != nil {
 				return err
 			}
-			return env.Println(mode)
+			if format.IsData() {
+				return output.Value(env.Out, format, map[string]string{"mode": mode})
+			}
+			_, err = fmt.Fprintln(env.Out, mode)
+			return err
 		}),
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	cmd.Flags().BoolVar(&force, "force", false, "set the mode IMPORT even if the registry has subjects")
 	return cmd
 }

@@ -57,8 +57,9 @@ level does not allow.`,
 				if err != nil {
 					return err
 				}
-				if format == output.FormatJSON {
-					return output.JSON(env.Out, map[string]any{"subject": subject, "version": version, "id": id})
+				if format.IsData() {
+					return output.Value(env.Out, format,
+						map[string]any{"subject": subject, "version": version, "id": id})
 				}
 				return env.Printf("%s has the schema as version %d, id %d\n", subject, version, id)
 			}),
@@ -206,6 +207,14 @@ func newList(env *command.Env) *cobra.Command {
 					}
 				}
 				return nil
+			}
+			if len(subjects) == 0 {
+				if err := env.CheckListed(cmd.Context(), "schema.subjects", "schemas", func() error {
+					_, err := r.Versions(cmd.Context(), "any", false)
+					return err
+				}); err != nil {
+					return err
+				}
 			}
 			return listSubjects(cmd, env, r, subjects, deleted, format)
 		}),

@@ -59,7 +59,7 @@ func (s *source) onRegistry(env *command.Env,
 			return err
 		}
 		return onRegistry(env, func(cmd *cobra.Command, r *schemas.Registry, given []string) error {
-			return do(cmd, r, given[0], schema)
+			return explainInvalid(do(cmd, r, given[0], schema), given[1])
 		})(cmd, given)
 	}
 }

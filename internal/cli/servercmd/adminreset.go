@@ -115,13 +115,20 @@ func (r *reset) connect() error {
 	}
 	r.token = strings.TrimSpace(string(token))
 	if r.server == "" {
-		if r.server, err = serverFromKubeconfig(filepath.Join(r.dataDir, "kubeconfig"),
-			"http://"+config.Default().HTTP); err != nil {
+		address := "http://" + config.Default().HTTP
+		// A server without HTTPS writes no kubeconfig.
+		if file, err := contexts.ReadCredentials(filepath.Join(r.dataDir, "admin.json")); err == nil {
+			address = file.Server()
+		}
+		if r.server, err = serverFromKubeconfig(filepath.Join(r.dataDir, "kubeconfig"), address); err != nil {
 			return err
 		}
 	}
 	if r.base, err = url.Parse(r.server); err != nil || r.base.Host == "" {
 		return errs.Newf(errs.Invalid, "--server takes a URL, not %q", r.server)
+	}
+	if err := contexts.CheckAddress(r.dataDir, r.server); err != nil {
+		return err
 	}
 	r.client, err = httpClient(generatedAuthority(r.dataDir))
 	return err

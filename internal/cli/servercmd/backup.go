@@ -12,6 +12,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
 	"freshet/internal/ops/adminsocket"
 	"freshet/internal/ops/backup"
 )
@@ -55,6 +56,14 @@ Run the command as the user of the server, or as root.`,
 			b.to, b.out, b.progress = args[0], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if b.to == "-" && b.keep > 0 {
 				return command.Usagef(cmd, "--keep cannot be combined with a tar stream")
+			}
+			if b.to == "-" && output.IsTerminal(b.out) {
+				return command.Usagef(cmd, "standard output is a terminal; redirect the tar stream to a file or a pipe")
+			}
+			if b.to == "-" {
+				if err := output.WarnIfReadable(b.out, b.progress, "a backup"); err != nil {
+					return err
+				}
 			}
 			return b.run(cmd.Context())
 		},
@@ -165,7 +174,8 @@ func formatBytes(n int64) string {
 }
 
 func newBackupVerify() *cobra.Command {
-	return &cobra.Command{
+	var format output.Format
+	cmd := &cobra.Command{
 		Use:   "verify BACKUP",
 		Short: "Verify the checksums of a backup",
 		Long: `Verify a backup: read every file and compare its checksum. BACKUP is the folder of a
@@ -175,7 +185,7 @@ tar stream on standard input.`,
   freshet backup verify backups
 
   # a given backup
-  freshet backup verify backups/$(freshet backup list backups | head -n 1 | cut -f 1)
+  freshet backup verify backups/$(freshet backup list backups -o name | head -n 1)
 
   # a tar file
   freshet backup verify freshet.tar`,
@@ -185,10 +195,15 @@ tar stream on standard input.`,
 			if err != nil {
 				return err
 			}
+			if format.IsData() {
+				return output.Value(cmd.OutOrStdout(), format, newBackupSummary(args[0], m))
+			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), "backup is valid:", describe(m))
 			return err
 		},
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
 }
 
 func describe(m *backup.Manifest) string {
@@ -198,36 +213,4 @@ func describe(m *backup.Manifest) string {
 	}
 	return fmt.Sprintf("%s, %d clusters, %d files, %s, %s", m.Created.Format(time.RFC3339), len(m.Clusters),
 		len(m.Files), formatBytes(m.Size()), keys)
-}
-
-func newBackupList() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list DIRECTORY",
-		Short: "List the backups in a directory, oldest first",
-		Example: `  # with their start times and sizes
-  freshet backup list backups
-
-  # the newest
-  freshet backup list backups | tail -n 1
-
-  # count them
-  freshet backup list backups | wc -l`,
-		Args: command.OneArg("a directory"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			names, err := backup.List(args[0])
-			if err != nil {
-				return errs.Newf(errs.NotFound, "%w", err)
-			}
-			for _, name := range names {
-				text := "cannot be read"
-				if m, err := backup.Read(filepath.Join(args[0], name)); err == nil {
-					text = describe(m)
-				}
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\t%s\n", name, text); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
 }

@@ -108,7 +108,7 @@ func httpClient(caFile string) (*http.Client, error) {
 	if caFile != "" {
 		pem, err := os.ReadFile(caFile)
 		if err != nil {
-			return nil, errs.Newf(errs.NotFound, "reading the certificate authority: %w", err)
+			return nil, errs.Newf(errs.Invalid, "reading the certificate authority: %w", err)
 		}
 		pool, err := x509.SystemCertPool()
 		if err != nil {

@@ -37,7 +37,12 @@ func printVersion(cmd *cobra.Command, format output.Format) error {
 	if format != output.FormatText {
 		return output.Value(cmd.OutOrStdout(), format, info)
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "freshet %s (%s, %s %s/%s)\n", info.Version, info.Commit, info.Go,
-		info.OS, info.Arch)
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), VersionText())
 	return err
+}
+
+// VersionText returns the version of this program on one line.
+func VersionText() string {
+	info := version.Get()
+	return fmt.Sprintf("freshet %s (%s, %s %s/%s)", info.Version, info.Commit, info.Go, info.OS, info.Arch)
 }

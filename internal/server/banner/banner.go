@@ -1,5 +1,5 @@
 // Package banner reports to the person who started the server, or to the log, that the server
-// is ready: its addresses, and commands to try. It has no locks.
+// is ready: its addresses, and commands to try. Hold.mu is its only lock.
 package banner
 
 import (

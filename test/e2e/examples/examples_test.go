@@ -140,7 +140,7 @@ func consume(t *testing.T, program ...string) {
 	defer front.Close()
 
 	cmd := exec.CommandContext(ctx, program[0], append(program[1:], "jobs", "workers", fmt.Sprint(len(jobs)))...)
-	cmd.Env = append(os.Environ(), "FRESHET_URL="+front.URL,
+	cmd.Env = append(os.Environ(), "FRESHET_SERVER="+front.URL,
 		"FRESHET_CREDENTIALS_FILE="+filepath.Join(server.DataDir, "admin.json"), "LEASE=1")
 	var problems strings.Builder
 	cmd.Stderr = &problems

@@ -103,7 +103,7 @@ func run(t *testing.T, binary string, server *testserver.Server, page string) st
 	if err := os.Symlink(binary, filepath.Join(folder, "freshet")); err != nil {
 		t.Fatal(err)
 	}
-	return shell(t, script, folder, "FRESHET_URL="+server.URL, "FRESHET_DATA="+server.DataDir,
+	return shell(t, script, folder, "FRESHET_SERVER="+server.URL, "FRESHET_DATA="+server.DataDir,
 		"FRESHET_DATA_DIR="+server.DataDir,
 		"FRESHET_BACKUPS="+filepath.Join(folder, "backups"), "FRESHET_DRILL_PORT="+freePort(t))
 }

@@ -33,7 +33,7 @@ func TestHowTo(t *testing.T) {
 	}
 	for range 2 { // a page can be repeated
 		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
-		cmd.Env = append(os.Environ(), "FRESHET_URL="+w.server.URL, "FRESHET_DATA="+w.server.DataDir,
+		cmd.Env = append(os.Environ(), "FRESHET_SERVER="+w.server.URL, "FRESHET_DATA="+w.server.DataDir,
 			"FRESHET_HOWTO="+howto, "FRESHET_ORG="+w.org, "TMPDIR="+t.TempDir())
 		out, err := cmd.CombinedOutput()
 		if err != nil {

@@ -1,2 +1,2 @@
 . "$EXAMPLES/orders.inc"
-freshet group reset workers --topic orders --to latest
+freshet group reset workers --topic orders --to latest --create

@@ -1,1 +1,1 @@
-freshet topic delete --force --ignore-not-found orders payments prices
+freshet topic delete --force --ignore-not-found orders payments sales/eu/prices

@@ -1,0 +1,120 @@
+package apikeycmd
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"freshet/client"
+	"freshet/client/resources"
+	"freshet/internal/base/errs"
+	"freshet/internal/cli/contexts"
+	"freshet/internal/cli/hint"
+)
+
+// envFile returns the content of an environment file for a key: the variables that the command
+// line and the examples read.
+func (k *keys) envFile(ctx context.Context, instance, token string) (string, error) {
+	cluster, err := k.clusterFor(ctx, instance)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	set := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s=%s\n", name, value)
+		}
+	}
+	set("FRESHET_SERVER", k.at.Server)
+	set("FRESHET_ORGANIZATION", k.at.Organization)
+	set("FRESHET_CLUSTER", cluster.name)
+	set("FRESHET_INSTANCE", cluster.instance)
+	set("FRESHET_API_KEY", token)
+	if k.at.CA != "" && strings.HasPrefix(k.at.Server, "https:") {
+		set("FRESHET_CA_DATA", base64.StdEncoding.EncodeToString([]byte(k.at.CA)))
+	}
+	set("FRESHET_KAFKA", cluster.kafka)
+	set("FRESHET_KAFKA_SECURITY", cluster.kafkaSecurity)
+	if cluster.kafka != "" { // the user name selects the cluster
+		set("FRESHET_KAFKA_USER", "public/default@"+k.at.Organization+"/"+cluster.name)
+	}
+	return b.String(), nil
+}
+
+// clusterTarget is the cluster that an environment file names.
+type clusterTarget struct {
+	name, instance       string
+	kafka, kafkaSecurity string // address and protocol; empty without the Kafka protocol
+}
+
+// clusterFor returns the cluster of the context if a key for an instance ("" for all) is valid for
+// it, else the only cluster for which the key is valid.
+func (k *keys) clusterFor(ctx context.Context, instance string) (clusterTarget, error) {
+	all, err := k.List(ctx, resources.MessagingClusters, k.at.Organization, resources.ListOptions{})
+	if errors.Is(err, client.ErrDenied) {
+		return clusterTarget{name: k.at.Cluster, instance: instance}, nil
+	}
+	if err != nil {
+		return clusterTarget{}, err
+	}
+	usable := slices.DeleteFunc(all, func(o resources.Object) bool {
+		return instance != "" && o.Text("spec", "instanceName") != instance
+	})
+	i := slices.IndexFunc(usable, func(o resources.Object) bool { return o.Name() == k.at.Cluster })
+	explicit := k.env.Selection().Cluster != ""
+	switch {
+	case i >= 0:
+		return targetOf(usable[i]), nil
+	case explicit:
+		return clusterTarget{}, hint.Add(errs.Newf(errs.NotFound, "key is not valid for cluster %s: organization %s "+
+			"has no such cluster in %s", k.at.Cluster, k.at.Organization, instanceText(instance)),
+			"'freshet get mc' lists the clusters with their instances; choose one with --cluster.")
+	case len(usable) == 1:
+		return targetOf(usable[0]), nil
+	case len(usable) == 0:
+		return clusterTarget{instance: instance}, nil // the key is valid for clusters that are created later
+	}
+	names := make([]string, len(usable))
+	for i, o := range usable {
+		names[i] = o.Name()
+	}
+	return clusterTarget{}, hint.Add(errs.Newf(errs.Invalid, "key is valid for several clusters: %s",
+		strings.Join(names, ", ")), "Choose the one for the environment file with --cluster.")
+}
+
+func instanceText(instance string) string {
+	if instance == "" {
+		return "any instance"
+	}
+	return "instance " + instance
+}
+
+func targetOf(o resources.Object) clusterTarget {
+	target := clusterTarget{name: o.Name(), instance: o.Text("spec", "instanceName")}
+	target.kafka, target.kafkaSecurity = kafkaAddress(o)
+	return target
+}
+
+// kafkaAddress returns the address of the cluster's Kafka listener and its protocol: the listener
+// without TLS if it is on this machine, else the one with TLS.
+func kafkaAddress(cluster resources.Object) (address, security string) {
+	endpoints, _ := cluster.Field("status", "endpoints").([]any)
+	for _, endpoint := range endpoints {
+		fields, ok := endpoint.(map[string]any)
+		if !ok || fields["type"] != "stream" {
+			continue
+		}
+		for _, name := range []string{"pathURL", "url"} {
+			protocol, at, ok := strings.Cut(fmt.Sprint(fields[name]), "://")
+			host, _, err := net.SplitHostPort(at)
+			if ok && err == nil && (protocol == "SASL_SSL" || contexts.IsLoopback(host)) {
+				return at, protocol
+			}
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,2 @@
+freshet namespace delete sales/eu || true
+freshet namespace delete public/audit || true

@@ -1,0 +1,1 @@
+freshet namespace delete sales/eu || true

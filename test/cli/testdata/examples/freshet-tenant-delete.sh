@@ -1,0 +1,1 @@
+freshet namespace create sales/eu --parents --if-not-exists

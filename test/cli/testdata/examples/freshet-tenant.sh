@@ -1,0 +1,2 @@
+freshet namespace delete sales/eu || true
+freshet tenant delete sales || true

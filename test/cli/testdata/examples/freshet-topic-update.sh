@@ -1,0 +1,2 @@
+. "$EXAMPLES/orders.inc"
+freshet topic update orders --property note=x

@@ -1,0 +1,1 @@
+freshet sa create shop || true

@@ -1,0 +1,1 @@
+freshet user delete ben || true; freshet user delete cleo || true

@@ -1,0 +1,1 @@
+freshet user create dan --email dan@example.org

@@ -1,0 +1,1 @@
+freshet user create ann --email ann@example.org || true

@@ -1,0 +1,1 @@
+freshet user delete ann || true
