@@ -1,0 +1,42 @@
+package kafkaapi_test
+
+import (
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func creating(version int16, validateOnly bool, topics ...string) *kmsg.CreateTopicsRequest {
+	r := kmsg.NewPtrCreateTopicsRequest()
+	r.Version, r.ValidateOnly, r.TimeoutMillis = version, validateOnly, 10_000
+	for _, topic := range topics {
+		row := kmsg.NewCreateTopicsRequestTopic()
+		row.Topic, row.NumPartitions, row.ReplicationFactor = topic, 2, 1
+		row.Configs = []kmsg.CreateTopicsRequestTopicConfig{{Name: "retention.ms", Value: str("1000")}}
+		r.Topics = append(r.Topics, row)
+	}
+	return r
+}
+
+func TestValidateOnlyDescribesTheTopic(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	wire := w.wire(w.token)
+	got := roundTrip[*kmsg.CreateTopicsResponse](wire, creating(7, true, "a")).Topics[0]
+	if got.ErrorCode != 0 || got.NumPartitions != 2 || got.ReplicationFactor != 1 || got.TopicID == [16]byte{} {
+		t.Errorf("got %+v, want two partitions, one replica and an id", got)
+	}
+	value := ""
+	for _, config := range got.Configs {
+		if config.Name == "retention.ms" {
+			value = *config.Value
+		}
+	}
+	if value != "1000" {
+		t.Errorf("got retention.ms %q of %d configurations, want 1000", value, len(got.Configs))
+	}
+	if row := wire.metadata(12, str("a"), [16]byte{}); row.ErrorCode != kerr.UnknownTopicOrPartition.Code {
+		t.Errorf("after the validation: got code %d, want %d", row.ErrorCode, kerr.UnknownTopicOrPartition.Code)
+	}
+}
