@@ -11,6 +11,10 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
+// minCreationVersion is the first version of Metadata in which clients decide whether missing topics are
+// created. Older versions always request it.
+const minCreationVersion = 4
+
 // minTopicIDVersion is the first version of Metadata that supports topic ids in requests. Versions 10
 // and 11 have the field, but Kafka rejects requests that set it.
 const minTopicIDVersion = 12
@@ -28,6 +32,7 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 	if request.Topics == nil || c.version == 0 && len(request.Topics) == 0 {
 		return c.allTopics(ctx, request, response)
 	}
+	create := request.AllowAutoTopicCreation || c.version < minCreationVersion
 	limit := checkRequestSize(len(request.Topics), 0)
 	for i := range request.Topics {
 		requested := &request.Topics[i]
@@ -41,7 +46,7 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 		if err == nil {
 			topic, err = c.topicBy(ctx, clientName, requested.TopicID, describePermissions...)
 		}
-		if errors.Is(err, messaging.ErrNoTopic) && request.AllowAutoTopicCreation {
+		if errors.Is(err, messaging.ErrNoTopic) && create {
 			topic, err = c.autoCreate(ctx, clientName, err)
 		}
 		row := kmsg.NewMetadataResponseTopic()

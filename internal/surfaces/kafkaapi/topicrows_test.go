@@ -40,3 +40,18 @@ func TestValidateOnlyDescribesTheTopic(t *testing.T) {
 		t.Errorf("after the validation: got code %d, want %d", row.ErrorCode, kerr.UnknownTopicOrPartition.Code)
 	}
 }
+
+func TestOldMetadataCreatesTopics(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	wire := w.wire(w.token)
+	for version := range int16(4) {
+		name := "old-" + string(rune('0'+version))
+		if row := wire.metadata(version, &name, [16]byte{}); row.ErrorCode != 0 || len(row.Partitions) != 1 {
+			t.Errorf("version %d: got %+v, want a new topic", version, row)
+		}
+	}
+	if row := wire.metadata(4, str("new"), [16]byte{}); row.ErrorCode != kerr.UnknownTopicOrPartition.Code {
+		t.Errorf("version 4 without auto-creation: got %+v, want code 3", row)
+	}
+}
