@@ -224,20 +224,33 @@ func checkTopics[T any](topics []T, partitions func(*T) int) error {
 }
 
 // occurrences counts how often each key occurs in a request.
-type occurrences[K comparable] map[K]int
+type occurrences[K comparable] struct {
+	count map[K]int
+	done  map[K]bool // keys with a row in the response
+}
 
 func countOccurrences[T any, K comparable](items []T, key func(*T) K) occurrences[K] {
-	seen := make(occurrences[K], len(items))
+	seen := occurrences[K]{make(map[K]int, len(items)), make(map[K]bool)}
 	for i := range items {
-		seen[key(&items[i])]++
+		seen.count[key(&items[i])]++
 	}
 	return seen
+}
+
+// isFirst reports whether it is called for a key for the first time. As in Kafka, a response has one row for a
+// key that occurs twice.
+func (o occurrences[K]) isFirst(key K) bool {
+	if o.done[key] {
+		return false
+	}
+	o.done[key] = true
+	return true
 }
 
 // checkOnce returns an error for a key that occurs twice, because the intended change would be
 // ambiguous.
 func (o occurrences[K]) checkOnce(key K, name string) error {
-	if o[key] > 1 {
+	if o.count[key] > 1 {
 		return fmt.Errorf("%w: %s occurs twice", errInvalid, name)
 	}
 	return nil

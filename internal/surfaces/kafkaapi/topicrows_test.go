@@ -55,3 +55,31 @@ func TestOldMetadataCreatesTopics(t *testing.T) {
 		t.Errorf("version 4 without auto-creation: got %+v, want code 3", row)
 	}
 }
+
+func TestDeleteTopicsRows(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.partitioned("a", 1)
+	w.partitioned("b", 1)
+	wire := w.wire(w.token)
+	id := wire.idOf(publicTopic("a"))
+	remove := func(rows ...kmsg.DeleteTopicsRequestTopic) []kmsg.DeleteTopicsResponseTopic {
+		r := kmsg.NewPtrDeleteTopicsRequest()
+		r.Version, r.Topics, r.TimeoutMillis = 6, rows, 10_000
+		return roundTrip[*kmsg.DeleteTopicsResponse](wire, r).Topics
+	}
+	invalid := kerr.InvalidRequest.Code
+	if got := remove(kmsg.DeleteTopicsRequestTopic{Topic: str("a"), TopicID: id}); got[0].ErrorCode != invalid {
+		t.Errorf("name and id: got %+v, want code %d", got, invalid)
+	}
+	if got := remove(kmsg.DeleteTopicsRequestTopic{}); got[0].ErrorCode != invalid {
+		t.Errorf("neither name nor id: got %+v, want code %d", got, invalid)
+	}
+	a := kmsg.DeleteTopicsRequestTopic{Topic: str("a")}
+	if got := remove(a, a); len(got) != 1 || got[0].ErrorCode != invalid {
+		t.Errorf("twice: got %+v, want one row with code %d", got, invalid)
+	}
+	if got := remove(a); got[0].ErrorCode != 0 || got[0].TopicID != id {
+		t.Errorf("by name: got %+v, want the id %x", got, id)
+	}
+}
