@@ -34,8 +34,13 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 	}
 	create := request.AllowAutoTopicCreation || c.version < minCreationVersion
 	limit := checkRequestSize(len(request.Topics), 0)
+	id := func(t *kmsg.MetadataRequestTopic) topicKey { return topicKey{deref(t.Topic), t.TopicID} }
+	seen := countOccurrences(request.Topics, id)
 	for i := range request.Topics {
 		requested := &request.Topics[i]
+		if !seen.isFirst(id(requested)) {
+			continue
+		}
 		clientName := deref(requested.Topic)
 		var topic *messaging.KafkaTopic
 		byID := requested.TopicID != [16]byte{}

@@ -20,6 +20,9 @@ func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsReques
 	seen := countOccurrences(request.Topics, func(t *kmsg.CreateTopicsRequestTopic) string { return t.Topic })
 	for i := range request.Topics {
 		requested := &request.Topics[i]
+		if !seen.isFirst(requested.Topic) {
+			continue
+		}
 		row := kmsg.NewCreateTopicsResponseTopic()
 		row.Topic, row.NumPartitions, row.ReplicationFactor = requested.Topic, -1, -1
 		var topic *messaging.KafkaTopic

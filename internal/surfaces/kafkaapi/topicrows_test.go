@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// creating returns a request to create topics with two partitions.
 func creating(version int16, validateOnly bool, topics ...string) *kmsg.CreateTopicsRequest {
 	r := kmsg.NewPtrCreateTopicsRequest()
 	r.Version, r.ValidateOnly, r.TimeoutMillis = version, validateOnly, 10_000
@@ -19,6 +20,8 @@ func creating(version int16, validateOnly bool, topics ...string) *kmsg.CreateTo
 	return r
 }
 
+// TestValidateOnlyDescribesTheTopic checks that a validated topic is described like a created one,
+// and that it is not created.
 func TestValidateOnlyDescribesTheTopic(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -41,6 +44,7 @@ func TestValidateOnlyDescribesTheTopic(t *testing.T) {
 	}
 }
 
+// TestOldMetadataCreatesTopics checks that versions without the field for it create missing topics.
 func TestOldMetadataCreatesTopics(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -56,6 +60,7 @@ func TestOldMetadataCreatesTopics(t *testing.T) {
 	}
 }
 
+// TestDeleteTopicsRows checks the rows of DeleteTopics version 6.
 func TestDeleteTopicsRows(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -81,5 +86,32 @@ func TestDeleteTopicsRows(t *testing.T) {
 	}
 	if got := remove(a); got[0].ErrorCode != 0 || got[0].TopicID != id {
 		t.Errorf("by name: got %+v, want the id %x", got, id)
+	}
+}
+
+// TestRepeatedTopicsHaveOneRow checks that a response has one row for a topic that a request names twice.
+func TestRepeatedTopicsHaveOneRow(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.partitioned("a", 1)
+	wire := w.wire(w.token)
+	create := roundTrip[*kmsg.CreateTopicsResponse](wire, creating(7, false, "x", "x", "y"))
+	if len(create.Topics) != 2 || create.Topics[0].ErrorCode != kerr.InvalidRequest.Code {
+		t.Errorf("CreateTopics: got %+v, want one row with code 42 and one without", create.Topics)
+	}
+	grow := kmsg.NewPtrCreatePartitionsRequest()
+	grow.Version = 3
+	row := kmsg.NewCreatePartitionsRequestTopic()
+	row.Topic, row.Count = "a", 2
+	grow.Topics = append(grow.Topics, row, row)
+	if got := roundTrip[*kmsg.CreatePartitionsResponse](wire, grow).Topics; len(got) != 1 ||
+		got[0].ErrorCode != kerr.InvalidRequest.Code {
+		t.Errorf("CreatePartitions: got %+v, want one row with code 42", got)
+	}
+	metadata := kmsg.NewPtrMetadataRequest()
+	metadata.Version = 12
+	metadata.Topics = []kmsg.MetadataRequestTopic{{Topic: str("a")}, {Topic: str("a")}}
+	if got := roundTrip[*kmsg.MetadataResponse](wire, metadata).Topics; len(got) != 1 {
+		t.Errorf("Metadata: got %d rows, want 1", len(got))
 	}
 }
