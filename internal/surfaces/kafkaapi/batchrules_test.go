@@ -9,12 +9,15 @@ import (
 	"freshet/internal/broker/records"
 )
 
+// oneRecord returns a batch with one record of the year 2023.
 func oneRecord(value string) []byte {
 	b := records.NewBuilder(nil, 0)
 	b.Add(&records.Record{Time: 1700000000000, Value: []byte(value)})
 	return b.Finish()
 }
 
+// TestAppendTimeBitIsCleared checks that a producer cannot declare its batch's timestamps to be
+// append times on a topic whose records keep their own.
 func TestAppendTimeBitIsCleared(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -38,6 +41,7 @@ func TestAppendTimeBitIsCleared(t *testing.T) {
 	}
 }
 
+// TestInitProducerIDOfAnother checks that a producer id and its epoch are sent together.
 func TestInitProducerIDOfAnother(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -60,6 +64,39 @@ func TestInitProducerIDOfAnother(t *testing.T) {
 		got := roundTrip[*kmsg.InitProducerIDResponse](wire, r)
 		if got.ErrorCode != c.want || (got.ProducerID >= 0) != (c.want == 0) {
 			t.Errorf("%s: got %+v, want code %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestTransactionalIDIsRefused checks that clients get an error that names the reason and that they
+// do not retry. librdkafka stops only after the code for a missing permission, and shows our text.
+func TestTransactionalIDIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	for software, want := range map[string]int16{
+		"apache-kafka-java": kerr.UnsupportedVersion.Code, "kgo": kerr.UnsupportedVersion.Code,
+		"": kerr.TransactionalIDAuthorizationFailed.Code, // old librdkafka
+		"librdkafka":            kerr.TransactionalIDAuthorizationFailed.Code,
+		"confluent-kafka-go":    kerr.TransactionalIDAuthorizationFailed.Code,
+		"confluent-kafka-js-x1": kerr.TransactionalIDAuthorizationFailed.Code,
+	} {
+		wire := w.wire(w.token)
+		if software != "" {
+			versions := kmsg.NewPtrApiVersionsRequest()
+			versions.Version, versions.ClientSoftwareName, versions.ClientSoftwareVersion = 3, software, "1"
+			roundTrip[*kmsg.ApiVersionsResponse](wire, versions)
+		}
+		find := kmsg.NewPtrFindCoordinatorRequest()
+		find.Version, find.CoordinatorType, find.CoordinatorKeys = 4, 1, []string{"tx"}
+		got := roundTrip[*kmsg.FindCoordinatorResponse](wire, find).Coordinators[0]
+		if got.ErrorCode != want || got.ErrorMessage == nil ||
+			*got.ErrorMessage != "transactions are not available on this cluster" {
+			t.Errorf("%q: FindCoordinator: got %+v, want code %d and the reason", software, got, want)
+		}
+		start := kmsg.NewPtrInitProducerIDRequest()
+		start.Version, start.TransactionalID = 4, str("tx")
+		if got := roundTrip[*kmsg.InitProducerIDResponse](wire, start); got.ErrorCode != want {
+			t.Errorf("%q: InitProducerId: got code %d, want %d", software, got.ErrorCode, want)
 		}
 	}
 }

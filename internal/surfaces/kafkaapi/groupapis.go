@@ -52,8 +52,7 @@ func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRe
 					text("group has no coordinator at the moment; try again shortly")
 			}
 		case coordinatorTypeTransaction:
-			// Clients would retry a retriable code forever.
-			row.ErrorCode, row.ErrorMessage = codeTransactionDenied,
+			row.ErrorCode, row.ErrorMessage = c.transactionCode(),
 				text("transactions are not available on this cluster")
 		default:
 			row.ErrorCode, row.ErrorMessage = codeInvalidRequest, text("coordinator type is not available to clients")

@@ -156,7 +156,7 @@ func initProducerID(ctx context.Context, c *call, request *kmsg.InitProducerIDRe
 		return nil
 	}
 	if request.TransactionalID != nil {
-		response.ErrorCode = codeTransactionDenied
+		response.ErrorCode = c.transactionCode()
 		return nil
 	}
 	if err := c.authorizeCluster(permitProduce); err != nil {
