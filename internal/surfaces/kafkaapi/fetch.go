@@ -102,9 +102,7 @@ func (f *fetchCall) execute(ctx context.Context) error {
 		f.response.reset()
 		f.topics, f.ends = make(map[topicKey]*fetchedTopic), nil
 		f.hasBatch, f.failed, f.bytes = false, false, 0
-		if f.bytesLeft = min(int(request.MaxBytes), maxFetchBytes); f.bytesLeft <= 0 {
-			f.bytesLeft = maxFetchBytes
-		}
+		f.bytesLeft = min(max(int(request.MaxBytes), 0), maxFetchBytes)
 		if err := f.readLimited(ctx); err != nil {
 			return err
 		}
