@@ -61,3 +61,14 @@ func TestFetchChecksTheLastEpoch(t *testing.T) {
 		}
 	}
 }
+
+func TestFetchNeedsTopicIDs(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	wire := w.wire(w.token)
+	r := fetchFrom(0, -1, map[string][]int64{"": {0}})
+	r.Version = 13
+	if got := roundTrip[*kmsg.FetchResponse](wire, r).Topics[0].Partitions[0]; got.ErrorCode != kerr.UnknownTopicID.Code {
+		t.Errorf("got code %d, want %d", got.ErrorCode, kerr.UnknownTopicID.Code)
+	}
+}
