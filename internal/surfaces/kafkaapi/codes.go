@@ -187,6 +187,7 @@ var errorCodes = []struct {
 	{errSessionID, codeSessionID},
 	{errSessionEpoch, codeSessionEpoch},
 	{errSessionTopic, codeSessionTopicID},
+	{errTimestampVersion, codeVersion},
 	{errReadOnly, codePolicy},
 	{errCompacted, codePolicy},
 	{errSubscribed, codeSubscribed},

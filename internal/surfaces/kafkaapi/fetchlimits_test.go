@@ -72,3 +72,40 @@ func TestFetchNeedsTopicIDs(t *testing.T) {
 		t.Errorf("got code %d, want %d", got.ErrorCode, kerr.UnknownTopicID.Code)
 	}
 }
+
+func TestListOffsetsTimestamps(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.partitioned("a", 1)
+	w.send("a", 0, "one")
+	wire := w.wire(w.token)
+	list := func(version int16, times ...int64) *kmsg.ListOffsetsRequest {
+		r := kmsg.NewPtrListOffsetsRequest()
+		r.Version, r.ReplicaID = version, -1
+		row := kmsg.NewListOffsetsRequestTopic()
+		row.Topic = "a"
+		for _, at := range times {
+			p := kmsg.NewListOffsetsRequestTopicPartition()
+			p.Timestamp, p.CurrentLeaderEpoch = at, -1
+			row.Partitions = append(row.Partitions, p)
+		}
+		r.Topics = append(r.Topics, row)
+		return r
+	}
+	for at, since := range map[int64]int16{-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 99, -100: 99, 0: 1} {
+		for version := int16(1); version <= 10; version++ {
+			want := int16(0)
+			if version < since {
+				want = kerr.UnsupportedVersion.Code
+			}
+			got := roundTrip[*kmsg.ListOffsetsResponse](wire, list(version, at)).Topics[0].Partitions[0]
+			if got.ErrorCode != want || want != 0 && got.Offset != -1 {
+				t.Errorf("timestamp %d in version %d: got %+v, want code %d", at, version, got, want)
+			}
+		}
+	}
+	if got := roundTrip[*kmsg.ListOffsetsResponse](wire, list(10, -1, -1)).Topics[0].Partitions; len(got) != 1 ||
+		got[0].ErrorCode != kerr.InvalidRequest.Code {
+		t.Errorf("partition twice: got %+v, want one row with code 42", got)
+	}
+}
