@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// TestFetchWithoutBytes checks that a request for no bytes returns the first batch only.
 func TestFetchWithoutBytes(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -31,6 +32,8 @@ func TestFetchWithoutBytes(t *testing.T) {
 	}
 }
 
+// TestFetchChecksTheLastEpoch checks the responses to a client that fetched its last record in an epoch
+// which the leader does not have, or up to an offset which the leader does not have.
 func TestFetchChecksTheLastEpoch(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -62,6 +65,7 @@ func TestFetchChecksTheLastEpoch(t *testing.T) {
 	}
 }
 
+// TestFetchNeedsTopicIDs checks that versions with topic ids do not accept an empty one.
 func TestFetchNeedsTopicIDs(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -73,6 +77,7 @@ func TestFetchNeedsTopicIDs(t *testing.T) {
 	}
 }
 
+// TestListOffsetsTimestamps checks the versions that introduced timestamps with a special meaning.
 func TestListOffsetsTimestamps(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -107,5 +112,27 @@ func TestListOffsetsTimestamps(t *testing.T) {
 	if got := roundTrip[*kmsg.ListOffsetsResponse](wire, list(10, -1, -1)).Topics[0].Partitions; len(got) != 1 ||
 		got[0].ErrorCode != kerr.InvalidRequest.Code {
 		t.Errorf("partition twice: got %+v, want one row with code 42", got)
+	}
+}
+
+// TestLeaderEpochOfUnknownPartition checks that a partition is looked up before epochs are compared.
+func TestLeaderEpochOfUnknownPartition(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.partitioned("a", 1)
+	wire := w.wire(w.token)
+	for _, epochs := range [][2]int32{{-1, 0}, {-1, 5}, {1, 0}, {1, 5}} {
+		r := kmsg.NewPtrOffsetForLeaderEpochRequest()
+		r.Version = 4
+		row := kmsg.NewOffsetForLeaderEpochRequestTopic()
+		row.Topic = "a"
+		row.Partitions = []kmsg.OffsetForLeaderEpochRequestTopicPartition{
+			{Partition: 9, CurrentLeaderEpoch: epochs[0], LeaderEpoch: epochs[1]},
+		}
+		r.Topics = append(r.Topics, row)
+		got := roundTrip[*kmsg.OffsetForLeaderEpochResponse](wire, r).Topics[0].Partitions[0]
+		if got.ErrorCode != kerr.UnknownTopicOrPartition.Code {
+			t.Errorf("epochs %v: got %+v, want code 3", epochs, got)
+		}
 	}
 }

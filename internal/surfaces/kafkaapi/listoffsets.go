@@ -131,6 +131,9 @@ func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForL
 			part := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
 			part.Partition, part.LeaderEpoch, part.EndOffset = requested.Partitions[j].Partition, -1, -1
 			failure := err
+			if failure == nil && !topic.HasPartition(part.Partition) {
+				failure = engine.ErrNoPartition
+			}
 			if failure == nil {
 				failure = c.checkLeader(topic, requested.Partitions[j].CurrentLeaderEpoch)
 			}
