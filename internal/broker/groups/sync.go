@@ -12,9 +12,11 @@ type SyncRequest struct {
 	MemberID    string
 	InstanceID  string
 	Generation  int32
-	Type        string // "" to skip the check
-	Protocol    string // "" to skip the check
-	Assignments map[string][]byte
+	Type        string
+	Protocol    string
+	// NamesProtocol means that the version of the request has Type and Protocol. Without it they are not checked.
+	NamesProtocol bool
+	Assignments   map[string][]byte
 }
 
 // SyncResult is a member's assignment.
@@ -74,7 +76,7 @@ func (c *Coordinator) lockMember(key Key, id, instance string, generation int32)
 
 // syncLocked returns a waiter if the caller has to wait, and otherwise the result.
 func (g *group) syncLocked(m *member, req *SyncRequest) (*waiter[SyncResult], SyncResult, error) {
-	if req.Type != "" && req.Type != g.protocolType || req.Protocol != "" && req.Protocol != g.protocol {
+	if req.NamesProtocol && (req.Type != g.protocolType || req.Protocol != g.protocol) {
 		return nil, SyncResult{}, ErrProtocol
 	}
 	switch g.phase {

@@ -39,10 +39,10 @@ type call struct {
 // allAPIs returns all supported APIs. ApiVersions advertises exactly these.
 func allAPIs() map[int16]api {
 	return map[int16]api{
-		0:  {name: "Produce", max: 13, minSupported: 3, topicIDsSince: 13, begin: beginProduce},
-		1:  {name: "Fetch", min: 4, max: 17, minSupported: 4, topicIDsSince: 13, begin: beginFetch},
-		2:  {name: "ListOffsets", min: 1, max: 10, minSupported: 1, begin: handle(listOffsets)},
-		3:  {name: "Metadata", max: 13, begin: describe(metadata)},
+		0: {name: "Produce", max: 13, minSupported: 3, topicIDsSince: 13, begin: beginProduce},
+		1: {name: "Fetch", min: 4, max: 17, minSupported: 4, topicIDsSince: 13, begin: beginFetch},
+		2: {name: "ListOffsets", min: 1, max: 10, minSupported: 1, begin: handle(listOffsets)},
+		3: {name: "Metadata", max: 13, begin: describe(metadata)},
 		8: {
 			name: "OffsetCommit", min: 2, max: 10, minSupported: 2, topicIDsSince: 10, immediate: true,
 			begin: handle(offsetCommit),

@@ -75,7 +75,7 @@ func TestTransactionalIDIsRefused(t *testing.T) {
 	w := newHarness(t)
 	for software, want := range map[string]int16{
 		"apache-kafka-java": kerr.UnsupportedVersion.Code, "kgo": kerr.UnsupportedVersion.Code,
-		"": kerr.TransactionalIDAuthorizationFailed.Code, // old librdkafka
+		"":                      kerr.TransactionalIDAuthorizationFailed.Code, // old librdkafka
 		"librdkafka":            kerr.TransactionalIDAuthorizationFailed.Code,
 		"confluent-kafka-go":    kerr.TransactionalIDAuthorizationFailed.Code,
 		"confluent-kafka-js-x1": kerr.TransactionalIDAuthorizationFailed.Code,

@@ -160,7 +160,7 @@ func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, res
 	if err == nil {
 		sync := &groups.SyncRequest{
 			MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
-			Type: deref(request.ProtocolType), Protocol: deref(request.Protocol),
+			Type: deref(request.ProtocolType), Protocol: deref(request.Protocol), NamesProtocol: c.version >= 5,
 		}
 		if len(request.GroupAssignment) > 0 {
 			sync.Assignments = make(map[string][]byte, len(request.GroupAssignment))

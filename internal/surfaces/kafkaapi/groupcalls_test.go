@@ -1,0 +1,53 @@
+package kafkaapi_test
+
+import (
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func (r *rawClient) joined(group, member string, instance *string) *kmsg.JoinGroupResponse {
+	r.Helper()
+	join := kmsg.NewPtrJoinGroupRequest()
+	join.Version, join.Group, join.MemberID, join.InstanceID, join.ProtocolType = 9, group, member, instance, "consumer"
+	join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = 10_000, 10_000
+	join.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: []byte{1}}}
+	return roundTrip[*kmsg.JoinGroupResponse](r, join)
+}
+
+func (r *rawClient) member(group string) *kmsg.JoinGroupResponse {
+	r.Helper()
+	got := r.joined(group, r.joined(group, "", nil).MemberID, nil)
+	if got.ErrorCode != 0 {
+		r.Fatalf("joining %s: got code %d, want success", group, got.ErrorCode)
+	}
+	return got
+}
+
+func (r *rawClient) synced(of *kmsg.JoinGroupResponse, group string, kind, protocol *string) *kmsg.SyncGroupResponse {
+	r.Helper()
+	sync := kmsg.NewPtrSyncGroupRequest()
+	sync.Version, sync.Group, sync.MemberID, sync.Generation = 5, group, of.MemberID, of.Generation
+	sync.ProtocolType, sync.Protocol = kind, protocol
+	sync.GroupAssignment = []kmsg.SyncGroupRequestGroupAssignment{{MemberID: of.MemberID, MemberAssignment: []byte{2}}}
+	return roundTrip[*kmsg.SyncGroupResponse](r, sync)
+}
+
+func TestSyncNamesTheProtocol(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	wire := w.wire(w.token)
+	member := wire.member("g")
+	for name, c := range map[string][2]*string{
+		"no protocol": {str("consumer"), nil}, "no type": {nil, str("range")}, "neither": {nil, nil},
+		"empty protocol": {str("consumer"), str("")}, "empty type": {str(""), str("range")},
+	} {
+		if got := wire.synced(member, "g", c[0], c[1]); got.ErrorCode != kerr.InconsistentGroupProtocol.Code {
+			t.Errorf("%s: got code %d, want %d", name, got.ErrorCode, kerr.InconsistentGroupProtocol.Code)
+		}
+	}
+	if got := wire.synced(member, "g", str("consumer"), str("range")); got.ErrorCode != 0 {
+		t.Errorf("both: got code %d, want success", got.ErrorCode)
+	}
+}
