@@ -36,7 +36,8 @@ const protocolConsumer = "consumer"
 // Member describes a member for administrators.
 type Member struct {
 	ID         string
-	InstanceID string
+	Static     bool
+	InstanceID string // of a static member
 	ClientID   string
 	ClientHost string
 	Metadata   []byte // metadata for the chosen protocol; nil unless stable
@@ -74,7 +75,10 @@ func (c *Coordinator) Describe(key Key) (Description, error) {
 		d.Protocol = g.protocol
 	}
 	for _, m := range g.inOrderLocked() {
-		member := Member{ID: m.id, InstanceID: m.instance, ClientID: m.client, ClientHost: m.host}
+		member := Member{
+			ID: m.id, Static: m.instance != "", InstanceID: shownInstance(m.instance), ClientID: m.client,
+			ClientHost: m.host,
+		}
 		if g.phase == stable {
 			member.Metadata, member.Assignment = m.metadata(g.protocol), m.assignment
 		}
@@ -91,7 +95,7 @@ func (g *group) describeConsumersLocked() Description {
 	}
 	for _, m := range cs.inOrder() {
 		d.Members = append(d.Members, Member{
-			ID: m.id, InstanceID: m.instance, ClientID: m.client, ClientHost: m.host,
+			ID: m.id, Static: m.instance != "", InstanceID: m.instance, ClientID: m.client, ClientHost: m.host,
 			Consumer: &ConsumerMember{
 				Rack: m.rack, Epoch: m.epoch, Names: m.names, Pattern: m.pattern, Topics: m.topics,
 				Assigned: sortedPartitions(m.assigned), Target: slices.Clone(m.target),

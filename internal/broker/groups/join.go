@@ -16,10 +16,22 @@ type Protocol struct {
 	Metadata []byte
 }
 
+// EmptyInstanceID represents the instance id "" in requests, in which "" means none. Kafka accepts an empty
+// instance id, and its member is static.
+const EmptyInstanceID = "\x00"
+
+// shownInstance returns an instance id as clients know it.
+func shownInstance(id string) string {
+	if id == EmptyInstanceID {
+		return ""
+	}
+	return id
+}
+
 // JoinRequest is a request to become a member of the next generation.
 type JoinRequest struct {
 	MemberID         string // "" for a new member
-	InstanceID       string // of a static member; "" for none
+	InstanceID       string // of a static member; "" for none, see EmptyInstanceID
 	ClientID         string
 	ClientHost       string
 	SessionTimeout   time.Duration
@@ -47,7 +59,8 @@ type JoinResult struct {
 // JoinedMember is a member as returned to the leader.
 type JoinedMember struct {
 	ID         string
-	InstanceID string
+	Static     bool
+	InstanceID string // of a static member
 	Metadata   []byte
 }
 
@@ -195,7 +208,7 @@ func (g *group) memberLocked(id, instance string) (*member, error) {
 // joinNewLocked handles a request without a member id.
 func (g *group) joinNewLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult, error) {
 	if req.InstanceID != "" {
-		id := req.InstanceID + "-" + rand.Text()
+		id := shownInstance(req.InstanceID) + "-" + rand.Text()
 		if old, ok := g.static[req.InstanceID]; ok {
 			return g.replaceLocked(g.members[old], id, req)
 		}
@@ -283,7 +296,10 @@ func (g *group) resultLocked(m *member) JoinResult {
 	if m.id == g.leader {
 		for _, other := range g.inOrderLocked() {
 			result.Members = append(result.Members,
-				JoinedMember{ID: other.id, InstanceID: other.instance, Metadata: other.metadata(g.protocol)})
+				JoinedMember{
+					ID: other.id, Static: other.instance != "", InstanceID: shownInstance(other.instance),
+					Metadata: other.metadata(g.protocol),
+				})
 		}
 	}
 	return result

@@ -120,7 +120,7 @@ func (c *call) waitError(ctx, waiting context.Context, err error) error {
 
 func (c *call) joinRequest(request *kmsg.JoinGroupRequest) *groups.JoinRequest {
 	join := &groups.JoinRequest{
-		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), ClientID: c.client,
+		MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), ClientID: c.client,
 		ClientHost:       "/" + c.conn.address,
 		SessionTimeout:   time.Duration(request.SessionTimeoutMillis) * time.Millisecond,
 		RebalanceTimeout: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
@@ -140,11 +140,19 @@ func fillJoin(response *kmsg.JoinGroupResponse, result *groups.JoinResult) {
 	for _, m := range result.Members {
 		row := kmsg.NewJoinGroupResponseMember()
 		row.MemberID, row.ProtocolMetadata = m.ID, m.Metadata
-		if m.InstanceID != "" {
+		if m.Static {
 			row.InstanceID = text(m.InstanceID)
 		}
 		response.Members = append(response.Members, row)
 	}
+}
+
+// instanceID returns the instance id of a request as the coordinator expects it.
+func instanceID(id *string) string {
+	if id != nil && *id == "" {
+		return groups.EmptyInstanceID
+	}
+	return deref(id)
 }
 
 func deref(s *string) string {
@@ -159,7 +167,7 @@ func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, res
 	err := c.authorizeGroup(request.Group, permitConsume)
 	if err == nil {
 		sync := &groups.SyncRequest{
-			MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
+			MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), Generation: request.Generation,
 			Type: deref(request.ProtocolType), Protocol: deref(request.Protocol), NamesProtocol: c.version >= 5,
 		}
 		if len(request.GroupAssignment) > 0 {
@@ -189,7 +197,7 @@ func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, res
 func heartbeat(_ context.Context, c *call, request *kmsg.HeartbeatRequest, response *kmsg.HeartbeatResponse) error {
 	err := c.authorizeGroup(request.Group, permitConsume)
 	if err == nil {
-		err = c.coordinator().Heartbeat(c.group(request.Group), request.MemberID, deref(request.InstanceID),
+		err = c.coordinator().Heartbeat(c.group(request.Group), request.MemberID, instanceID(request.InstanceID),
 			request.Generation)
 	}
 	response.ErrorCode = c.codeOf(err)
@@ -212,7 +220,7 @@ func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, res
 			leavers = append(leavers,
 				groups.LeavingMember{
 					MemberID:   request.Members[i].MemberID,
-					InstanceID: deref(request.Members[i].InstanceID),
+					InstanceID: instanceID(request.Members[i].InstanceID),
 				})
 		}
 	}
@@ -300,7 +308,7 @@ func fillDescription(row *kmsg.DescribeGroupsResponseGroup, d *groups.Descriptio
 		member := kmsg.NewDescribeGroupsResponseGroupMember()
 		member.MemberID, member.ClientID, member.ClientHost = m.ID, m.ClientID, m.ClientHost
 		member.ProtocolMetadata, member.MemberAssignment = orEmpty(m.Metadata), orEmpty(m.Assignment)
-		if m.InstanceID != "" {
+		if m.Static {
 			member.InstanceID = text(m.InstanceID)
 		}
 		row.Members = append(row.Members, member)

@@ -51,3 +51,30 @@ func TestSyncNamesTheProtocol(t *testing.T) {
 		t.Errorf("both: got code %d, want success", got.ErrorCode)
 	}
 }
+
+func TestEmptyInstanceIDIsStatic(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	wire := w.wire(w.token)
+	first := wire.joined("g", "", str(""))
+	if first.ErrorCode != 0 || len(first.Members) != 1 || first.Members[0].InstanceID == nil ||
+		*first.Members[0].InstanceID != "" {
+		t.Fatalf("got %+v, want a static member", first)
+	}
+	if got := wire.synced(first, "g", str("consumer"), str("range")); got.ErrorCode != 0 {
+		t.Fatalf("sync: got code %d, want success", got.ErrorCode)
+	}
+	second := wire.joined("g", "", str(""))
+	if second.ErrorCode != 0 || second.Generation != first.Generation || second.MemberID == first.MemberID {
+		t.Errorf("another process: got %+v, want the same generation and a new member", second)
+	}
+	if got := wire.joined("g", first.MemberID, str("")); got.ErrorCode != kerr.FencedInstanceID.Code {
+		t.Errorf("the first process: got code %d, want %d", got.ErrorCode, kerr.FencedInstanceID.Code)
+	}
+	describe := kmsg.NewPtrDescribeGroupsRequest()
+	describe.Version, describe.Groups = 5, []string{"g"}
+	got := roundTrip[*kmsg.DescribeGroupsResponse](wire, describe).Groups[0].Members
+	if len(got) != 1 || got[0].InstanceID == nil || *got[0].InstanceID != "" {
+		t.Errorf("described: got %+v, want an empty instance id", got)
+	}
+}

@@ -19,7 +19,7 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 		err = c.authorizeGroup(request.Group, permitConsume)
 	}
 	commit := &groups.CommitRequest{
-		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
+		MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), Generation: request.Generation,
 		SupportsMemberEpochs: c.version >= 9,
 		Offsets:              make(map[groups.Partition]groups.Offset),
 	}
