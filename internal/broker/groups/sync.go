@@ -9,11 +9,11 @@ import (
 
 // SyncRequest requests the member's assignment. The leader's request contains all assignments.
 type SyncRequest struct {
-	MemberID    string
-	InstanceID  string
-	Generation  int32
-	Type        string
-	Protocol    string
+	MemberID   string
+	InstanceID string
+	Generation int32
+	Type       string
+	Protocol   string
 	// NamesProtocol means that the version of the request has Type and Protocol. Without it they are not checked.
 	NamesProtocol bool
 	Assignments   map[string][]byte

@@ -78,3 +78,46 @@ func TestEmptyInstanceIDIsStatic(t *testing.T) {
 		t.Errorf("described: got %+v, want an empty instance id", got)
 	}
 }
+
+func committing(version int16, group string, generation int32, member string, id [16]byte) *kmsg.OffsetCommitRequest {
+	r := kmsg.NewPtrOffsetCommitRequest()
+	r.Version, r.Group, r.Generation, r.MemberID = version, group, generation, member
+	row := kmsg.NewOffsetCommitRequestTopic()
+	row.Topic, row.TopicID = "a", id
+	row.Partitions = []kmsg.OffsetCommitRequestTopicPartition{{Offset: 5, LeaderEpoch: -1}}
+	r.Topics = append(r.Topics, row)
+	return r
+}
+
+func TestCommitErrors(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.partitioned("a", 1)
+	wire := w.wire(w.token)
+	id := wire.idOf(publicTopic("a"))
+	member := wire.member("g")
+	wire.synced(member, "g", str("consumer"), str("range"))
+	for _, c := range []struct {
+		name       string
+		version    int16
+		group      string
+		generation int32
+		member     string
+		want       int16
+	}{
+		{"member", 8, "g", member.Generation, member.MemberID, 0},
+		{"member without generation", 8, "g", -1, member.MemberID, kerr.IllegalGeneration.Code},
+		{"neither", 8, "g", -1, "", kerr.UnknownMemberID.Code},
+		{"generation of no group", 8, "none", 3, "", kerr.IllegalGeneration.Code},
+		{"member of no group", 8, "none", 3, "m", kerr.IllegalGeneration.Code},
+		{"member of no group", 9, "none", 3, "m", kerr.GroupIDNotFound.Code},
+		{"no group id", 10, "", -1, "", 0},
+		{"no group id", 2, "", -1, "", 0},
+		{"no group id but a member", 8, "", 3, "m", kerr.UnknownMemberID.Code},
+	} {
+		got := roundTrip[*kmsg.OffsetCommitResponse](wire, committing(c.version, c.group, c.generation, c.member, id))
+		if code := got.Topics[0].Partitions[0].ErrorCode; code != c.want {
+			t.Errorf("%s in version %d: got code %d, want %d", c.name, c.version, code, c.want)
+		}
+	}
+}
