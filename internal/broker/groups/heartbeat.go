@@ -239,8 +239,5 @@ func (g *group) leaveConsumerLocked(req *ConsumerRequest) (ConsumerResult, error
 		cs.remove(m)
 		g.number++
 	}
-	return ConsumerResult{
-		MemberID: req.MemberID, Epoch: req.Epoch,
-		HeartbeatInterval: g.shard.c.opts.HeartbeatInterval,
-	}, nil
+	return ConsumerResult{MemberID: req.MemberID, Epoch: req.Epoch}, nil
 }

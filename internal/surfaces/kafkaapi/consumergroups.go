@@ -78,6 +78,9 @@ func (c *call) consumerRequest(ctx context.Context,
 			return nil, fmt.Errorf("%w: %s is empty; omit it", errInvalid, name)
 		}
 	}
+	if request.ServerAssignor != nil && *request.ServerAssignor == "" {
+		return nil, fmt.Errorf("%w: it is empty; omit it", groups.ErrAssignor)
+	}
 	heartbeat := &groups.ConsumerRequest{
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Epoch: request.MemberEpoch,
 		ClientID: c.client, ClientHost: "/" + c.conn.address, Rack: deref(request.RackID),
@@ -95,7 +98,7 @@ func (c *call) consumerRequest(ctx context.Context,
 	for i := range request.Topics {
 		number, ok := c.session.cluster.topicNumber(request.Topics[i].TopicID)
 		if !ok {
-			continue // topic of another cluster, so never assigned
+			number = 0 // topic of another cluster, so never assigned
 		}
 		for _, p := range request.Topics[i].Partitions {
 			heartbeat.Owned = append(heartbeat.Owned, groups.Partition{Topic: engine.TopicID(number), Partition: p})

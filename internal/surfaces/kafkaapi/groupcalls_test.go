@@ -121,3 +121,56 @@ func TestCommitErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestConsumerGroupCalls(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.partitioned("orders", 1)
+	w.partitioned("a", 1)
+	client := w.client()
+	w.ok(w.heartbeat(client, func(*kmsg.ConsumerGroupHeartbeatRequest) {}))
+	if err := w.heartbeat(client, func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.ServerAssignor = str("") }); err == nil ||
+		err.Error() != kerr.UnsupportedAssignor.Error() {
+		t.Errorf("empty assignor: got %v, want %v", err, kerr.UnsupportedAssignor)
+	}
+	if err := w.heartbeat(client, func(r *kmsg.ConsumerGroupHeartbeatRequest) {
+		r.Topics = []kmsg.ConsumerGroupHeartbeatRequestTopic{{TopicID: [16]byte{1}, Partitions: []int32{0}}}
+	}); err == nil || err.Error() != kerr.InvalidRequest.Error() {
+		t.Errorf("joining with partitions of an unknown topic: got %v, want %v", err, kerr.InvalidRequest)
+	}
+	wire := w.wire(w.token)
+	id := wire.idOf(publicTopic("a"))
+	for _, c := range []struct {
+		name   string
+		member *string
+		epoch  int32
+		want   int16
+	}{
+		{"current", str("m"), 1, 0}, {"no member", nil, -1, 0},
+		{"epoch -1", str("m"), -1, kerr.StaleMemberEpoch.Code},
+		{"unknown member", str("x"), -1, kerr.UnknownMemberID.Code},
+		{"empty member", str(""), -1, kerr.UnknownMemberID.Code},
+	} {
+		r := kmsg.NewPtrOffsetFetchRequest()
+		r.Version = 9
+		r.Groups = []kmsg.OffsetFetchRequestGroup{{Group: "g", MemberID: c.member, MemberEpoch: c.epoch}}
+		if got := roundTrip[*kmsg.OffsetFetchResponse](wire, r).Groups[0]; got.ErrorCode != c.want {
+			t.Errorf("OffsetFetch, %s: got code %d, want %d", c.name, got.ErrorCode, c.want)
+		}
+	}
+	for version, want := range map[int16]int16{8: kerr.UnsupportedVersion.Code, 9: kerr.StaleMemberEpoch.Code} {
+		got := roundTrip[*kmsg.OffsetCommitResponse](wire, committing(version, "g", -1, "m", id))
+		if code := got.Topics[0].Partitions[0].ErrorCode; code != want {
+			t.Errorf("OffsetCommit with epoch -1 in version %d: got code %d, want %d", version, code, want)
+		}
+	}
+	leave := kmsg.NewPtrLeaveGroupRequest()
+	leave.Version, leave.Group, leave.Members = 5, "g", []kmsg.LeaveGroupRequestMember{{MemberID: "m"}}
+	if got := roundTrip[*kmsg.LeaveGroupResponse](wire, leave); got.Members[0].ErrorCode != 0 {
+		t.Errorf("LeaveGroup: got %+v, want success", got)
+	}
+	if err := w.heartbeat(client, func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.MemberEpoch = 1 }); err == nil ||
+		err.Error() != kerr.UnknownMemberID.Error() {
+		t.Errorf("after LeaveGroup: got %v, want %v", err, kerr.UnknownMemberID)
+	}
+}
