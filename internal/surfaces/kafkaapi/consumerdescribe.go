@@ -22,6 +22,9 @@ func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerG
 		row.Group, row.AuthorizedOperations = name, operationsNotRequested
 		err := limit
 		if err == nil {
+			err = checkGroupID(name)
+		}
+		if err == nil {
 			err = c.authorizeGroup(name, permitConsume, permitSubscriptions)
 		}
 		var d groups.Description
@@ -44,7 +47,7 @@ func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerG
 		}
 		if err != nil {
 			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
-			row.State, row.Members = "Dead", nil
+			row.State, row.Members = "", nil
 		} else if request.IncludeAuthorizedOperations {
 			row.AuthorizedOperations = c.operationsOnGroup(name)
 		}

@@ -18,6 +18,14 @@ func (c *call) group(name string) groups.Key {
 	return groups.Key{Tenant: c.session.namespace.Tenant, Group: name}
 }
 
+// checkGroupID rejects an empty group id.
+func checkGroupID(name string) error {
+	if name == "" {
+		return groups.ErrGroupID
+	}
+	return nil
+}
+
 func (c *call) coordinator() *groups.Coordinator { return c.session.cluster.Groups }
 
 // Types of coordinators.

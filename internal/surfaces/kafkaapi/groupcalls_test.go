@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// joined makes a classic member join a group alone and returns the response.
 func (r *rawClient) joined(group, member string, instance *string) *kmsg.JoinGroupResponse {
 	r.Helper()
 	join := kmsg.NewPtrJoinGroupRequest()
@@ -16,6 +17,7 @@ func (r *rawClient) joined(group, member string, instance *string) *kmsg.JoinGro
 	return roundTrip[*kmsg.JoinGroupResponse](r, join)
 }
 
+// member makes a classic member join a group alone, without an assignment yet.
 func (r *rawClient) member(group string) *kmsg.JoinGroupResponse {
 	r.Helper()
 	got := r.joined(group, r.joined(group, "", nil).MemberID, nil)
@@ -25,6 +27,7 @@ func (r *rawClient) member(group string) *kmsg.JoinGroupResponse {
 	return got
 }
 
+// synced sends the leader's SyncGroup request.
 func (r *rawClient) synced(of *kmsg.JoinGroupResponse, group string, kind, protocol *string) *kmsg.SyncGroupResponse {
 	r.Helper()
 	sync := kmsg.NewPtrSyncGroupRequest()
@@ -34,6 +37,7 @@ func (r *rawClient) synced(of *kmsg.JoinGroupResponse, group string, kind, proto
 	return roundTrip[*kmsg.SyncGroupResponse](r, sync)
 }
 
+// TestSyncNamesTheProtocol checks that SyncGroup from version 5 on has to name type and protocol.
 func TestSyncNamesTheProtocol(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -52,6 +56,8 @@ func TestSyncNamesTheProtocol(t *testing.T) {
 	}
 }
 
+// TestEmptyInstanceIDIsStatic checks that a member with an empty instance id is a static member: it needs no
+// member id, and another process with that instance id replaces it.
 func TestEmptyInstanceIDIsStatic(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -79,6 +85,7 @@ func TestEmptyInstanceIDIsStatic(t *testing.T) {
 	}
 }
 
+// committing returns a request to commit an offset of topic a.
 func committing(version int16, group string, generation int32, member string, id [16]byte) *kmsg.OffsetCommitRequest {
 	r := kmsg.NewPtrOffsetCommitRequest()
 	r.Version, r.Group, r.Generation, r.MemberID = version, group, generation, member
@@ -89,6 +96,7 @@ func committing(version int16, group string, generation int32, member string, id
 	return r
 }
 
+// TestCommitErrors checks the codes of rejected commits, and commits without a group id.
 func TestCommitErrors(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -122,6 +130,7 @@ func TestCommitErrors(t *testing.T) {
 	}
 }
 
+// TestConsumerGroupCalls checks calls of and about a member with the consumer protocol.
 func TestConsumerGroupCalls(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -172,5 +181,22 @@ func TestConsumerGroupCalls(t *testing.T) {
 	if err := w.heartbeat(client, func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.MemberEpoch = 1 }); err == nil ||
 		err.Error() != kerr.UnknownMemberID.Error() {
 		t.Errorf("after LeaveGroup: got %v, want %v", err, kerr.UnknownMemberID)
+	}
+}
+
+// TestEmptyGroupID checks calls that reject an empty group id.
+func TestEmptyGroupID(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	wire := w.wire(w.token)
+	remove := kmsg.NewPtrOffsetDeleteRequest()
+	if got := roundTrip[*kmsg.OffsetDeleteResponse](wire, remove); got.ErrorCode != kerr.InvalidGroupID.Code {
+		t.Errorf("OffsetDelete: got code %d, want %d", got.ErrorCode, kerr.InvalidGroupID.Code)
+	}
+	describe := kmsg.NewPtrConsumerGroupDescribeRequest()
+	describe.Groups = []string{""}
+	got := roundTrip[*kmsg.ConsumerGroupDescribeResponse](wire, describe).Groups[0]
+	if got.ErrorCode != kerr.InvalidGroupID.Code || got.State != "" {
+		t.Errorf("ConsumerGroupDescribe: got %+v, want code %d and no state", got, kerr.InvalidGroupID.Code)
 	}
 }
