@@ -185,6 +185,7 @@ func (p *Policies) alter(change *ConfigChange) error {
 
 // put stores a value, or with reset restores the topic's default.
 func (p *Policies) put(name, value string, reset bool) {
+	value = canonicalConfig(name, value)
 	if p.Kafka == nil {
 		p.Kafka = make(map[string]string)
 	}
