@@ -151,6 +151,9 @@ func (t *KafkaTopic) editConfig(ctx context.Context, dryRun bool, edit func(*Pol
 func (p *Policies) alter(change *ConfigChange) error {
 	name := change.Name
 	config, known := kafkaConfigs[name]
+	if !known && change.Op == ConfigReset {
+		return nil // nothing is set
+	}
 	if !known {
 		return errs.Newf(errs.Invalid, "%w: %s is not a topic configuration", ErrConfig, name)
 	}

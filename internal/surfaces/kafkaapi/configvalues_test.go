@@ -48,3 +48,17 @@ func TestConfigValues(t *testing.T) {
 		}
 	}
 }
+
+func TestUnknownConfigIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.partitioned("a", 1)
+	wire := w.wire(w.token)
+	if got := wire.changeConfig(kmsg.IncrementalAlterConfigOpDelete, "no.such.config", nil); got != 0 {
+		t.Errorf("got code %d, want success", got)
+	}
+	if got := wire.changeConfig(kmsg.IncrementalAlterConfigOpSet, "no.such.config", str("1")); got !=
+		kerr.InvalidConfig.Code {
+		t.Errorf("setting it: got code %d, want %d", got, kerr.InvalidConfig.Code)
+	}
+}
