@@ -146,7 +146,11 @@ func fraction(value string, _ *Limits) error {
 	return nil
 }
 
+// cleanupPolicies accepts a list of policies. With none, nothing is deleted or compacted.
 func cleanupPolicies(value string, limits *Limits) error {
+	if value == "" {
+		return nil
+	}
 	for policy := range strings.SplitSeq(value, ",") {
 		if err := oneOf(cleanupDelete, cleanupCompact)(strings.TrimSpace(policy), limits); err != nil {
 			return err
@@ -188,7 +192,7 @@ type kafkaRules struct {
 	retainBytes  *int64 // per partition
 	batchBytes   int    // 0 means the default
 	appendTime   bool
-	compact      bool   // compact without delete: age and size delete nothing
+	compact      bool   // no delete policy: age and size delete nothing
 	keyed        bool   // every message needs a key because the topic is compacted
 	timeBefore   *int64 // milliseconds that a record's timestamp may be in the past
 	timeAfter    *int64 // milliseconds that it may be in the future

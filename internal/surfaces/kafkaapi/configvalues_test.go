@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// changeConfig changes a configuration of topic a and returns the error code.
 func (r *rawClient) changeConfig(op kmsg.IncrementalAlterConfigOp, name string, value *string) int16 {
 	r.Helper()
 	request := kmsg.NewPtrIncrementalAlterConfigsRequest()
@@ -17,6 +18,7 @@ func (r *rawClient) changeConfig(op kmsg.IncrementalAlterConfigOp, name string, 
 	return roundTrip[*kmsg.IncrementalAlterConfigsResponse](r, request).Resources[0].ErrorCode
 }
 
+// TestConfigValues checks which values of configurations are accepted.
 func TestConfigValues(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -49,6 +51,7 @@ func TestConfigValues(t *testing.T) {
 	}
 }
 
+// TestUnknownConfigIsDeleted checks that deleting a configuration that does not exist succeeds.
 func TestUnknownConfigIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
@@ -61,4 +64,32 @@ func TestUnknownConfigIsDeleted(t *testing.T) {
 		kerr.InvalidConfig.Code {
 		t.Errorf("setting it: got code %d, want %d", got, kerr.InvalidConfig.Code)
 	}
+}
+
+// TestTopicWithoutCleanupPolicy checks that a topic may have no cleanup policy, so that nothing is deleted.
+func TestTopicWithoutCleanupPolicy(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.partitioned("a", 1)
+	wire := w.wire(w.token)
+	for name, c := range map[string]struct {
+		op    kmsg.IncrementalAlterConfigOp
+		value string
+	}{
+		"subtracting the last value": {kmsg.IncrementalAlterConfigOpSubtract, "delete"},
+		"setting none":               {kmsg.IncrementalAlterConfigOpSet, ""},
+	} {
+		if got := wire.changeConfig(c.op, "cleanup.policy", &c.value); got != 0 {
+			t.Errorf("%s: got code %d, want success", name, got)
+		}
+		_, values := w.described(w.client(), kmsg.ConfigResourceTypeTopic, "a")
+		if got := *values["cleanup.policy"].Value; got != "" {
+			t.Errorf("%s: got %q, want none", name, got)
+		}
+	}
+	topic, err := w.broker.KafkaTopic(t.Context(), publicTopic("a"))
+	if err != nil || topic.Compacted() {
+		t.Errorf("got %v, compacted %t; want a topic that is not compacted", err, topic.Compacted())
+	}
+	w.send("a", 0, "a record without a key")
 }
