@@ -157,8 +157,10 @@ func (n *normaliser) scalar(field string, v reflect.Value) string {
 	case v.Type() == reflect.TypeFor[[16]byte]():
 		id, _ := v.Interface().([16]byte)
 		return n.topicID(id)
-	case field == "ErrorMessage":
+	case field == "ErrorMessage" && v.Len() > 0:
 		return "text"
+	case (field == "MemberEpoch" || field == "AssignmentEpoch" || field == "Epoch") && v.Int() > 0:
+		return "<epoch>" // an epoch only grows; how fast is the coordinator's choice
 	case field == "MemberID" || field == "LeaderID" && v.Kind() == reflect.String:
 		return n.memberID(v.String())
 	case field == "ProducerID" && v.Int() >= 0:

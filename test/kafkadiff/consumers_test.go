@@ -44,21 +44,22 @@ func (s *script) consumer(group, member string, topics ...string) int32 {
 func consumerHeartbeat(s *script) {
 	name, id := s.topic("a", 2)
 	g := s.nameOf("g")
-	s.send("join", consuming(g, "bogus-1", name))
-	s.send("heartbeat", beating(g, "bogus-1", 1))
-	owning := beating(g, "bogus-1", 1)
+	joined, _ := s.send("join", consuming(g, "bogus-1", name)).(*kmsg.ConsumerGroupHeartbeatResponse)
+	epoch := joined.MemberEpoch
+	s.send("heartbeat", beating(g, "bogus-1", epoch))
+	owning := beating(g, "bogus-1", epoch)
 	owning.Topics = []kmsg.ConsumerGroupHeartbeatRequestTopic{{TopicID: id, Partitions: []int32{0, 1}}}
 	s.send("owning", owning)
-	s.send("old epoch", beating(g, "bogus-1", 0))
+	s.send("joining again", beating(g, "bogus-1", 0))
 	s.send("future epoch", beating(g, "bogus-1", 9))
-	s.send("unknown member", beating(g, "bogus-9", 1))
-	s.send("second member", consuming(g, "bogus-2", name))
-	s.send("first revokes", beating(g, "bogus-1", 1))
-	assignor := beating(g, "bogus-1", 1)
+	s.send("unknown member", beating(g, "bogus-9", epoch))
+	second, _ := s.send("second member", consuming(g, "bogus-2", name)).(*kmsg.ConsumerGroupHeartbeatResponse)
+	s.send("first revokes", beating(g, "bogus-1", epoch))
+	assignor := beating(g, "bogus-1", epoch)
 	assignor.ServerAssignor = text("range")
 	s.send("assignor", assignor)
 	s.send("leave", beating(g, "bogus-2", -1))
-	s.send("left", beating(g, "bogus-2", 2))
+	s.send("left", beating(g, "bogus-2", second.MemberEpoch))
 	s.send("leave again", beating(g, "bogus-2", -1))
 }
 
@@ -92,10 +93,11 @@ func consumerHeartbeatInvalid(s *script) {
 	edit("unknown topic", func(r *kmsg.ConsumerGroupHeartbeatRequest) {
 		r.SubscribedTopicNames = []string{s.nameOf("unknown")}
 	})
-	change := beating(g, "bogus-1", 1)
+	epoch := s.consumer(g, "bogus-1", name)
+	change := beating(g, "bogus-1", epoch)
 	change.ServerAssignor = text("nonsense")
 	s.send("unknown assignor of a member", change)
-	empty := beating(g, "bogus-1", 1)
+	empty := beating(g, "bogus-1", epoch)
 	empty.SubscribedTopicNames = []string{}
 	s.send("empty subscription", empty)
 }
@@ -108,13 +110,13 @@ func consumerStatic(s *script) {
 		r.InstanceID = text("i")
 		return r
 	}
-	s.send("join", static("bogus-1"))
+	joined, _ := s.send("join", static("bogus-1")).(*kmsg.ConsumerGroupHeartbeatResponse)
 	s.send("in use", static("bogus-2"))
 	away := beating(g, "bogus-1", -2)
 	away.InstanceID = text("i")
 	s.send("away", away)
 	s.send("replaced", static("bogus-3"))
-	fenced := beating(g, "bogus-1", 1)
+	fenced := beating(g, "bogus-1", joined.MemberEpoch)
 	fenced.InstanceID = text("i")
 	s.send("fenced", fenced)
 }

@@ -150,7 +150,8 @@ func startKafka(t *testing.T) *broker {
 	}
 	_, port, _ := net.SplitHostPort(addresses[0])
 	_, controller, _ := net.SplitHostPort(addresses[1])
-	cmd := exec.CommandContext(t.Context(), peerScript, dir, port)
+	// Kafka may delay assignments to compute them together; without a delay responses do not depend on timing.
+	cmd := exec.CommandContext(t.Context(), peerScript, dir, port, "group.consumer.assignment.interval.ms=0")
 	cmd.Env = append(os.Environ(), "CONTROLLER_PORT="+controller, "HEAP=512m", "LOG_LEVEL=warn")
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
@@ -191,6 +192,11 @@ func (b *broker) coordinate(t *testing.T) {
 	s := &script{T: t, broker: b}
 	s.connect()
 	defer func() { _ = s.wire.Close() }()
+	produce := func() kmsg.Request { return kmsg.NewPtrInitProducerIDRequest() }
+	s.until(produce, func(response kmsg.Response) bool {
+		r, _ := response.(*kmsg.InitProducerIDResponse)
+		return r.ErrorCode == 0
+	})
 	for i := range 64 {
 		group := fmt.Sprintf("warm-%d", i)
 		find := func() kmsg.Request {

@@ -432,6 +432,8 @@ func deleteRecords(s *script) {
 	s.send("fetch from the start", s.fetch("a", id, 0, 2))
 	s.topic("compact", 1, "cleanup.policy", "compact")
 	s.send("compacted", remove("compact", 0, 0))
+	s.topic("kept", 1, "cleanup.policy", "")
+	s.send("no cleanup policy", remove("kept", 0, 0))
 }
 
 func describeProducers(s *script) {

@@ -97,7 +97,9 @@ func (s *script) send(name string, request kmsg.Request) kmsg.Response {
 		s.connect()
 		return nil
 	}
-	s.fail(err)
+	if err != nil {
+		s.fail(fmt.Errorf("%s: %w", name, err))
+	}
 	s.steps = append(s.steps, step{name, s.n.normalise(response)})
 	return response
 }
@@ -185,5 +187,27 @@ func (s *script) leads(label string) [16]byte {
 	metadata, _ := response.(*kmsg.MetadataResponse)
 	id := metadata.Topics[0].TopicID
 	s.n.topics[id] = label
+	ends := func() kmsg.Request {
+		r := kmsg.NewPtrListOffsetsRequest()
+		r.ReplicaID = -1
+		row := kmsg.NewListOffsetsRequestTopic()
+		row.Topic = name
+		for i := range metadata.Topics[0].Partitions {
+			part := kmsg.NewListOffsetsRequestTopicPartition()
+			part.Partition, part.Timestamp, part.CurrentLeaderEpoch = int32(i), -1, -1
+			row.Partitions = append(row.Partitions, part)
+		}
+		r.Topics = append(r.Topics, row)
+		return r
+	}
+	s.until(ends, func(response kmsg.Response) bool {
+		r, _ := response.(*kmsg.ListOffsetsResponse)
+		for i := range r.Topics[0].Partitions {
+			if r.Topics[0].Partitions[i].ErrorCode != 0 {
+				return false
+			}
+		}
+		return true
+	})
 	return id
 }
