@@ -75,6 +75,8 @@ const (
 	codeUnreleased        code = 111
 	codeAssignor          code = 112
 	codeStaleMemberEpoch  code = 113
+	codeWrongEndpoint     code = 114
+	codeUnknownEndpoint   code = 115
 	codeRecordState       code = 121
 	codePattern           code = 128
 )

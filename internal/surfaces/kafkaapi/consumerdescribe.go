@@ -75,7 +75,7 @@ func (c *call) fillConsumers(ctx context.Context, row *kmsg.ConsumerGroupDescrib
 		member.MemberEpoch, member.MemberType = m.Consumer.Epoch, memberTypeConsumer
 		member.SubscribedTopics = append([]string{}, m.Consumer.Names...)
 		member.InstanceID, member.RackID, member.SubscribedTopicRegex = optional(m.InstanceID),
-			optional(m.Consumer.Rack), optional(m.Consumer.Pattern)
+			optional(m.Consumer.Rack), text(m.Consumer.Pattern)
 		var err error
 		if member.Assignment, err = c.namedAssignment(ctx, m.Consumer.Assigned, known); err != nil {
 			return err

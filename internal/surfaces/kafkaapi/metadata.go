@@ -45,7 +45,7 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 		var topic *messaging.KafkaTopic
 		byID := requested.TopicID != [16]byte{}
 		err := limit
-		if err == nil && byID && c.version < minTopicIDVersion {
+		if err == nil && (byID || requested.Topic == nil) && c.version < minTopicIDVersion {
 			err = fmt.Errorf("%w: topic ids require Metadata version %d", errInvalid, minTopicIDVersion)
 		}
 		if err == nil {
@@ -134,9 +134,24 @@ func (c *call) describeTopic(ctx context.Context, request *kmsg.MetadataRequest,
 	}
 }
 
+// Types of endpoints that clients can describe.
+const (
+	endpointTypeBroker     = 1
+	endpointTypeController = 2
+)
+
 func describeCluster(_ context.Context, c *call, request *kmsg.DescribeClusterRequest,
 	response *kmsg.DescribeClusterResponse,
 ) error {
+	switch request.EndpointType {
+	case endpointTypeBroker:
+	case endpointTypeController:
+		response.ErrorCode, response.ErrorMessage = codeWrongEndpoint, text("controllers are not available to clients")
+		return nil
+	default:
+		response.ErrorCode, response.ErrorMessage = codeUnknownEndpoint, text("endpoint type is unknown")
+		return nil
+	}
 	for _, node := range c.nodes() {
 		broker := kmsg.NewDescribeClusterResponseBroker()
 		broker.NodeID, broker.Host, broker.Port, broker.Rack = node.ID, node.Host, node.Port, c.rack()
@@ -147,6 +162,6 @@ func describeCluster(_ context.Context, c *call, request *kmsg.DescribeClusterRe
 	if request.IncludeClusterAuthorizedOperations {
 		response.ClusterAuthorizedOperations = c.operationsOnCluster()
 	}
-	response.EndpointType = 1
+	response.EndpointType = endpointTypeBroker
 	return nil
 }

@@ -115,3 +115,20 @@ func TestRepeatedTopicsHaveOneRow(t *testing.T) {
 		t.Errorf("Metadata: got %d rows, want 1", len(got))
 	}
 }
+
+// TestDescribeClusterEndpoints checks that only brokers can be described.
+func TestDescribeClusterEndpoints(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	wire := w.wire(w.token)
+	for kind, want := range map[int8]int16{
+		1: 0, 2: kerr.MismatchedEndpointType.Code, 7: kerr.UnsupportedEndpointType.Code,
+	} {
+		r := kmsg.NewPtrDescribeClusterRequest()
+		r.Version, r.EndpointType = 2, kind
+		got := roundTrip[*kmsg.DescribeClusterResponse](wire, r)
+		if got.ErrorCode != want || (len(got.Brokers) > 0) != (want == 0) {
+			t.Errorf("endpoint type %d: got %+v, want code %d", kind, got, want)
+		}
+	}
+}
