@@ -31,6 +31,18 @@ func beating(group, member string, epoch int32) *kmsg.ConsumerGroupHeartbeatRequ
 	return r
 }
 
+// assignable creates a topic and waits until the coordinator assigns its partitions: Kafka's coordinator gets
+// to know a topic shortly after the other parts of the broker.
+func (s *script) assignable(label string, partitions int32) (string, [16]byte) {
+	name, id := s.topic(label, partitions)
+	group := s.nameOf("first-" + label)
+	s.until(func() kmsg.Request { return consuming(group, "bogus-1", name) }, func(response kmsg.Response) bool {
+		r, _ := response.(*kmsg.ConsumerGroupHeartbeatResponse)
+		return r.Assignment != nil && len(r.Assignment.Topics) > 0
+	})
+	return name, id
+}
+
 // consumer makes a member join with the consumer protocol and returns its epoch.
 func (s *script) consumer(group, member string, topics ...string) int32 {
 	r := consuming(group, member, topics...)
@@ -42,7 +54,7 @@ func (s *script) consumer(group, member string, topics ...string) int32 {
 }
 
 func consumerHeartbeat(s *script) {
-	name, id := s.topic("a", 2)
+	name, id := s.assignable("a", 2)
 	g := s.nameOf("g")
 	joined, _ := s.send("join", consuming(g, "bogus-1", name)).(*kmsg.ConsumerGroupHeartbeatResponse)
 	epoch := joined.MemberEpoch
@@ -64,7 +76,7 @@ func consumerHeartbeat(s *script) {
 }
 
 func consumerHeartbeatInvalid(s *script) {
-	name, _ := s.topic("a", 1)
+	name, _ := s.assignable("a", 1)
 	g := s.nameOf("g")
 	s.send("no group", consuming("", "bogus-1", name))
 	s.send("unknown group", beating(s.nameOf("none"), "bogus-1", 1))
@@ -103,7 +115,7 @@ func consumerHeartbeatInvalid(s *script) {
 }
 
 func consumerStatic(s *script) {
-	name, _ := s.topic("a", 1)
+	name, _ := s.assignable("a", 1)
 	g := s.nameOf("g")
 	static := func(member string) *kmsg.ConsumerGroupHeartbeatRequest {
 		r := consuming(g, member, name)
@@ -122,7 +134,7 @@ func consumerStatic(s *script) {
 }
 
 func consumerOffsets(s *script) {
-	name, id := s.topic("a", 2)
+	name, id := s.assignable("a", 2)
 	g := s.nameOf("g")
 	epoch := s.consumer(g, "bogus-1", name)
 	rows := map[string][16]byte{"a": id}
@@ -138,7 +150,7 @@ func consumerOffsets(s *script) {
 }
 
 func consumerCommit(s *script) {
-	name, id := s.topic("a", 2)
+	name, id := s.assignable("a", 2)
 	g := s.nameOf("g")
 	epoch := s.consumer(g, "bogus-1", name)
 	s.send("member", s.commit(g, epoch, "bogus-1", "a", id, 0))
@@ -150,7 +162,7 @@ func consumerCommit(s *script) {
 }
 
 func consumerDescribe(s *script) {
-	name, id := s.topic("a", 2)
+	name, id := s.assignable("a", 2)
 	g, classic, empty := s.nameOf("g"), s.nameOf("classic"), s.nameOf("empty")
 	s.consumer(g, "bogus-1", name)
 	member, generation := s.join(classic, nil)
@@ -165,7 +177,7 @@ func consumerDescribe(s *script) {
 }
 
 func classicInConsumer(s *script) {
-	name, _ := s.topic("a", 1)
+	name, _ := s.assignable("a", 1)
 	g := s.nameOf("g")
 	epoch := s.consumer(g, "bogus-1", name)
 	beat := kmsg.NewPtrHeartbeatRequest()
@@ -185,7 +197,7 @@ func subscription(topic string) []byte {
 }
 
 func consumerJoinsClassic(s *script) {
-	name, id := s.topic("a", 2)
+	name, id := s.assignable("a", 2)
 	g := s.nameOf("g")
 	member := ""
 	var generation int32
@@ -222,7 +234,7 @@ func consumerJoinsClassic(s *script) {
 }
 
 func classicJoinsConsumer(s *script) {
-	name, _ := s.topic("a", 2)
+	name, _ := s.assignable("a", 2)
 	g := s.nameOf("g")
 	s.consumer(g, "bogus-1", name)
 	r := joining(g, "", nil)
