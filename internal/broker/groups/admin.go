@@ -48,6 +48,7 @@ type Member struct {
 
 // ConsumerMember describes the part of a member that only the consumer protocol has.
 type ConsumerMember struct {
+	Classic  bool // the member uses the classic protocol
 	Rack     string
 	Epoch    int32
 	Names    []string         // subscribed topics as the member names them
@@ -95,9 +96,10 @@ func (g *group) describeConsumersLocked() Description {
 	}
 	for _, m := range cs.inOrder() {
 		d.Members = append(d.Members, Member{
-			ID: m.id, Static: m.instance != "", InstanceID: m.instance, ClientID: m.client, ClientHost: m.host,
+			ID: m.id, Static: m.instance != "", InstanceID: shownInstance(m.instance), ClientID: m.client,
+			ClientHost: m.host,
 			Consumer: &ConsumerMember{
-				Rack: m.rack, Epoch: m.epoch, Names: m.names, Pattern: m.pattern, Topics: m.topics,
+				Classic: m.classic != nil, Rack: m.rack, Epoch: m.epoch, Names: m.names, Pattern: m.pattern, Topics: m.topics,
 				Assigned: sortedPartitions(m.assigned), Target: slices.Clone(m.target),
 			},
 		})

@@ -241,7 +241,7 @@ func (g *group) emptyRecordLocked() func(*state) ([][]byte, error) {
 	w.Varint(int64(number))
 	return func(s *state) ([][]byte, error) {
 		item, ok := s.groups.Get(g.key.path())
-		if !ok || len(item.stored.members) == 0 || item.stored.number >= number {
+		if !ok || !item.occupied() || item.stored.number >= number {
 			return nil, nil
 		}
 		return [][]byte{w.Writer}, nil

@@ -14,11 +14,18 @@ import (
 // subscription may change, targets are computed if the group's epoch has increased, and the member
 // moves one step towards its target. A rejected request changes nothing.
 func (g *group) heartbeatLocked(req *ConsumerRequest, change *subscription, found *resolution) (ConsumerResult, error) {
-	cs := g.consumers
-	before, replaced, err := cs.findMember(req)
+	before, replaced, err := g.consumers.findMember(req)
 	if err != nil {
 		return ConsumerResult{}, err
 	}
+	return g.applyHeartbeatLocked(req, change, found, before, replaced)
+}
+
+// applyHeartbeatLocked is heartbeatLocked for a member that is already looked up.
+func (g *group) applyHeartbeatLocked(req *ConsumerRequest, change *subscription, found *resolution,
+	before, replaced *consumer,
+) (ConsumerResult, error) {
+	cs := g.consumers
 	m := cs.memberState(req, before, replaced)
 	m.applyRequest(req, change, found)
 	isNew := before == nil && replaced == nil
@@ -31,6 +38,7 @@ func (g *group) heartbeatLocked(req *ConsumerRequest, change *subscription, foun
 	assignor := cs.chooseAssignor(m, replaced)
 	counts := cs.partitionCounts
 	if revision := req.Topics.Revision(); bump || revision != cs.revision || g.number > cs.assignmentEpoch {
+		var err error
 		if counts, err = g.countPartitionsLocked(req.Topics, m, replaced, bump); err != nil {
 			return ConsumerResult{}, err
 		}
@@ -52,7 +60,7 @@ func (g *group) heartbeatLocked(req *ConsumerRequest, change *subscription, foun
 		cs.assign(g.number, assignor, counts)
 	}
 	m = g.reconcileLocked(cs.members[m.id], req.Owned)
-	m.expires = time.Now().Add(consumerSessionTimeout)
+	m.expires = time.Now().Add(m.sessionTimeout())
 
 	result := ConsumerResult{MemberID: m.id, Epoch: m.epoch, HeartbeatInterval: g.shard.c.opts.HeartbeatInterval}
 	full := req.Epoch == epochJoin || req.RebalanceTimeout >= 0 && change != nil && req.Owned != nil
@@ -128,7 +136,7 @@ func (cs *consumers) memberState(req *ConsumerRequest, before, replaced *consume
 
 // applyRequest copies the member's description from the request.
 func (m *consumer) applyRequest(req *ConsumerRequest, change *subscription, found *resolution) {
-	m.client, m.host = req.ClientID, req.ClientHost
+	m.client, m.host, m.classic = req.ClientID, req.ClientHost, req.classic
 	if req.InstanceID != "" {
 		m.instance = req.InstanceID
 	}
@@ -158,7 +166,7 @@ func (m *consumer) sameStored(other *consumer) bool {
 		slices.Equal(m.topics, other.topics) && m.epoch == other.epoch && m.previousEpoch == other.previousEpoch &&
 		m.stage == other.stage &&
 		maps.Equal(m.assigned, other.assigned) && maps.Equal(m.pendingRevocation, other.pendingRevocation) &&
-		slices.Equal(m.target, other.target)
+		slices.Equal(m.target, other.target) && m.classic.equal(other.classic)
 }
 
 // chooseAssignor returns the assignor that most members prefer, counting m instead of its former state and of

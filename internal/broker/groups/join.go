@@ -43,6 +43,10 @@ type JoinRequest struct {
 	RequireMemberID bool
 	// SupportsSkipAssignment means that the client understands SkipAssignment.
 	SupportsSkipAssignment bool
+
+	// Topics and Classic are for consumers that join a group with the consumer protocol.
+	Topics  Topics
+	Classic ClassicCodec
 }
 
 // JoinResult is a generation as returned to one of its members.
@@ -76,6 +80,10 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	}
 	if err != nil {
 		return JoinResult{}, err
+	}
+	if g.consumers != nil && len(g.consumers.members) > 0 {
+		g.unlock()
+		return c.joinConsumers(key, req)
 	}
 	err = g.becomeClassicLocked()
 	if err == nil && len(g.members) > 0 && !g.compatibleLocked(req) {

@@ -15,6 +15,13 @@ func (c *Coordinator) Heartbeat(key Key, id, instance string, generation int32) 
 		return err
 	}
 	defer g.unlock()
+	if g.consumers != nil {
+		classic, err := g.consumers.classicMember(id, instance, generation)
+		if err != nil {
+			return err
+		}
+		return g.heartbeatClassicLocked(classic)
+	}
 	m.renewSession()
 	if g.phase == preparing {
 		return ErrRebalancing
@@ -50,7 +57,7 @@ func (c *Coordinator) Leave(key Key, leavers []LeavingMember) ([]error, error) {
 		for i, l := range leavers {
 			failed[i] = g.removeConsumerLocked(l)
 		}
-		return failed, g.waitDurableLocked()
+		return failed, g.settleLocked()
 	}
 	changed := false
 	for i, l := range leavers {

@@ -94,7 +94,9 @@ func (cs *consumers) mayCommit(req *CommitRequest) error {
 	switch {
 	case m == nil:
 		return ErrUnknownMember
-	case !req.SupportsMemberEpochs:
+	case m.classic != nil && req.Generation != m.epoch:
+		return ErrGeneration
+	case m.classic == nil && !req.SupportsMemberEpochs:
 		return ErrCommitVersion
 	case req.Generation == m.epoch:
 		return nil

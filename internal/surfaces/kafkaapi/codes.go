@@ -190,6 +190,7 @@ var errorCodes = []struct {
 	{errSessionEpoch, codeSessionEpoch},
 	{errSessionTopic, codeSessionTopicID},
 	{errTimestampVersion, codeVersion},
+	{errClassicMetadata, codeProtocol},
 	{errReadOnly, codePolicy},
 	{errCompacted, codePolicy},
 	{errSubscribed, codeSubscribed},

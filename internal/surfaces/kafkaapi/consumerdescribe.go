@@ -10,8 +10,11 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// memberTypeConsumer is the type of a member with the consumer protocol.
-const memberTypeConsumer = 1
+// Types of members.
+const (
+	memberTypeClassic  = 0
+	memberTypeConsumer = 1
+)
 
 func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerGroupDescribeRequest,
 	response *kmsg.ConsumerGroupDescribeResponse,
@@ -73,6 +76,9 @@ func (c *call) fillConsumers(ctx context.Context, row *kmsg.ConsumerGroupDescrib
 		member := kmsg.NewConsumerGroupDescribeResponseGroupMember()
 		member.MemberID, member.ClientID, member.ClientHost = m.ID, m.ClientID, m.ClientHost
 		member.MemberEpoch, member.MemberType = m.Consumer.Epoch, memberTypeConsumer
+		if m.Consumer.Classic {
+			member.MemberType = memberTypeClassic
+		}
 		member.SubscribedTopics = append([]string{}, m.Consumer.Names...)
 		member.InstanceID, member.RackID, member.SubscribedTopicRegex = optional(m.InstanceID),
 			optional(m.Consumer.Rack), text(m.Consumer.Pattern)

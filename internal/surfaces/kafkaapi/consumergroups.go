@@ -81,13 +81,14 @@ func (c *call) consumerRequest(ctx context.Context,
 	if request.ServerAssignor != nil && *request.ServerAssignor == "" {
 		return nil, fmt.Errorf("%w: it is empty; omit it", groups.ErrAssignor)
 	}
+	topics := &callTopics{ctx: ctx, call: c}
 	heartbeat := &groups.ConsumerRequest{
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Epoch: request.MemberEpoch,
 		ClientID: c.client, ClientHost: "/" + c.conn.address, Rack: deref(request.RackID),
 		RebalanceTimeout: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
 		Names:            request.SubscribedTopicNames, Pattern: request.SubscribedTopicRegex,
 		Assignor: deref(request.ServerAssignor),
-		Topics:   &callTopics{ctx: ctx, call: c},
+		Topics:   topics, Classic: topics,
 	}
 	if c.version == 0 && heartbeat.MemberID == "" && heartbeat.Epoch == 0 {
 		heartbeat.MemberID = rand.Text() // from version 1 on clients generate it

@@ -83,7 +83,7 @@ func joinGroup(ctx context.Context, c *call, request *kmsg.JoinGroupRequest, res
 		var result groups.JoinResult
 		waiting, end := c.untilDrained(ctx)
 		defer end()
-		result, err = c.coordinator().Join(waiting, c.group(request.Group), c.joinRequest(request))
+		result, err = c.coordinator().Join(waiting, c.group(request.Group), c.joinRequest(ctx, request))
 		if err = c.waitError(ctx, waiting, err); ctx.Err() != nil {
 			return err
 		}
@@ -126,13 +126,15 @@ func (c *call) waitError(ctx, waiting context.Context, err error) error {
 	return err
 }
 
-func (c *call) joinRequest(request *kmsg.JoinGroupRequest) *groups.JoinRequest {
+func (c *call) joinRequest(ctx context.Context, request *kmsg.JoinGroupRequest) *groups.JoinRequest {
+	topics := &callTopics{ctx: ctx, call: c}
 	join := &groups.JoinRequest{
 		MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), ClientID: c.client,
 		ClientHost:       "/" + c.conn.address,
 		SessionTimeout:   time.Duration(request.SessionTimeoutMillis) * time.Millisecond,
 		RebalanceTimeout: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
 		Type:             request.ProtocolType, RequireMemberID: c.version >= 4, SupportsSkipAssignment: c.version >= 9,
+		Topics: topics, Classic: topics,
 	}
 	for i := range request.Protocols {
 		join.Protocols = append(join.Protocols,
@@ -190,6 +192,9 @@ func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, res
 		result, err = c.coordinator().Sync(waiting, c.group(request.Group), sync)
 		if err = c.waitError(ctx, waiting, err); ctx.Err() != nil {
 			return err
+		}
+		if err == nil && result.Assigned != nil {
+			result.Assignment, err = (&callTopics{ctx: ctx, call: c}).encodeAssignment(result.Assigned)
 		}
 		if err == nil {
 			response.ProtocolType, response.Protocol = text(result.Type), text(result.Protocol)
