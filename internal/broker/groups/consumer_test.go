@@ -299,9 +299,9 @@ func TestAssignorChanges(t *testing.T) {
 	})
 }
 
-// TestGroupChangesProtocolOnlyWhenEmpty checks that an empty group can change its protocol, and that a group with
-// members rejects members with the other protocol.
-func TestGroupChangesProtocolOnlyWhenEmpty(t *testing.T) {
+// TestEmptyGroupChangesProtocol checks that an empty group can change its protocol, and that a group with members
+// that cannot be decoded as consumers rejects members with the other protocol.
+func TestEmptyGroupChangesProtocol(t *testing.T) {
 	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 1})
 		a := w.consumer(ts, "a", "orders")

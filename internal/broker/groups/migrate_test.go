@@ -239,3 +239,42 @@ func TestSilentClassicConsumerIsRemoved(t *testing.T) {
 		m.wantOwned(4)
 	})
 }
+
+// TestStaticMemberChangesProtocol checks that a process with an instance id can be replaced by one with the other
+// protocol, which gets its partitions.
+func TestStaticMemberChangesProtocol(t *testing.T) {
+	inBubble(t, func(w *harness) {
+		ts := newTopics(map[string]int32{"orders": 4})
+		c := &classicConsumer{harness: w, ts: ts, names: []string{"orders"}}
+		static := func() *groups.JoinRequest {
+			req := c.request()
+			req.InstanceID = "one"
+			return req
+		}
+		joined := w.joined(w.join(static()))[0]
+		id, err := ts.Resolve(c.names, nil)
+		w.wantError(err, nil)
+		assignment, _ := json.Marshal(allPartitions(id[0], 4))
+		_, err = w.Sync(w.Context(), w.key, &groups.SyncRequest{
+			MemberID: joined.MemberID, InstanceID: "one", Generation: joined.Generation,
+			Assignments: map[string][]byte{joined.MemberID: assignment},
+		})
+		w.wantError(err, nil)
+
+		m := w.consumer(ts, "m", "orders")
+		m.instance = "one"
+		m.join()
+		w.settle(m)
+		m.wantOwned(4)
+		w.wantError(w.Heartbeat(w.key, joined.MemberID, "one", joined.Generation), groups.ErrFencedInstance)
+
+		again, err := w.Join(w.Context(), w.key, static())
+		w.wantError(err, nil)
+		w.wantType(groups.TypeClassic)
+		c.id = again.MemberID
+		final := w.joined(w.join(static()))[0]
+		if final.MemberID != c.id || final.Generation <= m.epoch {
+			t.Errorf("got %+v, want member %s in a generation after %d", final, c.id, m.epoch)
+		}
+	})
+}
