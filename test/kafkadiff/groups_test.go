@@ -281,9 +281,13 @@ func syncGroup(s *script) {
 			name           string
 			kind, protocol *string
 		}{
-			{"null protocol", text("consumer"), nil}, {"null type", nil, text("range")}, {"both null", nil, nil},
-			{"wrong protocol", text("consumer"), text("other")}, {"wrong type", text("connect"), text("range")},
-			{"empty protocol", text("consumer"), text("")}, {"empty type", text(""), text("range")},
+			{"null protocol", text("consumer"), nil},
+			{"null type", nil, text("range")},
+			{"both null", nil, nil},
+			{"wrong protocol", text("consumer"), text("other")},
+			{"wrong type", text("connect"), text("range")},
+			{"empty protocol", text("consumer"), text("")},
+			{"empty type", text(""), text("range")},
 		} {
 			r := synchronising(g, member, generation)
 			r.ProtocolType, r.Protocol = c.kind, c.protocol

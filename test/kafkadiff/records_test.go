@@ -246,7 +246,8 @@ func fetch(s *script) {
 	both.Topics[0].Partitions = append(both.Topics[0].Partitions, s.fetch("a", id, 1, 3).Topics[0].Partitions...)
 	s.send("two partitions", both)
 	repeated := s.fetch("a", id, 0, 0)
-	repeated.Topics[0].Partitions = append(repeated.Topics[0].Partitions, s.fetch("a", id, 0, 3).Topics[0].Partitions...)
+	repeated.Topics[0].Partitions = append(repeated.Topics[0].Partitions,
+		s.fetch("a", id, 0, 3).Topics[0].Partitions...)
 	s.send("partition twice", repeated)
 	nothing := s.fetch("a", id, 0, 0)
 	nothing.Topics = nil
@@ -291,8 +292,13 @@ func fetchEpochs(s *script) {
 		epoch  int32
 		offset int64
 	}{
-		{"0 at the start", 0, 0}, {"0 at the end", 0, 4}, {"7 at the start", 7, 0}, {"7 at the end", 7, 4},
-		{"-2", -2, 2}, {"0 beyond the end", 0, 9}, {"7 beyond the end", 7, 9},
+		{"0 at the start", 0, 0},
+		{"0 at the end", 0, 4},
+		{"7 at the start", 7, 0},
+		{"7 at the end", 7, 4},
+		{"-2", -2, 2},
+		{"0 beyond the end", 0, 9},
+		{"7 beyond the end", 7, 9},
 	} {
 		r := s.fetch("a", id, 0, c.offset)
 		r.Topics[0].Partitions[0].LastFetchedEpoch = c.epoch
@@ -352,8 +358,16 @@ func listOffsets(s *script) {
 		name string
 		at   int64
 	}{
-		{"end", -1}, {"start", -2}, {"largest", -3}, {"local start", -4}, {"tiered", -5}, {"below -5", -6},
-		{"far below", -100}, {"zero", 0}, {"a record", recordTime + 1}, {"later", recordTime + 100_000_000},
+		{"end", -1},
+		{"start", -2},
+		{"largest", -3},
+		{"local start", -4},
+		{"tiered", -5},
+		{"below -5", -6},
+		{"far below", -100},
+		{"zero", 0},
+		{"a record", recordTime + 1},
+		{"later", recordTime + 100_000_000},
 	} {
 		r := list("a", 0, c.at, -1)
 		response, _ := s.send(c.name, r).(*kmsg.ListOffsetsResponse)

@@ -99,7 +99,8 @@ func (g *group) describeConsumersLocked() Description {
 			ID: m.id, Static: m.instance != "", InstanceID: shownInstance(m.instance), ClientID: m.client,
 			ClientHost: m.host,
 			Consumer: &ConsumerMember{
-				Classic: m.classic != nil, Rack: m.rack, Epoch: m.epoch, Names: m.names, Pattern: m.pattern, Topics: m.topics,
+				Classic: m.classic != nil, Rack: m.rack, Epoch: m.epoch,
+				Names: m.names, Pattern: m.pattern, Topics: m.topics,
 				Assigned: sortedPartitions(m.assigned), Target: slices.Clone(m.target),
 			},
 		})

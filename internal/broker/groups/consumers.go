@@ -64,6 +64,10 @@ type consumer struct {
 	revokeBy time.Time
 }
 
+// isInUse reports whether another member cannot take over the instance id yet. A classic member never releases its
+// instance id.
+func (m *consumer) isInUse() bool { return m.classic == nil && m.epoch != epochLeaveStatic }
+
 // sessionTimeout returns how long the member may be silent.
 func (m *consumer) sessionTimeout() time.Duration {
 	if m.classic != nil {

@@ -8,11 +8,12 @@
 //
 // A group uses one of two protocols. In the classic protocol the members join for a generation, and
 // their leader assigns partitions. In the consumer protocol (KIP-848) the coordinator assigns: a
-// member's heartbeat contains its subscription and the partitions that it owns. When members, subscriptions or topics change, the
-// group's epoch increases and an assignor computes a target assignment for every member. Each
-// member then moves to its target: it first revokes the partitions outside of it, then gets the
-// partitions that no other member owns any more, and with them the epoch of the target. Each
-// heartbeat passes the required information about topics (Topics).
+// member's heartbeat contains its subscription and the partitions that it owns. When members,
+// subscriptions or topics change, the group's epoch increases and an assignor computes a target
+// assignment for every member. Each member then moves to its target: it first revokes the
+// partitions outside of it, then gets the partitions that no other member owns any more, and with
+// them the epoch of the target. Each heartbeat passes the required information about topics
+// (Topics).
 //
 // A classic group of consumers takes members with the consumer protocol and changes to it; its
 // classic members then join, synchronise and send heartbeats in that group (classicmembers.go). The

@@ -81,7 +81,7 @@ func (cs *consumers) findMember(req *ConsumerRequest) (m, replaced *consumer, er
 			return nil, nil, ErrUnknownMember
 		case current != nil && current.id != req.MemberID && req.Epoch != epochJoin:
 			return nil, nil, ErrFencedInstance
-		case current != nil && current.id != req.MemberID && current.epoch != epochLeaveStatic && current.classic == nil:
+		case current != nil && current.id != req.MemberID && current.isInUse():
 			return nil, nil, fmt.Errorf("%w: member %s uses it", ErrUnreleasedInstance, current.id)
 		case current != nil && current.id != req.MemberID:
 			return nil, current, nil

@@ -29,15 +29,26 @@ func TestConfigValues(t *testing.T) {
 		name, value string
 		want        int16
 	}{
-		{"compression.gzip.level", "-1", 0}, {"compression.gzip.level", "9", 0},
-		{"compression.gzip.level", "0", refused}, {"compression.gzip.level", "10", refused},
-		{"compression.lz4.level", "17", 0}, {"compression.lz4.level", "18", refused},
-		{"compression.zstd.level", "22", 0}, {"compression.zstd.level", "23", refused},
-		{"retention.bytes", "-2", 0}, {"retention.bytes", "-1", 0}, {"retention.bytes", "x", refused},
-		{"retention.ms", " 5 ", 0}, {"retention.ms", "-2", refused},
-		{"preallocate", "TRUE", 0}, {"preallocate", "yes", refused},
-		{"segment.bytes", "1048576", 0}, {"segment.bytes", "1048575", refused}, {"segment.bytes", "2147483648", refused},
-		{"cleanup.policy", "compact", 0}, {"cleanup.policy", "nonsense", refused},
+		{"compression.gzip.level", "-1", 0},
+		{"compression.gzip.level", "9", 0},
+		{"compression.gzip.level", "0", refused},
+		{"compression.gzip.level", "10", refused},
+		{"compression.lz4.level", "17", 0},
+		{"compression.lz4.level", "18", refused},
+		{"compression.zstd.level", "22", 0},
+		{"compression.zstd.level", "23", refused},
+		{"retention.bytes", "-2", 0},
+		{"retention.bytes", "-1", 0},
+		{"retention.bytes", "x", refused},
+		{"retention.ms", " 5 ", 0},
+		{"retention.ms", "-2", refused},
+		{"preallocate", "TRUE", 0},
+		{"preallocate", "yes", refused},
+		{"segment.bytes", "1048576", 0},
+		{"segment.bytes", "1048575", refused},
+		{"segment.bytes", "2147483648", refused},
+		{"cleanup.policy", "compact", 0},
+		{"cleanup.policy", "nonsense", refused},
 	} {
 		if got := wire.changeConfig(kmsg.IncrementalAlterConfigOpSet, c.name, &c.value); got != c.want {
 			t.Errorf("%s=%q: got code %d, want %d", c.name, c.value, got, c.want)

@@ -25,7 +25,8 @@ func TestFetchWithoutBytes(t *testing.T) {
 		r := fetchFrom(0, -1, map[string][]int64{"a": {0, 0}})
 		r.MaxBytes = limit
 		got := roundTrip[*kmsg.FetchResponse](wire, r)
-		wantSummary(t, fmt.Sprint("at most ", limit), got, "a-0 code 0 records true end 2", "a-1 code 0 records false end 2")
+		wantSummary(t, fmt.Sprint("at most ", limit), got,
+			"a-0 code 0 records true end 2", "a-1 code 0 records false end 2")
 		if n := len(got.Topics[0].Partitions[0].RecordBatches); n != size {
 			t.Errorf("at most %d: got %d bytes, want one batch of %d", limit, n, size)
 		}
@@ -72,8 +73,9 @@ func TestFetchNeedsTopicIDs(t *testing.T) {
 	wire := w.wire(w.token)
 	r := fetchFrom(0, -1, map[string][]int64{"": {0}})
 	r.Version = 13
-	if got := roundTrip[*kmsg.FetchResponse](wire, r).Topics[0].Partitions[0]; got.ErrorCode != kerr.UnknownTopicID.Code {
-		t.Errorf("got code %d, want %d", got.ErrorCode, kerr.UnknownTopicID.Code)
+	want := kerr.UnknownTopicID.Code
+	if got := roundTrip[*kmsg.FetchResponse](wire, r).Topics[0].Partitions[0]; got.ErrorCode != want {
+		t.Errorf("got code %d, want %d", got.ErrorCode, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 package kafkaapi_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -138,13 +139,14 @@ func TestConsumerGroupCalls(t *testing.T) {
 	w.partitioned("a", 1)
 	client := w.client()
 	w.ok(w.heartbeat(client, func(*kmsg.ConsumerGroupHeartbeatRequest) {}))
-	if err := w.heartbeat(client, func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.ServerAssignor = str("") }); err == nil ||
-		err.Error() != kerr.UnsupportedAssignor.Error() {
+	if err := w.heartbeat(client,
+		func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.ServerAssignor = str("") }); !errors.Is(err,
+		kerr.UnsupportedAssignor) {
 		t.Errorf("empty assignor: got %v, want %v", err, kerr.UnsupportedAssignor)
 	}
 	if err := w.heartbeat(client, func(r *kmsg.ConsumerGroupHeartbeatRequest) {
 		r.Topics = []kmsg.ConsumerGroupHeartbeatRequestTopic{{TopicID: [16]byte{1}, Partitions: []int32{0}}}
-	}); err == nil || err.Error() != kerr.InvalidRequest.Error() {
+	}); !errors.Is(err, kerr.InvalidRequest) {
 		t.Errorf("joining with partitions of an unknown topic: got %v, want %v", err, kerr.InvalidRequest)
 	}
 	wire := w.wire(w.token)
@@ -155,7 +157,8 @@ func TestConsumerGroupCalls(t *testing.T) {
 		epoch  int32
 		want   int16
 	}{
-		{"current", str("m"), 1, 0}, {"no member", nil, -1, 0},
+		{"current", str("m"), 1, 0},
+		{"no member", nil, -1, 0},
 		{"epoch -1", str("m"), -1, kerr.StaleMemberEpoch.Code},
 		{"unknown member", str("x"), -1, kerr.UnknownMemberID.Code},
 		{"empty member", str(""), -1, kerr.UnknownMemberID.Code},
@@ -178,8 +181,8 @@ func TestConsumerGroupCalls(t *testing.T) {
 	if got := roundTrip[*kmsg.LeaveGroupResponse](wire, leave); got.Members[0].ErrorCode != 0 {
 		t.Errorf("LeaveGroup: got %+v, want success", got)
 	}
-	if err := w.heartbeat(client, func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.MemberEpoch = 1 }); err == nil ||
-		err.Error() != kerr.UnknownMemberID.Error() {
+	if err := w.heartbeat(client,
+		func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.MemberEpoch = 1 }); !errors.Is(err, kerr.UnknownMemberID) {
 		t.Errorf("after LeaveGroup: got %v, want %v", err, kerr.UnknownMemberID)
 	}
 }
