@@ -70,10 +70,12 @@ type member struct {
 	sessionTimeout, rebalanceTimeout time.Duration
 	protocols                        []Protocol
 	assignment                       []byte
-	synced                           bool
-	expires                          time.Time // end of its session; ignored while the member waits for a response
-	pendingJoin                      *waiter[JoinResult]
-	pendingSync                      *waiter[SyncResult]
+	// assigned is what the member had when the group changed from the consumer protocol, until the next generation.
+	assigned    []Partition
+	synced      bool
+	expires     time.Time // end of its session; ignored while the member waits for a response
+	pendingJoin *waiter[JoinResult]
+	pendingSync *waiter[SyncResult]
 }
 
 func newGroup(s *shard, key Key) *group {

@@ -49,7 +49,9 @@ func (g *group) beginUpgradeLocked() *upgrade {
 	u := &upgrade{number: g.number, phase: g.phase}
 	for _, m := range g.inOrderLocked() {
 		u.members = append(u.members,
-			upgradedMember{id: m.id, metadata: g.consumerMetadataLocked(m), assignment: m.assignment})
+			upgradedMember{
+				id: m.id, metadata: g.consumerMetadataLocked(m), assignment: m.assignment, assigned: m.assigned,
+			})
 	}
 	return u
 }
@@ -70,8 +72,10 @@ func (u *upgrade) decode(codec ClassicCodec) (err error) {
 		if m.subscription, err = codec.Subscription(m.metadata, false); err != nil {
 			return err
 		}
-		m.assigned = m.subscription.Owned
-		if u.phase != completing { // in that phase the members have no assignment yet
+		switch {
+		case u.phase == completing: // the member has no assignment yet
+			m.assigned = m.subscription.Owned
+		case len(m.assignment) > 0:
 			if m.assigned, err = codec.Assignment(m.assignment); err != nil {
 				return err
 			}
@@ -151,7 +155,7 @@ func (g *group) downgradeLocked() {
 		next := &member{
 			id: m.id, instance: m.instance, client: m.client, host: m.host,
 			sessionTimeout: m.classic.session, rebalanceTimeout: m.rebalanceTimeout,
-			protocols: m.classic.protocols, synced: true,
+			protocols: m.classic.protocols, assigned: sortedPartitions(m.assigned), synced: true,
 		}
 		next.renewSession()
 		g.addLocked(next)
