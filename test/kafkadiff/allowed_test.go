@@ -4,7 +4,8 @@ package kafkadiff
 const (
 	internalError = "Kafka fails with an internal error; a defined response is better"
 	fixedConfig   = "docs/spec/stream.md#configuration: fixed by the implementation"
-	noMigration   = "docs/spec/stream.md#groups: a group changes its protocol only while it has no members"
+
+	incompleteBatch = "docs/spec/stream.md#errors: what is not a whole batch is damaged"
 )
 
 // allowed is the complete list of the differences between freshet and Kafka in the
@@ -78,8 +79,21 @@ var allowed = []allowance{
 		why: "docs/spec/stream.md#idempotence: records that keep their own time have no append time",
 	},
 	{
-		conversation: "produce idempotent", field: "*LogStartOffset", kafka: "0", freshet: "-1",
-		why: "A rejected batch has no log start offset; Kafka sends one after errors of sequence numbers",
+		conversation: "produce i*", field: "*LogStartOffset", kafka: "0", freshet: "-1",
+		why: "A rejected batch has no log start offset; Kafka sends one after some errors",
+	},
+	{conversation: "produce invalid batches", step: "codec 7", kafka: "-1", why: internalError},
+	{conversation: "produce invalid batches", step: "not gzip", kafka: "-1", why: internalError},
+	{conversation: "produce invalid batches", step: "empty", kafka: "87", freshet: "2", why: incompleteBatch},
+	{conversation: "produce invalid batches", step: "short", kafka: "87", freshet: "2", why: incompleteBatch},
+	{conversation: "produce invalid batches", step: "length", kafka: "87", freshet: "2", why: incompleteBatch},
+	{
+		conversation: "produce invalid batches", step: "magic 9", kafka: "2", freshet: "87",
+		why: "docs/spec/stream.md#produce: a batch of another format is an invalid record, whatever its number",
+	},
+	{
+		conversation: "produce invalid batches", step: "negative time",
+		why: "Lookups by time do not know negative times; only -1 means none",
 	},
 	{
 		conversation: "produce idempotent", step: "negative epoch", field: "*ErrorCode", kafka: "47", freshet: "87",
@@ -94,8 +108,14 @@ var allowed = []allowance{
 	{conversation: "find coordinator", step: "transaction", why: "K17"},
 	{conversation: "produce invalid batches", step: "transactional id", why: "K17"},
 	{conversation: "produce invalid batches", step: "transactional bit", why: "K17"},
+	{
+		conversation: "classic joins consumer group", step: "joins", field: "Generation",
+		why: "The epoch of a group only grows; Kafka's first one is 2",
+	},
+	{
+		conversation: "consumer joins classic group", step: "classic again", field: "*MemberAssignment", freshet: "",
+		why: "A group that rebalances has no assignments",
+	},
 	{conversation: "consumer offsets", step: "no member, epoch", kafka: "-1", why: internalError},
 	{conversation: "consumer offsets", step: "no member, epoch", field: "*Topics.length", why: internalError},
-	{conversation: "consumer joins classic group", why: noMigration},
-	{conversation: "classic joins consumer group", why: noMigration},
 }

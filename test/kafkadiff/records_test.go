@@ -141,7 +141,6 @@ func produceInvalid(s *script) {
 		{"count", batch{values: []string{"a"}, edit: func(b *kmsg.RecordBatch) { b.NumRecords = 2 }}},
 		{"last delta", batch{values: []string{"a"}, edit: func(b *kmsg.RecordBatch) { b.LastOffsetDelta = 4 }}},
 		{"future", batch{values: []string{"a"}, time: recordTime + 7_200_000}},
-		{"negative time", batch{values: []string{"a"}, time: -5}},
 		{"no time", batch{values: []string{"a"}, time: -1}},
 		{"sequence without producer", batch{
 			values: []string{"a"},
@@ -151,6 +150,7 @@ func produceInvalid(s *script) {
 			values: []string{"a"},
 			edit:   func(b *kmsg.RecordBatch) { b.ProducerID, b.ProducerEpoch = 1, 0 },
 		}},
+		{"negative time", batch{values: []string{"a"}, time: -5}},
 	} {
 		s.send(c.name, s.produce("a", id, 0, c.bytes()))
 	}
