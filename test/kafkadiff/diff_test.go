@@ -66,21 +66,25 @@ func compareVersions(t *testing.T, kafka, freshet *broker, c *conversation, resu
 	if c.max > 0 {
 		limits.max = min(limits.max, c.max)
 	}
+	var running sync.WaitGroup
 	for version := max(limits.min, c.min); version <= limits.max; version++ {
-		places <- struct{}{}
-		theirs, err := play(t, kafka, c, version)
-		if err != nil {
-			t.Errorf("version %d: %v", version, err)
-		}
-		ours, wrong := play(t, freshet, c, version)
-		if wrong != nil {
-			t.Errorf("version %d: %v", version, wrong)
-		}
-		<-places
-		if err == nil && wrong == nil {
-			compare(c.name, version, theirs, ours, results)
-		}
+		running.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			theirs, err := play(t, kafka, c, version)
+			if err != nil {
+				t.Errorf("version %d: %v", version, err)
+			}
+			ours, wrong := play(t, freshet, c, version)
+			if wrong != nil {
+				t.Errorf("version %d: %v", version, wrong)
+			}
+			if err == nil && wrong == nil {
+				compare(c.name, version, theirs, ours, results)
+			}
+		})
 	}
+	running.Wait()
 }
 
 // compare adds the differences between the responses of two brokers.

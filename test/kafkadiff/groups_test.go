@@ -246,10 +246,10 @@ func joinInvalid(s *script) {
 	untyped.ProtocolType = ""
 	s.send("no protocol type", untyped)
 	if s.version >= 5 {
-		s.send("empty instance", joining(g, "", text("")))
-		s.send("illegal instance", joining(g, "", text("a/b")))
-		s.send("dot as instance", joining(g, "", text(".")))
-		s.send("unknown member with an instance", joining(g, "bogus-member", text("i")))
+		s.send("empty instance", joining(s.nameOf("empty"), "", text("")))
+		s.send("illegal instance", joining(s.nameOf("illegal"), "", text("a/b")))
+		s.send("dot as instance", joining(s.nameOf("dot"), "", text(".")))
+		s.send("unknown member with an instance", joining(s.nameOf("dot"), "bogus-member", text("i")))
 	}
 	member, generation := s.join(g, nil)
 	s.sync(g, member, generation)
