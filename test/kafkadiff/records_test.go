@@ -441,6 +441,7 @@ func deleteRecords(s *script) {
 	s.send("all", remove("a", 1, -1))
 	s.send("unknown partition", remove("a", 9, 0))
 	s.send("unknown topic", remove("unknown", 0, 0))
+	s.send("produce", s.produce("a", id, 0, (&batch{values: []string{"e"}}).bytes()))
 	s.send("fetch below", s.fetch("a", id, 0, 1))
 	s.send("fetch from the start", s.fetch("a", id, 0, 2))
 	s.topic("compact", 1, "cleanup.policy", "compact")
