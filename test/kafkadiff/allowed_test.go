@@ -101,7 +101,7 @@ var allowed = []allowance{
 	},
 	{
 		conversation: "delete records", step: "produce", field: "*LogStartOffset", freshet: "0",
-		why: "A produced batch reports the log start 0: it would cost a lookup for each batch, and clients do not use it",
+		why: "It would cost a lookup for each batch, and producers do not use the log start",
 	},
 	{conversation: "fetch", step: "isolation level 7", why: internalError},
 	{conversation: "fetch limits", step: "bytes -1", why: internalError},
