@@ -2,18 +2,19 @@
 # hack/kafka-peer.sh DIR PORT [NAME=VALUE...] runs an Apache Kafka broker to compare with:
 # one node that is broker and controller, without security, on loopback. Its data and
 # configuration are in the new folder DIR. Clients connect to PORT; the controller listens
-# on PORT+1. NAME=VALUE are broker settings, for example flush.messages=1, which becomes
-# log.flush.interval.messages=1. HEAP is the size of the Java heap (default 1g).
+# on CONTROLLER_PORT (default PORT+1). NAME=VALUE are broker settings, for example
+# flush.messages=1, which becomes log.flush.interval.messages=1. HEAP is the size of the Java
+# heap (default 1g).
 #
 # The script execs the broker, so its process id is the broker's. The broker is ready when
 # it logs "Kafka Server started".
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if [[ $# -lt 2 ]]; then
-  sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+  sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
   exit 2
 fi
-dir=$1 port=$2
+dir=$1 port=$2 controller=${CONTROLLER_PORT:-$(($2 + 1))}
 shift 2
 
 "$root"/hack/java-libs.sh platform
@@ -23,11 +24,11 @@ mkdir "$dir"
   cat <<END
 process.roles=broker,controller
 node.id=1
-listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$((port + 1))
+listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller
 advertised.listeners=PLAINTEXT://127.0.0.1:$port
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 controller.listener.names=CONTROLLER
-controller.quorum.bootstrap.servers=127.0.0.1:$((port + 1))
+controller.quorum.bootstrap.servers=127.0.0.1:$controller
 log.dirs=$dir/data
 num.partitions=1
 offsets.topic.replication.factor=1

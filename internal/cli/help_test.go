@@ -25,7 +25,7 @@ func allCommands(t *testing.T) []*cobra.Command {
 			walk(sub)
 		}
 	}
-	walk(newRoot(&command.Env{Getenv: func(string) string { return "" }}, Server{}))
+	walk(newRoot(&command.Env{Getenv: func(string) string { return "" }}, nil))
 	return list
 }
 

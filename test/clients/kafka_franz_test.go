@@ -408,9 +408,8 @@ func testFranzOffsets(t *testing.T, s *kafkaServer) {
 	if found := admin.FindGroupCoordinators(ctx, group); found.Error() != nil || found[group].NodeID != 1 {
 		t.Errorf("coordinator: got %+v, want broker 1", found)
 	}
-	if found := admin.FindTxnCoordinators(ctx, "t"); !errors.Is(found["t"].Err,
-		kerr.TransactionalIDAuthorizationFailed) {
-		t.Errorf("coordinator of a transaction: got %+v, want %v", found, kerr.TransactionalIDAuthorizationFailed)
+	if found := admin.FindTxnCoordinators(ctx, "t"); !errors.Is(found["t"].Err, kerr.UnsupportedVersion) {
+		t.Errorf("coordinator of a transaction: got %+v, want %v", found, kerr.UnsupportedVersion)
 	}
 	gone, err := admin.DeleteOffsets(ctx, group, kadm.TopicsSet{topic: {0: {}}})
 	if err := errors.Join(err, gone.Error()); err != nil {

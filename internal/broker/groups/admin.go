@@ -37,7 +37,8 @@ const protocolConsumer = "consumer"
 // Member describes a member for administrators.
 type Member struct {
 	ID         string
-	InstanceID string
+	Static     bool
+	InstanceID string // of a static member
 	ClientID   string
 	ClientHost string
 	Metadata   []byte // metadata for the chosen protocol; nil unless stable
@@ -48,6 +49,7 @@ type Member struct {
 
 // ConsumerMember describes the part of a member that only the consumer protocol has.
 type ConsumerMember struct {
+	Classic  bool // the member uses the classic protocol
 	Rack     string
 	Epoch    int32
 	Names    []string         // subscribed topics as the member names them
@@ -75,7 +77,10 @@ func (c *Coordinator) Describe(key Key) (Description, error) {
 		d.Protocol = g.protocol
 	}
 	for _, m := range g.inOrderLocked() {
-		member := Member{ID: m.id, InstanceID: m.instance, ClientID: m.client, ClientHost: m.host}
+		member := Member{
+			ID: m.id, Static: m.instance != "", InstanceID: shownInstance(m.instance), ClientID: m.client,
+			ClientHost: m.host,
+		}
 		if g.phase == stable {
 			member.Metadata, member.Assignment = m.metadata(g.protocol), m.assignment
 		}
@@ -92,9 +97,11 @@ func (g *group) describeConsumersLocked() Description {
 	}
 	for _, m := range cs.inOrder() {
 		d.Members = append(d.Members, Member{
-			ID: m.id, InstanceID: m.instance, ClientID: m.client, ClientHost: m.host,
+			ID: m.id, Static: m.instance != "", InstanceID: shownInstance(m.instance), ClientID: m.client,
+			ClientHost: m.host,
 			Consumer: &ConsumerMember{
-				Rack: m.rack, Epoch: m.epoch, Names: m.names, Pattern: m.pattern, Topics: m.topics,
+				Classic: m.classic != nil, Rack: m.rack, Epoch: m.epoch,
+				Names: m.names, Pattern: m.pattern, Topics: m.topics,
 				Assigned: sortedPartitions(m.assigned), Target: slices.Clone(m.target),
 			},
 		})

@@ -28,6 +28,9 @@ type ConsumerRequest struct {
 	Assignor         string        // "" for the coordinator's choice or unchanged
 	Owned            []Partition   // partitions that the member owns; nil for unchanged
 	Topics           Topics
+	Classic          ClassicCodec // decodes the members of a classic group; nil if they cannot be decoded
+
+	classic *classicMember // set when a classic member's request has the effect of this heartbeat
 }
 
 // ConsumerResult is the result of a heartbeat.
@@ -56,14 +59,26 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, key Key, req *Consu
 		return ConsumerResult{}, err
 	}
 	var found *resolution
+	var classic *upgrade
 	for {
 		g, err := c.shard(key).lock(key, req.Epoch == epochJoin)
 		if err != nil {
 			return ConsumerResult{}, err
 		}
-		if err := g.becomeConsumersLocked(req.Epoch == epochJoin); err != nil {
+		switch decoded, err := g.becomeConsumersLocked(req, classic); {
+		case err != nil:
 			g.unlock()
 			return ConsumerResult{}, err
+		case !decoded:
+			classic = g.beginUpgradeLocked()
+			g.unlock() // decoding looks topics up, which may block
+			if err := classic.decode(req.Classic); err != nil {
+				return ConsumerResult{}, fmt.Errorf("%w: %w", ErrNotConsumerProtocol, err)
+			}
+			if ctx.Err() != nil {
+				return ConsumerResult{}, ctx.Err()
+			}
+			continue
 		}
 		if of, due := g.consumers.unresolved(req, change, found); due {
 			g.unlock() // resolving topics may block
@@ -94,7 +109,7 @@ func (g *group) handleHeartbeatAndUnlock(req *ConsumerRequest, change *subscript
 	if err != nil {
 		return ConsumerResult{}, err
 	}
-	if err := g.waitDurableLocked(); err != nil {
+	if err := g.settleLocked(); err != nil {
 		return ConsumerResult{}, err
 	}
 	return result, nil

@@ -205,32 +205,36 @@ func TestStaticConsumers(t *testing.T) {
 	})
 }
 
-// TestStaticConsumersAreExpelled checks that an administrator can remove a static member by its
-// instance id, also across a restart, and that other members cannot be removed.
+// TestStaticConsumersAreExpelled checks that an administrator can remove members by id and static members by
+// their instance id, also across a restart.
 func TestStaticConsumersAreExpelled(t *testing.T) {
 	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 4})
 		a, b := w.consumer(ts, "a", "orders"), w.consumer(ts, "b", "orders")
-		b.instance = "two"
-		a.join()
-		b.join()
-		w.settle(a, b)
+		c, d := w.consumer(ts, "c", "orders"), w.consumer(ts, "d", "orders")
+		b.instance, d.instance = "two", "four"
+		for _, m := range []*consumer{a, b, c, d} {
+			m.join()
+		}
+		w.settle(a, b, c, d)
 		failed, err := w.Leave(w.key, []groups.LeavingMember{
 			{InstanceID: "nobody"},
-			{MemberID: "a"},
+			{MemberID: "nobody"},
 			{MemberID: "a", InstanceID: "two"},
-			{MemberID: "b", InstanceID: "two"},
 			{InstanceID: "two"},
+			{MemberID: "c"},
+			{MemberID: "d", InstanceID: "four"},
 		})
 		w.wantError(err, nil)
 		for i, want := range []error{
-			groups.ErrUnknownMember, groups.ErrUnknownMember, groups.ErrFencedInstance,
-			groups.ErrUnknownMember, nil,
+			groups.ErrUnknownMember, groups.ErrUnknownMember, groups.ErrFencedInstance, nil, nil, nil,
 		} {
 			w.wantError(failed[i], want)
 		}
 		w.restart()
-		w.wantError(b.send(b.full()), groups.ErrUnknownMember)
+		for _, m := range []*consumer{b, c, d} {
+			w.wantError(m.send(m.full()), groups.ErrUnknownMember)
+		}
 		w.settle(a)
 		a.wantOwned(4)
 	})
@@ -295,9 +299,9 @@ func TestAssignorChanges(t *testing.T) {
 	})
 }
 
-// TestGroupChangesProtocolOnlyWhenEmpty checks that an empty group can change its protocol, and that a group with
-// members rejects members with the other protocol.
-func TestGroupChangesProtocolOnlyWhenEmpty(t *testing.T) {
+// TestEmptyGroupChangesProtocol checks that an empty group can change its protocol, and that a group with members
+// that cannot be decoded as consumers rejects members with the other protocol.
+func TestEmptyGroupChangesProtocol(t *testing.T) {
 	inBubble(t, func(w *harness) {
 		ts := newTopics(map[string]int32{"orders": 1})
 		a := w.consumer(ts, "a", "orders")

@@ -86,7 +86,7 @@ func (c *consumer) full() *groups.ConsumerRequest {
 func (c *consumer) brief() *groups.ConsumerRequest {
 	return &groups.ConsumerRequest{
 		MemberID: c.id, InstanceID: c.instance, Epoch: c.epoch, ClientID: "client", ClientHost: "/127.0.0.1",
-		RebalanceTimeout: -1, Topics: c.ts,
+		RebalanceTimeout: -1, Topics: c.ts, Classic: c.ts,
 	}
 }
 

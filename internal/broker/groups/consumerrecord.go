@@ -1,9 +1,57 @@
 package groups
 
 import (
+	"slices"
+	"time"
+
 	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
+
+// consumersRecord returns a record of a group with the consumer protocol. Groups without classic members have
+// records that older versions can read.
+func consumersRecord(key Key, head *generation, gone []string, put []*storedConsumer) *writer {
+	kind := recordConsumers
+	if slices.ContainsFunc(put, func(m *storedConsumer) bool { return m.classic != nil }) {
+		kind = recordMixedConsumers
+	}
+	w := newRecord(kind, key)
+	w.consumers(head, gone, put)
+	if kind == recordMixedConsumers {
+		for _, m := range put {
+			w.classic(m.classic)
+		}
+	}
+	return w
+}
+
+// classic appends what a member has if it uses the classic protocol.
+func (w *writer) classic(m *classicMember) {
+	if m == nil {
+		w.Uvarint(0)
+		return
+	}
+	w.Uvarint(uint64(len(m.protocols)))
+	for _, p := range m.protocols {
+		w.Text(p.Name)
+		w.Text(string(p.Metadata))
+	}
+	w.Varint(m.session.Milliseconds())
+}
+
+// classic reads what a member has if it uses the classic protocol; such a member has at least one protocol.
+func (r *reader) classic() *classicMember {
+	n := r.Count()
+	if n == 0 {
+		return nil
+	}
+	m := &classicMember{}
+	for range n {
+		m.protocols = append(m.protocols, Protocol{Name: r.Text(), Metadata: []byte(r.Text())})
+	}
+	m.session = time.Duration(r.Varint()) * time.Millisecond
+	return m
+}
 
 // consumers appends the header of a group with the consumer protocol, the removed members and the
 // changed members.

@@ -11,7 +11,7 @@ import (
 )
 
 // consumers is the part of a group that only the consumer protocol uses. The group's epoch is
-// group.number. A consumer is immutable except for expires, revision and resolved; put replaces it.
+// group.number. A consumer is immutable except for expires, revokeBy, revision and resolved; put replaces it.
 // group.mu protects everything.
 type consumers struct {
 	assignmentEpoch int32  // epoch of the target assignments
@@ -55,17 +55,35 @@ type consumer struct {
 	assigned             map[Partition]int32 // assigned partition → epoch of its assignment
 	pendingRevocation    map[Partition]int32 // partitions that the member must revoke
 	target               []Partition         // sorted
+	classic              *classicMember      // set for a member that uses the classic protocol
 
 	revision uint64    // Topics.Revision when the subscription was resolved
 	resolved time.Time // time when the subscription was resolved
 	expires  time.Time // end of its session
-	revokeBy time.Time // deadline of the revocation; zero for none
+	// revokeBy is the deadline of the revocation, and of a classic member's next request in a rebalance; zero for
+	// none.
+	revokeBy time.Time
+}
+
+// isInUse reports whether another member cannot take over the instance id yet. A classic member never releases its
+// instance id.
+func (m *consumer) isInUse() bool { return m.classic == nil && m.epoch != epochLeaveStatic }
+
+// sessionTimeout returns how long the member may be silent.
+func (m *consumer) sessionTimeout() time.Duration {
+	if m.classic != nil {
+		return m.classic.session
+	}
+	return consumerSessionTimeout
 }
 
 // size estimates the memory of a member's subscription and assignments.
 func (m *consumer) size() (n int) {
 	for _, name := range m.names {
 		n += len(name)
+	}
+	if m.classic != nil {
+		n += size(m.classic.protocols)
 	}
 	return n + len(m.pattern)*64 + 64*(len(m.assigned)+len(m.pendingRevocation)+len(m.target)) + 16*len(m.topics)
 }
@@ -86,18 +104,27 @@ func newConsumers(all *atomic.Int64) *consumers {
 	}
 }
 
-// becomeConsumersLocked switches an empty group to the consumer protocol.
-func (g *group) becomeConsumersLocked(join bool) error {
+// becomeConsumersLocked switches a group to the consumer protocol. If the group has members they must be
+// consumers, and the caller must have decoded them: otherwise it returns false.
+func (g *group) becomeConsumersLocked(req *ConsumerRequest, u *upgrade) (bool, error) {
 	if g.consumers != nil {
-		return nil
+		return true, nil
 	}
-	if !join || len(g.members) > 0 || len(g.pending) > 0 {
-		return ErrNotConsumerProtocol
+	if req.Epoch != epochJoin || len(g.members) > 0 && (g.protocolType != protocolConsumer || req.Classic == nil) {
+		return false, ErrNotConsumerProtocol
 	}
+	if len(g.members) > 0 {
+		if !u.isCurrentLocked(g) {
+			return false, nil
+		}
+		g.upgradeLocked(u, req.Topics.Revision())
+		return true, nil
+	}
+	clear(g.pending)
 	g.consumers = newConsumers(&g.shard.c.memberBytes)
 	g.consumers.assignmentEpoch = g.number
 	g.phase = empty
-	return nil
+	return true, nil
 }
 
 // becomeClassicLocked switches an empty group to the classic protocol. It stores pending changes

@@ -17,6 +17,7 @@ type storedConsumer struct {
 	stage                                               stage
 	assigned, pendingRevocation                         []ownedPartition
 	target                                              []Partition
+	classic                                             *classicMember // nil for a member with the consumer protocol
 }
 
 // ownedPartition is a partition and the epoch since which a member owns it.
@@ -107,9 +108,7 @@ func (g *group) consumersRecordLocked() []byte {
 			gone = append(gone, id)
 		}
 	}
-	w := newRecord(recordConsumers, g.key)
-	w.consumers(&head, gone, put)
-	return w.Writer
+	return consumersRecord(g.key, &head, gone, put).Writer
 }
 
 // toStored returns the stored form of a member.
@@ -120,7 +119,7 @@ func (m *consumer) toStored() *storedConsumer {
 		rebalanceMillis: m.rebalanceTimeout.Milliseconds(), names: m.names, topics: m.topics,
 		epoch: m.epoch, previousEpoch: m.previousEpoch, stage: m.stage,
 		assigned: ownedPartitions(m.assigned), pendingRevocation: ownedPartitions(m.pendingRevocation),
-		target: m.target,
+		target: m.target, classic: m.classic,
 	}
 }
 
@@ -158,8 +157,9 @@ func (s *storedConsumer) toConsumer(now time.Time) *consumer {
 		rebalanceTimeout: time.Duration(s.rebalanceMillis) * time.Millisecond, topics: s.topics,
 		epoch: s.epoch, previousEpoch: s.previousEpoch, stage: s.stage, target: slices.Clone(s.target),
 		assigned: make(map[Partition]int32), pendingRevocation: make(map[Partition]int32),
-		expires: now.Add(consumerSessionTimeout),
+		classic: s.classic,
 	}
+	m.expires = now.Add(m.sessionTimeout())
 	m.names, m.pattern = s.names, s.pattern
 	m.matcher, _ = compile(s.pattern) // only valid patterns are stored
 	for _, g := range s.assigned {

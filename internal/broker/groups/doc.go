@@ -6,14 +6,19 @@
 // topic that is deleted and created again starts without offsets. Subscriptions, with which HTTP
 // consumers share messages, are independent of groups and belong to package messaging.
 //
-// A group uses one of two protocols and can change the protocol only while it has no members. In
-// the classic protocol the members join for a generation, and their leader assigns partitions. In
-// the consumer protocol (KIP-848) the coordinator assigns: a member's heartbeat contains its
-// subscription and the partitions that it owns. When members, subscriptions or topics change, the
-// group's epoch increases and an assignor computes a target assignment for every member. Each
-// member then moves to its target: it first revokes the partitions outside of it, then gets the
-// partitions that no other member owns any more, and with them the epoch of the target. Each
-// heartbeat passes the required information about topics (Topics).
+// A group uses one of two protocols. In the classic protocol the members join for a generation, and
+// their leader assigns partitions. In the consumer protocol (KIP-848) the coordinator assigns: a
+// member's heartbeat contains its subscription and the partitions that it owns. When members,
+// subscriptions or topics change, the group's epoch increases and an assignor computes a target
+// assignment for every member. Each member then moves to its target: it first revokes the
+// partitions outside of it, then gets the partitions that no other member owns any more, and with
+// them the epoch of the target. Each heartbeat passes the required information about topics
+// (Topics).
+//
+// A classic group of consumers takes members with the consumer protocol and changes to it; its
+// classic members then join, synchronise and send heartbeats in that group (classicmembers.go). The
+// group is classic again when the last member with the consumer protocol leaves (migrate.go). For
+// that the coordinator looks into the metadata of classic members, with ClassicCodec.
 //
 // Committed offsets, and the generation of every stable group, survive a restart: they are state
 // machines over sixteen journals (package statemachine). A group is always in the same journal, and

@@ -71,10 +71,12 @@ type member struct {
 	sessionTimeout, rebalanceTimeout time.Duration
 	protocols                        []Protocol
 	assignment                       []byte
-	synced                           bool
-	expires                          time.Time // end of its session; ignored while the member waits for a response
-	pendingJoin                      *waiter[JoinResult]
-	pendingSync                      *waiter[SyncResult]
+	// assigned is what the member had when the group changed from the consumer protocol, until the next generation.
+	assigned    []Partition
+	synced      bool
+	expires     time.Time // end of its session; ignored while the member waits for a response
+	pendingJoin *waiter[JoinResult]
+	pendingSync *waiter[SyncResult]
 }
 
 func newGroup(s *shard, key Key) *group {
@@ -240,7 +242,7 @@ func (g *group) emptyRecordLocked() func(*state) ([][]byte, error) {
 	w.Varint(int64(number))
 	return func(s *state) ([][]byte, error) {
 		item, ok := s.groups.Get(g.key.path())
-		if !ok || len(item.stored.members) == 0 || item.stored.number >= number {
+		if !ok || !item.occupied() || item.stored.number >= number {
 			return nil, nil
 		}
 		return [][]byte{w.Writer}, nil

@@ -15,11 +15,18 @@ import (
 // subscription may change, targets are computed if the group's epoch has increased, and the member
 // moves one step towards its target. A rejected request changes nothing.
 func (g *group) heartbeatLocked(req *ConsumerRequest, change *subscription, found *resolution) (ConsumerResult, error) {
-	cs := g.consumers
-	before, replaced, err := cs.findMember(req)
+	before, replaced, err := g.consumers.findMember(req)
 	if err != nil {
 		return ConsumerResult{}, err
 	}
+	return g.applyHeartbeatLocked(req, change, found, before, replaced)
+}
+
+// applyHeartbeatLocked is heartbeatLocked for a member that is already looked up.
+func (g *group) applyHeartbeatLocked(req *ConsumerRequest, change *subscription, found *resolution,
+	before, replaced *consumer,
+) (ConsumerResult, error) {
+	cs := g.consumers
 	m := cs.memberState(req, before, replaced)
 	m.applyRequest(req, change, found)
 	isNew := before == nil && replaced == nil
@@ -32,6 +39,7 @@ func (g *group) heartbeatLocked(req *ConsumerRequest, change *subscription, foun
 	assignor := cs.chooseAssignor(m, replaced)
 	counts := cs.partitionCounts
 	if revision := req.Topics.Revision(); bump || revision != cs.revision || g.number > cs.assignmentEpoch {
+		var err error
 		if counts, err = g.countPartitionsLocked(req.Topics, m, replaced, bump); err != nil {
 			return ConsumerResult{}, err
 		}
@@ -53,7 +61,7 @@ func (g *group) heartbeatLocked(req *ConsumerRequest, change *subscription, foun
 		cs.assign(g.number, assignor, counts)
 	}
 	m = g.reconcileLocked(cs.members[m.id], req.Owned)
-	m.expires = time.Now().Add(consumerSessionTimeout)
+	m.expires = time.Now().Add(m.sessionTimeout())
 
 	result := ConsumerResult{MemberID: m.id, Epoch: m.epoch, HeartbeatInterval: g.shard.c.opts.HeartbeatInterval}
 	full := req.Epoch == epochJoin || req.RebalanceTimeout >= 0 && change != nil && req.Owned != nil
@@ -74,7 +82,7 @@ func (cs *consumers) findMember(req *ConsumerRequest) (m, replaced *consumer, er
 			return nil, nil, ErrUnknownMember
 		case current != nil && current.id != req.MemberID && req.Epoch != epochJoin:
 			return nil, nil, ErrFencedInstance
-		case current != nil && current.id != req.MemberID && current.epoch != epochLeaveStatic:
+		case current != nil && current.id != req.MemberID && current.isInUse():
 			return nil, nil, fmt.Errorf("%w: member %s uses it", ErrUnreleasedInstance, current.id)
 		case current != nil && current.id != req.MemberID:
 			return nil, current, nil
@@ -129,7 +137,7 @@ func (cs *consumers) memberState(req *ConsumerRequest, before, replaced *consume
 
 // applyRequest copies the member's description from the request.
 func (m *consumer) applyRequest(req *ConsumerRequest, change *subscription, found *resolution) {
-	m.client, m.host = req.ClientID, req.ClientHost
+	m.client, m.host, m.classic = req.ClientID, req.ClientHost, req.classic
 	m.instance = cmp.Or(req.InstanceID, m.instance)
 	m.rack = cmp.Or(req.Rack, m.rack)
 	if req.RebalanceTimeout >= 0 {
@@ -153,7 +161,7 @@ func (m *consumer) sameStored(other *consumer) bool {
 		slices.Equal(m.topics, other.topics) && m.epoch == other.epoch && m.previousEpoch == other.previousEpoch &&
 		m.stage == other.stage &&
 		maps.Equal(m.assigned, other.assigned) && maps.Equal(m.pendingRevocation, other.pendingRevocation) &&
-		slices.Equal(m.target, other.target)
+		slices.Equal(m.target, other.target) && m.classic.equal(other.classic)
 }
 
 // chooseAssignor returns the assignor that most members prefer, counting m instead of its former state and of
@@ -234,8 +242,5 @@ func (g *group) leaveConsumerLocked(req *ConsumerRequest) (ConsumerResult, error
 		cs.remove(m)
 		g.number++
 	}
-	return ConsumerResult{
-		MemberID: req.MemberID, Epoch: req.Epoch,
-		HeartbeatInterval: g.shard.c.opts.HeartbeatInterval,
-	}, nil
+	return ConsumerResult{MemberID: req.MemberID, Epoch: req.Epoch}, nil
 }

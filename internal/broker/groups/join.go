@@ -16,10 +16,22 @@ type Protocol struct {
 	Metadata []byte
 }
 
+// EmptyInstanceID represents the instance id "" in requests, in which "" means none. Kafka accepts an empty
+// instance id, and its member is static.
+const EmptyInstanceID = "\x00"
+
+// shownInstance returns an instance id as clients know it.
+func shownInstance(id string) string {
+	if id == EmptyInstanceID {
+		return ""
+	}
+	return id
+}
+
 // JoinRequest is a request to become a member of the next generation.
 type JoinRequest struct {
 	MemberID         string // "" for a new member
-	InstanceID       string // of a static member; "" for none
+	InstanceID       string // of a static member; "" for none, see EmptyInstanceID
 	ClientID         string
 	ClientHost       string
 	SessionTimeout   time.Duration
@@ -31,6 +43,10 @@ type JoinRequest struct {
 	RequireMemberID bool
 	// SupportsSkipAssignment means that the client understands SkipAssignment.
 	SupportsSkipAssignment bool
+
+	// Topics and Classic are for consumers that join a group with the consumer protocol.
+	Topics  Topics
+	Classic ClassicCodec
 }
 
 // JoinResult is a generation as returned to one of its members.
@@ -47,7 +63,8 @@ type JoinResult struct {
 // JoinedMember is a member as returned to the leader.
 type JoinedMember struct {
 	ID         string
-	InstanceID string
+	Static     bool
+	InstanceID string // of a static member
 	Metadata   []byte
 }
 
@@ -63,6 +80,10 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	}
 	if err != nil {
 		return JoinResult{}, err
+	}
+	if g.consumers != nil && len(g.consumers.members) > 0 {
+		g.unlock()
+		return c.joinConsumers(key, req)
 	}
 	err = g.becomeClassicLocked()
 	if err == nil && len(g.members) > 0 && !g.compatibleLocked(req) {
@@ -195,7 +216,7 @@ func (g *group) memberLocked(id, instance string) (*member, error) {
 // joinNewLocked handles a request without a member id.
 func (g *group) joinNewLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult, error) {
 	if req.InstanceID != "" {
-		id := req.InstanceID + "-" + rand.Text()
+		id := shownInstance(req.InstanceID) + "-" + rand.Text()
 		if old, ok := g.static[req.InstanceID]; ok {
 			return g.replaceLocked(g.members[old], id, req)
 		}
@@ -283,7 +304,10 @@ func (g *group) resultLocked(m *member) JoinResult {
 	if m.id == g.leader {
 		for _, other := range g.inOrderLocked() {
 			result.Members = append(result.Members,
-				JoinedMember{ID: other.id, InstanceID: other.instance, Metadata: other.metadata(g.protocol)})
+				JoinedMember{
+					ID: other.id, Static: other.instance != "", InstanceID: shownInstance(other.instance),
+					Metadata: other.metadata(g.protocol),
+				})
 		}
 	}
 	return result

@@ -15,6 +15,13 @@ func (c *Coordinator) Heartbeat(key Key, id, instance string, generation int32) 
 		return err
 	}
 	defer g.unlock()
+	if g.consumers != nil {
+		classic, err := g.consumers.classicMember(id, instance, generation)
+		if err != nil {
+			return err
+		}
+		return g.heartbeatClassicLocked(classic)
+	}
 	m.renewSession()
 	if g.phase == preparing {
 		return ErrRebalancing
@@ -48,9 +55,9 @@ func (c *Coordinator) Leave(key Key, leavers []LeavingMember) ([]error, error) {
 	failed := make([]error, len(leavers))
 	if g.consumers != nil {
 		for i, l := range leavers {
-			failed[i] = g.removeStaticConsumerLocked(l)
+			failed[i] = g.removeConsumerLocked(l)
 		}
-		return failed, g.waitDurableLocked()
+		return failed, g.settleLocked()
 	}
 	changed := false
 	for i, l := range leavers {
@@ -86,18 +93,25 @@ func (g *group) leaveLocked(l LeavingMember) error {
 	return nil
 }
 
-// removeStaticConsumerLocked removes a static member with the consumer protocol by its instance id alone,
-// as administrators do. Members themselves leave with a heartbeat.
-func (g *group) removeStaticConsumerLocked(l LeavingMember) error {
+// removeConsumerLocked removes a member with the consumer protocol, as administrators do. Members themselves
+// leave with a heartbeat.
+func (g *group) removeConsumerLocked(l LeavingMember) error {
 	cs := g.consumers
-	id, ok := cs.static[l.InstanceID]
-	switch {
-	case l.InstanceID == "" || !ok || l.MemberID == id:
-		return ErrUnknownMember
-	case l.MemberID != "":
-		return ErrFencedInstance
+	if l.InstanceID != "" {
+		id, ok := cs.static[l.InstanceID]
+		switch {
+		case !ok:
+			return ErrUnknownMember
+		case l.MemberID != "" && l.MemberID != id:
+			return ErrFencedInstance
+		}
+		l.MemberID = id
 	}
-	cs.remove(cs.members[id])
+	m := cs.members[l.MemberID]
+	if m == nil {
+		return ErrUnknownMember
+	}
+	cs.remove(m)
 	g.number++
 	return nil
 }

@@ -22,8 +22,8 @@ type CommitRequest struct {
 
 // Commit stores offsets with the current time and returns once they are durable.
 func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) error {
-	if err := key.validate(); err != nil {
-		return err
+	if len(key.Group) > maxGroupID { // as in Kafka, offsets may be committed without a group id
+		return ErrGroupID
 	}
 	if len(req.Offsets) > maxOffsets {
 		return fmt.Errorf("%w: %d, at most %d are allowed", ErrTooManyOffsets, len(req.Offsets), maxOffsets)
@@ -60,19 +60,18 @@ func (c *Coordinator) mayCommit(key Key, req *CommitRequest) error {
 	case errors.Is(err, ErrNoGroup) && req.Generation < 0:
 		return nil
 	case errors.Is(err, ErrNoGroup) && !req.SupportsMemberEpochs:
-		return ErrUnknownMember
+		return ErrGeneration
 	case err != nil:
 		return err
 	}
 	defer g.unlock()
-	if req.Generation < 0 {
-		if g.occupiedLocked() {
-			return ErrUnknownMember
-		}
+	switch {
+	case req.Generation < 0 && !g.occupiedLocked():
 		return nil
-	}
-	if g.consumers != nil {
+	case g.consumers != nil:
 		return g.consumers.mayCommit(req)
+	case req.Generation < 0 && req.MemberID == "" && req.InstanceID == "":
+		return ErrUnknownMember
 	}
 	m, err := g.memberLocked(req.MemberID, req.InstanceID)
 	if err == nil && req.Generation != g.number {
@@ -95,7 +94,9 @@ func (cs *consumers) mayCommit(req *CommitRequest) error {
 	switch {
 	case m == nil:
 		return ErrUnknownMember
-	case !req.SupportsMemberEpochs:
+	case m.classic != nil && req.Generation != m.epoch:
+		return ErrGeneration
+	case m.classic == nil && !req.SupportsMemberEpochs:
 		return ErrCommitVersion
 	case req.Generation == m.epoch:
 		return nil

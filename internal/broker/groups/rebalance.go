@@ -96,7 +96,7 @@ func (g *group) completeJoinLocked(now time.Time) {
 	g.storing = false
 	g.deadline = now.Add(g.rebalanceTimeoutLocked())
 	for _, m := range g.members {
-		m.synced, m.assignment = false, nil
+		m.synced, m.assignment, m.assigned = false, nil, nil
 		m.respondJoin(g.resultLocked(m), nil)
 	}
 	g.resetTimerLocked()

@@ -20,6 +20,8 @@ const (
 	recordDeleteOffsets recordKind = 5 // key, count, (topic, partition)…: some offsets are deleted
 	// key, header, removed members, changed members: a group with the consumer protocol
 	recordConsumers recordKind = 6
+	// recordConsumers with classic members: for each changed member its protocols and session timeout follow
+	recordMixedConsumers recordKind = 7
 )
 
 // writer appends the fields of a record.

@@ -41,9 +41,14 @@ func seedRecords() [][]byte {
 			},
 			{id: "b"},
 		})
+	mixed := consumersRecord(key,
+		&generation{number: 6, consumers: &consumersHeader{assignmentEpoch: 6, assignor: assignorUniform}}, nil,
+		[]*storedConsumer{{id: "a"}, {id: "c", classic: &classicMember{
+			session: 10 * time.Second, protocols: []Protocol{{Name: "range", Metadata: []byte("x")}, {Name: "other"}},
+		}}})
 	return [][]byte{
 		offsets.Writer, stable.Writer, emptied.Writer, newRecord(recordDeleteGroup, key).Writer, forget.Writer,
-		consumers.Writer,
+		consumers.Writer, mixed.Writer,
 	}
 }
 

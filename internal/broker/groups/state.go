@@ -143,6 +143,12 @@ func (s *state) Apply(_ uint64, record []byte) error {
 	case recordConsumers:
 		head, gone, put := r.consumers()
 		s.applyConsumers(key, head, gone, put)
+	case recordMixedConsumers:
+		head, gone, put := r.consumers()
+		for _, m := range put {
+			m.classic = r.classic()
+		}
+		s.applyConsumers(key, head, gone, put)
 	case recordDeleteGroup:
 		s.dropConsumers(key)
 		s.deleteOffsets(key, s.committed(key))
@@ -304,9 +310,7 @@ func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) {
 	members := s.consumersOf(item.key)
 	for first := true; first || len(members) > 0; first = false {
 		n := min(part, len(members))
-		w := newRecord(recordConsumers, item.key)
-		w.consumers(item.stored, nil, members[:n])
-		write(w.Writer)
+		write(consumersRecord(item.key, item.stored, nil, members[:n]).Writer)
 		members = members[n:]
 	}
 }

@@ -9,12 +9,14 @@ import (
 
 // SyncRequest requests the member's assignment. The leader's request contains all assignments.
 type SyncRequest struct {
-	MemberID    string
-	InstanceID  string
-	Generation  int32
-	Type        string // "" to skip the check
-	Protocol    string // "" to skip the check
-	Assignments map[string][]byte
+	MemberID   string
+	InstanceID string
+	Generation int32
+	Type       string
+	Protocol   string
+	// NamesProtocol means that the version of the request has Type and Protocol. Without it they are not checked.
+	NamesProtocol bool
+	Assignments   map[string][]byte
 }
 
 // SyncResult is a member's assignment.
@@ -22,6 +24,14 @@ type SyncResult struct {
 	Type       string
 	Protocol   string
 	Assignment []byte
+	// Assigned is set instead of Assignment in a group with the consumer protocol.
+	Assigned *ClassicAssignment
+}
+
+// ClassicAssignment is what the coordinator assigns to a classic member.
+type ClassicAssignment struct {
+	Metadata   []byte      // metadata of the member
+	Partitions []Partition // sorted
 }
 
 // Sync returns the assignment of a member once the leader has sent it and it is durable.
@@ -44,6 +54,14 @@ func (c *Coordinator) Sync(ctx context.Context, key Key, req *SyncRequest) (Sync
 	if err != nil {
 		return SyncResult{}, err
 	}
+	if g.consumers != nil {
+		defer g.unlock()
+		classic, err := g.consumers.classicMember(req.MemberID, req.InstanceID, req.Generation)
+		if err != nil {
+			return SyncResult{}, err
+		}
+		return g.syncClassicLocked(classic, req)
+	}
 	w, result, err := g.syncLocked(m, req)
 	g.unlock()
 	if w == nil {
@@ -52,7 +70,8 @@ func (c *Coordinator) Sync(ctx context.Context, key Key, req *SyncRequest) (Sync
 	return w.wait(ctx, func() { g.cancelSync(m, w) })
 }
 
-// lockMember returns a group with its mutex locked, and a member of its current generation.
+// lockMember returns a group with its mutex locked, and a member of its current generation. The member is nil in
+// a group with the consumer protocol.
 func (c *Coordinator) lockMember(key Key, id, instance string, generation int32) (*group, *member, error) {
 	g, err := c.shard(key).lock(key, false)
 	if errors.Is(err, ErrNoGroup) {
@@ -60,6 +79,9 @@ func (c *Coordinator) lockMember(key Key, id, instance string, generation int32)
 	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if g.consumers != nil {
+		return g, nil, nil
 	}
 	m, err := g.memberLocked(id, instance)
 	if err == nil && generation != g.number {
@@ -74,7 +96,7 @@ func (c *Coordinator) lockMember(key Key, id, instance string, generation int32)
 
 // syncLocked returns a waiter if the caller has to wait, and otherwise the result.
 func (g *group) syncLocked(m *member, req *SyncRequest) (*waiter[SyncResult], SyncResult, error) {
-	if req.Type != "" && req.Type != g.protocolType || req.Protocol != "" && req.Protocol != g.protocol {
+	if req.NamesProtocol && (req.Type != g.protocolType || req.Protocol != g.protocol) {
 		return nil, SyncResult{}, ErrProtocol
 	}
 	switch g.phase {

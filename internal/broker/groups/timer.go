@@ -103,7 +103,7 @@ func (g *group) tick() {
 // stores that. If storing fails, the members are still in the group when it is loaded again.
 func (g *group) tickConsumersLocked(now time.Time) {
 	g.expireConsumersLocked(now)
-	if err := g.waitDurableLocked(); err != nil && !errors.Is(err, ErrClosed) {
+	if err := g.settleLocked(); err != nil && !errors.Is(err, ErrClosed) {
 		g.shard.c.log.LogAttrs(g.shard.c.ctx, slog.LevelWarn,
 			"storing the end of a member's session failed; the group will be reloaded with the member",
 			slog.String("group", g.key.Group), slog.String("tenant", g.key.Tenant), slog.Any("error", err))

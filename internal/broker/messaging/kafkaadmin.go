@@ -42,7 +42,7 @@ func (t *KafkaTopic) Trim(ctx context.Context, partition int32, before uint64) (
 }
 
 // Compacted reports whether cleanup.policy is compact only, so that age and size delete nothing.
-func (t *KafkaTopic) Compacted() bool { return t.rules.kafka.compact }
+func (t *KafkaTopic) Compacted() bool { return t.rules.kafka.compact && t.rules.kafka.keyed }
 
 // PartitionStats returns the statistics of every partition.
 func (t *KafkaTopic) PartitionStats(ctx context.Context) ([]engine.PartitionStats, error) {

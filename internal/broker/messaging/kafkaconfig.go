@@ -59,7 +59,7 @@ const (
 
 var kafkaConfigs = map[string]kafkaConfig{
 	configRetentionMillis: {"604800000", ConfigLong, atLeast(-1), false},
-	configRetentionBytes:  {"-1", ConfigLong, atLeast(-1), false},
+	configRetentionBytes:  {"-1", ConfigLong, atLeast(math.MinInt64), false},
 	configCleanup:         {cleanupDelete, ConfigList, cleanupPolicies, false},
 	configMessageBytes:    {strconv.Itoa(defaultBatchBytes), ConfigInt, batchBytes, false},
 	configTimestampType:   {"CreateTime", ConfigString, oneOf("CreateTime", "LogAppendTime"), false},
@@ -79,18 +79,18 @@ var kafkaConfigs = map[string]kafkaConfig{
 		"producer", ConfigString,
 		oneOf("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"), false,
 	},
-	"compression.gzip.level":    {"-1", ConfigInt, atLeast(-1), false},
-	"compression.lz4.level":     {"9", ConfigInt, atLeast(1), false},
-	"compression.zstd.level":    {"3", ConfigInt, atLeast(-131072), false},
+	"compression.gzip.level":    {"-1", ConfigInt, gzipLevel, false},
+	"compression.lz4.level":     {"9", ConfigInt, between(1, 17), false},
+	"compression.zstd.level":    {"3", ConfigInt, between(-131072, 22), false},
 	"delete.retention.ms":       {"86400000", ConfigLong, atLeast(0), false},
 	"file.delete.delay.ms":      {"60000", ConfigLong, atLeast(0), false},
-	"index.interval.bytes":      {"4096", ConfigInt, atLeast(0), false},
+	"index.interval.bytes":      {"4096", ConfigInt, between(0, math.MaxInt32), false},
 	"max.compaction.lag.ms":     {"9223372036854775807", ConfigLong, atLeast(1), false},
 	"min.compaction.lag.ms":     {"0", ConfigLong, atLeast(0), false},
 	"min.cleanable.dirty.ratio": {"0.5", ConfigDouble, fraction, false},
 	"preallocate":               {"false", ConfigBoolean, oneOf("true", "false"), false},
-	"segment.bytes":             {"1073741824", ConfigInt, atLeast(14), false},
-	"segment.index.bytes":       {"10485760", ConfigInt, atLeast(4), false},
+	"segment.bytes":             {"1073741824", ConfigInt, between(1<<20, math.MaxInt32), false},
+	"segment.index.bytes":       {"10485760", ConfigInt, between(4, math.MaxInt32), false},
 	"segment.jitter.ms":         {"0", ConfigLong, atLeast(0), false},
 	"segment.ms":                {"604800000", ConfigLong, atLeast(1), false},
 
@@ -101,13 +101,33 @@ var kafkaConfigs = map[string]kafkaConfig{
 	"unclean.leader.election.enable": {"false", ConfigBoolean, nil, true},
 }
 
-func atLeast(least int64) func(string, *Limits) error {
+func atLeast(least int64) func(string, *Limits) error { return between(least, math.MaxInt64) }
+
+func between(least, most int64) func(string, *Limits) error {
 	return func(value string, _ *Limits) error {
-		if n, err := strconv.ParseInt(value, 10, 64); err != nil || n < least {
-			return errs.Newf(errs.Invalid, "%q is not a whole number of at least %d", value, least)
+		if n, err := strconv.ParseInt(value, 10, 64); err != nil || n < least || n > most {
+			return errs.Newf(errs.Invalid, "%q is not a whole number from %d to %d", value, least, most)
 		}
 		return nil
 	}
+}
+
+// gzipLevel accepts the levels of gzip, and -1 for the default.
+func gzipLevel(value string, limits *Limits) error {
+	if value == "-1" {
+		return nil
+	}
+	return between(1, 9)(value, limits)
+}
+
+// canonicalConfig returns the form in which a value is stored: without spaces around it, and a boolean in
+// lower case.
+func canonicalConfig(name, value string) string {
+	value = strings.TrimSpace(value)
+	if kafkaConfigs[name].kind == ConfigBoolean {
+		value = strings.ToLower(value)
+	}
+	return value
 }
 
 func oneOf(values ...string) func(string, *Limits) error {
@@ -126,7 +146,11 @@ func fraction(value string, _ *Limits) error {
 	return nil
 }
 
+// cleanupPolicies accepts a list of policies. With none, nothing is deleted or compacted.
 func cleanupPolicies(value string, limits *Limits) error {
+	if value == "" {
+		return nil
+	}
 	for policy := range strings.SplitSeq(value, ",") {
 		if err := oneOf(cleanupDelete, cleanupCompact)(strings.TrimSpace(policy), limits); err != nil {
 			return err
@@ -168,7 +192,7 @@ type kafkaRules struct {
 	retainBytes  *int64 // per partition
 	batchBytes   int    // 0 means the default
 	appendTime   bool
-	compact      bool   // compact without delete: age and size delete nothing
+	compact      bool   // no delete policy: age and size delete nothing
 	keyed        bool   // every message needs a key because the topic is compacted
 	timeBefore   *int64 // milliseconds that a record's timestamp may be in the past
 	timeAfter    *int64 // milliseconds that it may be in the future

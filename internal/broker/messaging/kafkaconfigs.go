@@ -151,6 +151,9 @@ func (t *KafkaTopic) editConfig(ctx context.Context, dryRun bool, edit func(*Pol
 func (p *Policies) alter(change *ConfigChange) error {
 	name := change.Name
 	config, known := kafkaConfigs[name]
+	if !known && change.Op == ConfigReset {
+		return nil // nothing is set
+	}
 	if !known {
 		return errs.Newf(errs.Invalid, "%w: %s is not a topic configuration", ErrConfig, name)
 	}
@@ -185,6 +188,7 @@ func (p *Policies) alter(change *ConfigChange) error {
 
 // put stores a value, or with reset restores the topic's default.
 func (p *Policies) put(name, value string, reset bool) {
+	value = canonicalConfig(name, value)
 	if p.Kafka == nil {
 		p.Kafka = make(map[string]string)
 	}

@@ -88,7 +88,8 @@ func (l *KafkaLog) PartitionsOf(id engine.TopicID) int32 {
 }
 
 // CreateKafkaTopic creates a partitioned topic. With 0 partitions it gets the namespace's number
-// for automatically created topics, at least one. With dryRun it only validates the request.
+// for automatically created topics, at least one. With dryRun it only validates the request, and returns
+// the topic as it would be created; the topic has no id.
 func (l *KafkaLog) CreateKafkaTopic(ctx context.Context, name names.Topic, partitions int32, config map[string]string,
 	dryRun bool,
 ) (*KafkaTopic, error) {
@@ -106,20 +107,41 @@ func (l *KafkaLog) CreateKafkaTopic(ctx context.Context, name names.Topic, parti
 		if _, err := l.catalogue.resolve(ctx, name); err == nil {
 			return nil, ErrTopicExists
 		}
-		_, err := l.catalogue.Namespace(ctx, name.Namespace)
-		return nil, err
+		return l.describeNewTopic(ctx, name, partitions, policies)
 	}
 	t, err := l.catalogue.createTopic(ctx, name, false, func(ns *namespace) (topicRecord, error) {
-		auto := valueOr(ns.policies.AutoTopicCreation, defaults.AutoTopicCreation)
-		if partitions == 0 {
-			partitions = max(auto.Partitions, 1)
-		}
-		return topicRecord{Partitions: partitions, Policies: policies}, nil
+		return topicRecord{Partitions: ns.kafkaPartitions(partitions), Policies: policies}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return l.newKafkaTopic(t), nil
+}
+
+// describeNewTopic returns a topic as CreateKafkaTopic would create it.
+func (l *KafkaLog) describeNewTopic(ctx context.Context, name names.Topic, partitions int32,
+	policies *Policies,
+) (*KafkaTopic, error) {
+	c, err := l.catalogue.state.Fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ns, err := existingNamespace(c, name.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	t := &topic{name: name, partitions: ns.kafkaPartitions(partitions), policies: policies}
+	rules := c.rules(t, l.limits)
+	return &KafkaTopic{log: l, topic: t, live: &liveTopic{}, rules: &rules}, nil
+}
+
+// kafkaPartitions returns the number of partitions of a new topic for which the client requests some, or 0 for
+// the namespace's number.
+func (n *namespace) kafkaPartitions(requested int32) int32 {
+	if requested > 0 {
+		return requested
+	}
+	return max(valueOr(n.policies.AutoTopicCreation, defaults.AutoTopicCreation).Partitions, 1)
 }
 
 // WaitForAppend returns when one of the positions has been written, or when ctx ends or the broker drains.

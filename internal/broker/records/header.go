@@ -118,6 +118,12 @@ func StampAppendTime(batch []byte, now int64) {
 	writeChecksum(batch)
 }
 
+// clearAppendTime removes the append-time bit. The caller writes the checksum.
+func (h *BatchHeader) clearAppendTime(batch []byte) {
+	h.Attributes &^= appendTimeBit
+	binary.BigEndian.PutUint16(batch[atAttributes:], h.Attributes)
+}
+
 // checksumValid reports whether the checksum of a whole batch is correct.
 func checksumValid(batch []byte) bool {
 	return binary.BigEndian.Uint32(batch[atChecksum:]) == checksum(batch)

@@ -40,7 +40,7 @@ type Limits struct {
 // Check validates data that a producer sent: exactly one batch with a correct checksum and readable
 // records, in the order and number that the header states. The error of an invalid record is a
 // *RecordError. Some clients write a wrong maximum timestamp, which searches by time rely on: Check
-// corrects it in data.
+// corrects it in data. Only a broker sets append times, so Check clears the bit for them in data.
 func Check(data []byte, limits Limits) (BatchHeader, error) {
 	head, err := ReadBatchHeader(data)
 	if err != nil {
@@ -55,6 +55,10 @@ func Check(data []byte, limits Limits) (BatchHeader, error) {
 	}
 	if err := head.check(); err != nil {
 		return BatchHeader{}, err
+	}
+	changed := head.AppendTime()
+	if changed {
+		head.clearAppendTime(data)
 	}
 	largest := int64(-1)
 	err = walk(&head, data, func(i int32, r *Record) error {
@@ -74,9 +78,12 @@ func Check(data []byte, limits Limits) (BatchHeader, error) {
 	if err != nil {
 		return BatchHeader{}, err
 	}
-	if !head.AppendTime() && largest != head.MaxTime {
+	if largest != head.MaxTime {
+		changed = true
 		head.MaxTime = largest
 		putInt64(data, atMaxTime, largest)
+	}
+	if changed {
 		writeChecksum(data)
 	}
 	return head, nil

@@ -18,8 +18,10 @@ type api struct {
 	name         string
 	min, max     int16 // advertised
 	minSupported int16 // smallest version that is supported; librdkafka needs the lower min
-	immediate    bool  // building the response waits for nothing but the disk
-	begin        func(ctx context.Context, c *call) pendingResponse
+	// topicIDsSince is the first version that identifies topics by id only; 0 means none.
+	topicIDsSince int16
+	immediate     bool // building the response waits for nothing but the disk
+	begin         func(ctx context.Context, c *call) pendingResponse
 }
 
 // call is a request in progress.
@@ -37,12 +39,15 @@ type call struct {
 // allAPIs returns all supported APIs. ApiVersions advertises exactly these.
 func allAPIs() map[int16]api {
 	return map[int16]api{
-		0:  {name: "Produce", max: 13, minSupported: 3, begin: beginProduce},
-		1:  {name: "Fetch", min: 4, max: 17, minSupported: 4, begin: beginFetch},
-		2:  {name: "ListOffsets", min: 1, max: 10, minSupported: 1, begin: handle(listOffsets)},
-		3:  {name: "Metadata", max: 13, begin: describe(metadata)},
-		8:  {name: "OffsetCommit", min: 2, max: 10, minSupported: 2, immediate: true, begin: handle(offsetCommit)},
-		9:  {name: "OffsetFetch", min: 1, max: 10, minSupported: 1, begin: describe(offsetFetch)},
+		0: {name: "Produce", max: 13, minSupported: 3, topicIDsSince: 13, begin: beginProduce},
+		1: {name: "Fetch", min: 4, max: 17, minSupported: 4, topicIDsSince: 13, begin: beginFetch},
+		2: {name: "ListOffsets", min: 1, max: 10, minSupported: 1, begin: handle(listOffsets)},
+		3: {name: "Metadata", max: 13, begin: describe(metadata)},
+		8: {
+			name: "OffsetCommit", min: 2, max: 10, minSupported: 2, topicIDsSince: 10, immediate: true,
+			begin: handle(offsetCommit),
+		},
+		9:  {name: "OffsetFetch", min: 1, max: 10, minSupported: 1, topicIDsSince: 10, begin: describe(offsetFetch)},
 		10: {name: "FindCoordinator", max: 6, immediate: true, begin: handle(findCoordinator)},
 		11: {name: "JoinGroup", max: 9, begin: handle(joinGroup)},
 		12: {name: "Heartbeat", max: 4, immediate: true, begin: handle(heartbeat)},

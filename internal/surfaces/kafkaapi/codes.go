@@ -75,6 +75,8 @@ const (
 	codeUnreleased        code = 111
 	codeAssignor          code = 112
 	codeStaleMemberEpoch  code = 113
+	codeWrongEndpoint     code = 114
+	codeUnknownEndpoint   code = 115
 	codeRecordState       code = 121
 	codePattern           code = 128
 )
@@ -187,6 +189,8 @@ var errorCodes = []struct {
 	{errSessionID, codeSessionID},
 	{errSessionEpoch, codeSessionEpoch},
 	{errSessionTopic, codeSessionTopicID},
+	{errTimestampVersion, codeVersion},
+	{errClassicMetadata, codeProtocol},
 	{errReadOnly, codePolicy},
 	{errCompacted, codePolicy},
 	{errSubscribed, codeSubscribed},
@@ -224,20 +228,33 @@ func checkTopics[T any](topics []T, partitions func(*T) int) error {
 }
 
 // occurrences counts how often each key occurs in a request.
-type occurrences[K comparable] map[K]int
+type occurrences[K comparable] struct {
+	count map[K]int
+	done  map[K]bool // keys with a row in the response
+}
 
 func countOccurrences[T any, K comparable](items []T, key func(*T) K) occurrences[K] {
-	seen := make(occurrences[K], len(items))
+	seen := occurrences[K]{make(map[K]int, len(items)), make(map[K]bool)}
 	for i := range items {
-		seen[key(&items[i])]++
+		seen.count[key(&items[i])]++
 	}
 	return seen
+}
+
+// isFirst reports whether it is called for a key for the first time. As in Kafka, a response has one row for a
+// key that occurs twice.
+func (o occurrences[K]) isFirst(key K) bool {
+	if o.done[key] {
+		return false
+	}
+	o.done[key] = true
+	return true
 }
 
 // checkOnce returns an error for a key that occurs twice, because the intended change would be
 // ambiguous.
 func (o occurrences[K]) checkOnce(key K, name string) error {
-	if o[key] > 1 {
+	if o.count[key] > 1 {
 		return fmt.Errorf("%w: %s occurs twice", errInvalid, name)
 	}
 	return nil

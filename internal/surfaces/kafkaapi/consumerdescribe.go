@@ -10,8 +10,11 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// memberTypeConsumer is the type of a member with the consumer protocol.
-const memberTypeConsumer = 1
+// Types of members.
+const (
+	memberTypeClassic  = 0
+	memberTypeConsumer = 1
+)
 
 func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerGroupDescribeRequest,
 	response *kmsg.ConsumerGroupDescribeResponse,
@@ -21,6 +24,9 @@ func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerG
 		row := kmsg.NewConsumerGroupDescribeResponseGroup()
 		row.Group, row.AuthorizedOperations = name, operationsNotRequested
 		err := limit
+		if err == nil {
+			err = checkGroupID(name)
+		}
 		if err == nil {
 			err = c.authorizeGroup(name, permitConsume, permitSubscriptions)
 		}
@@ -44,7 +50,7 @@ func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerG
 		}
 		if err != nil {
 			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
-			row.State, row.Members = "Dead", nil
+			row.State, row.Members = "", nil
 		} else if request.IncludeAuthorizedOperations {
 			row.AuthorizedOperations = c.operationsOnGroup(name)
 		}
@@ -70,9 +76,12 @@ func (c *call) fillConsumers(ctx context.Context, row *kmsg.ConsumerGroupDescrib
 		member := kmsg.NewConsumerGroupDescribeResponseGroupMember()
 		member.MemberID, member.ClientID, member.ClientHost = m.ID, m.ClientID, m.ClientHost
 		member.MemberEpoch, member.MemberType = m.Consumer.Epoch, memberTypeConsumer
+		if m.Consumer.Classic {
+			member.MemberType = memberTypeClassic
+		}
 		member.SubscribedTopics = append([]string{}, m.Consumer.Names...)
 		member.InstanceID, member.RackID, member.SubscribedTopicRegex = optional(m.InstanceID),
-			optional(m.Consumer.Rack), optional(m.Consumer.Pattern)
+			optional(m.Consumer.Rack), text(m.Consumer.Pattern)
 		var err error
 		if member.Assignment, err = c.namedAssignment(ctx, m.Consumer.Assigned, known); err != nil {
 			return err

@@ -78,13 +78,17 @@ func (c *call) consumerRequest(ctx context.Context,
 			return nil, fmt.Errorf("%w: %s is empty; omit it", errInvalid, name)
 		}
 	}
+	if request.ServerAssignor != nil && *request.ServerAssignor == "" {
+		return nil, fmt.Errorf("%w: it is empty; omit it", groups.ErrAssignor)
+	}
+	topics := &callTopics{ctx: ctx, call: c}
 	heartbeat := &groups.ConsumerRequest{
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Epoch: request.MemberEpoch,
 		ClientID: c.client, ClientHost: "/" + c.conn.address, Rack: deref(request.RackID),
 		RebalanceTimeout: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
 		Names:            request.SubscribedTopicNames, Pattern: request.SubscribedTopicRegex,
 		Assignor: deref(request.ServerAssignor),
-		Topics:   &callTopics{ctx: ctx, call: c},
+		Topics:   topics, Classic: topics,
 	}
 	if c.version == 0 && heartbeat.MemberID == "" && heartbeat.Epoch == 0 {
 		heartbeat.MemberID = rand.Text() // from version 1 on clients generate it
@@ -95,7 +99,7 @@ func (c *call) consumerRequest(ctx context.Context,
 	for i := range request.Topics {
 		number, ok := c.session.cluster.topicNumber(request.Topics[i].TopicID)
 		if !ok {
-			continue // topic of another cluster, so never assigned
+			number = 0 // topic of another cluster, so never assigned
 		}
 		for _, p := range request.Topics[i].Partitions {
 			heartbeat.Owned = append(heartbeat.Owned, groups.Partition{Topic: engine.TopicID(number), Partition: p})

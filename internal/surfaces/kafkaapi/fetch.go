@@ -103,9 +103,7 @@ func (f *fetchCall) execute(ctx context.Context) error {
 		f.response.reset()
 		f.topics, f.ends = make(map[topicKey]*fetchedTopic), nil
 		f.hasBatch, f.failed, f.bytes = false, false, 0
-		if f.bytesLeft = min(int(request.MaxBytes), maxFetchBytes); f.bytesLeft <= 0 {
-			f.bytesLeft = maxFetchBytes
-		}
+		f.bytesLeft = min(max(int(request.MaxBytes), 0), maxFetchBytes)
 		if err := f.readLimited(ctx); err != nil {
 			return err
 		}
@@ -243,7 +241,7 @@ func (f *fetchCall) readPartition(ctx context.Context, topic *fetchedTopic, requ
 	if !topic.HasPartition(requested.partition) {
 		return engine.ErrNoPartition
 	}
-	if requested.offset < 0 {
+	if _, current := f.c.leader(topic.KafkaTopic); requested.offset < 0 || requested.lastEpoch > current {
 		return errOffsetOutOfRange
 	}
 	from := uint64(requested.offset)
@@ -252,11 +250,17 @@ func (f *fetchCall) readPartition(ctx context.Context, topic *fetchedTopic, requ
 	if err != nil && (b.size() == 0 || extent.Next == 0) { // without an extent the offset cannot be checked
 		return err
 	}
-	if from < extent.First || from > extent.Next {
+	diverges := from > extent.Next && requested.lastEpoch >= 0
+	if (from < extent.First || from > extent.Next) && !diverges {
 		return errOffsetOutOfRange
 	}
 	part.highWatermark = int64(extent.Next) //nolint:gosec // offsets are far below 2^63
 	part.logStart = int64(extent.First)     //nolint:gosec // offsets are far below 2^63
+	if diverges {
+		part.diverging.Epoch, part.diverging.EndOffset = requested.lastEpoch, part.highWatermark
+		f.failed = true // the client needs the response at once
+		return nil
+	}
 	b.flush()
 	n := b.out.size
 	if n == 0 {

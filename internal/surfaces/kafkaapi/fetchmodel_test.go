@@ -353,7 +353,7 @@ func (m *fetchModel) check(request *kmsg.FetchRequest, wanted map[fetchKey]reque
 			first = max(first, m.checkPartition(key, requested, p, request.Version))
 		}
 	}
-	if limit := int(request.MaxBytes); limit > 0 && total > limit && filled > 1 && total-limit > first {
+	if limit := int(request.MaxBytes); total > limit && filled > 1 && total-limit > first {
 		m.Errorf("got %d bytes in %d partitions, want at most %d and a first batch", total, filled, limit)
 	}
 	for key, requested := range wanted {
@@ -466,9 +466,6 @@ func (m *fetchModel) checkAbsent(request *kmsg.FetchRequest, key fetchKey, reque
 	}
 	i := slices.IndexFunc(p.batches, func(b storedBatch) bool { return b.end > requested.offset })
 	budget := int(request.MaxBytes) - total
-	if request.MaxBytes <= 0 {
-		budget = 55<<20 - total
-	}
 	switch size := p.batches[i].size; {
 	case total == 0:
 		m.Errorf("%v from %d to %d: got no records in the whole response, want some", key, requested.offset, p.end)

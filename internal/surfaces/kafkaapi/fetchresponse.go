@@ -35,14 +35,22 @@ type fetchResponsePartition struct {
 	highWatermark int64
 	logStart      int64
 	leader        kmsg.FetchResponseTopicPartitionCurrentLeader // set when another member leads the partition
-	batches       segmentedBuffer
+	// diverging is set when the client has records of an epoch beyond the end that the epoch has here.
+	diverging kmsg.FetchResponseTopicPartitionDivergingEpoch
+	batches   segmentedBuffer
 }
 
 func newFetchResponsePartition(index int32) fetchResponsePartition {
 	return fetchResponsePartition{
 		index: index, highWatermark: -1, logStart: -1,
-		leader: kmsg.NewFetchResponseTopicPartitionCurrentLeader(),
+		leader:    kmsg.NewFetchResponseTopicPartitionCurrentLeader(),
+		diverging: kmsg.NewFetchResponseTopicPartitionDivergingEpoch(),
 	}
+}
+
+// diverges reports whether the partition has a diverging epoch.
+func (p *fetchResponsePartition) diverges() bool {
+	return p.diverging.Epoch != -1 || p.diverging.EndOffset != -1
 }
 
 // add adds a partition to the row of its topic.
@@ -149,25 +157,29 @@ func (p *fetchResponsePartition) writeTo(w *frameWriter, version int16) {
 
 // Numbers of tagged fields, of a partition and of the response.
 const (
-	tagCurrentLeader = 1
-	tagBrokers       = 0 // from version 16 on
+	tagDivergingEpoch = 0
+	tagCurrentLeader  = 1
+	tagBrokers        = 0 // from version 16 on
 )
 
 func (p *fetchResponsePartition) writeTags(w *frameWriter) {
-	if p.leader.LeaderID == -1 && p.leader.LeaderEpoch == -1 {
-		w.tail = append(w.tail, 0)
-		return
+	var tags []tag
+	if p.diverges() {
+		diverging := kbin.AppendInt32(nil, p.diverging.Epoch)
+		diverging = kbin.AppendInt64(diverging, p.diverging.EndOffset)
+		tags = append(tags, tag{tagDivergingEpoch, append(diverging, 0)})
 	}
-	var leader []byte
-	leader = kbin.AppendInt32(leader, p.leader.LeaderID)
-	leader = kbin.AppendInt32(leader, p.leader.LeaderEpoch)
-	leader = append(leader, 0)
-	w.tag(tagCurrentLeader, leader)
+	if p.leader.LeaderID != -1 || p.leader.LeaderEpoch != -1 {
+		leader := kbin.AppendInt32(nil, p.leader.LeaderID)
+		leader = kbin.AppendInt32(leader, p.leader.LeaderEpoch)
+		tags = append(tags, tag{tagCurrentLeader, append(leader, 0)})
+	}
+	w.tags(tags...)
 }
 
 func (r *fetchResponse) writeTags(w *frameWriter) {
 	if len(r.brokers) == 0 || r.version < 16 {
-		w.tail = append(w.tail, 0)
+		w.tags()
 		return
 	}
 	brokers := kbin.AppendCompactArrayLen(nil, len(r.brokers))
@@ -179,5 +191,5 @@ func (r *fetchResponse) writeTags(w *frameWriter) {
 		brokers = kbin.AppendCompactNullableString(brokers, b.Rack)
 		brokers = append(brokers, 0)
 	}
-	w.tag(tagBrokers, brokers)
+	w.tags(tag{tagBrokers, brokers})
 }

@@ -62,6 +62,9 @@ func randomPartition(t *testing.T, random *rand.Rand) fetchResponsePartition {
 	if random.IntN(3) == 0 {
 		part.leader.LeaderID, part.leader.LeaderEpoch = random.Int32(), random.Int32()
 	}
+	if random.IntN(3) == 0 {
+		part.diverging.Epoch, part.diverging.EndOffset = random.Int32(), random.Int64()
+	}
 	whole := randomBytes(random, random.IntN([]int{1, 100, 10 << 10, 300 << 10}[random.IntN(4)]))
 	for rest := whole; len(rest) > 0; {
 		n := 1 + random.IntN(len(rest))
@@ -91,6 +94,7 @@ func inCodec(r *fetchResponse) *kmsg.FetchResponse {
 		for _, p := range r.topics[i].partitions {
 			part := kmsg.NewFetchResponseTopicPartition()
 			part.Partition, part.ErrorCode, part.CurrentLeader = p.index, p.errorCode, p.leader
+			part.DivergingEpoch = p.diverging
 			part.HighWatermark, part.LastStableOffset, part.LogStartOffset = p.highWatermark,
 				p.highWatermark, p.logStart
 			part.RecordBatches = append([]byte{}, bytes.Join(p.batches.segments, nil)...)

@@ -50,6 +50,7 @@ type fetchPartition struct {
 	partitionKey
 	offset      int64
 	leaderEpoch int32
+	lastEpoch   int32 // leader epoch of the last fetched record; negative when unknown
 	maxBytes    int32
 
 	// State that was last sent to the client; only in a session.
@@ -60,13 +61,13 @@ type fetchPartition struct {
 
 // update sets the fields of a request.
 func (w *fetchPartition) update(requested *kmsg.FetchRequestTopicPartition) {
-	w.offset, w.leaderEpoch, w.maxBytes = requested.FetchOffset, requested.CurrentLeaderEpoch,
-		requested.PartitionMaxBytes
+	w.offset, w.maxBytes = requested.FetchOffset, requested.PartitionMaxBytes
+	w.leaderEpoch, w.lastEpoch = requested.CurrentLeaderEpoch, requested.LastFetchedEpoch
 }
 
 // changed reports whether a partition must be in the response of the session.
 func (w *fetchPartition) changed(part *fetchResponsePartition) bool {
-	return !w.reported || part.errorCode != codeOK || part.batches.size > 0 ||
+	return !w.reported || part.errorCode != codeOK || part.batches.size > 0 || part.diverges() ||
 		part.highWatermark != w.reportedHighWatermark ||
 		part.logStart != w.reportedLogStart
 }

@@ -54,12 +54,20 @@ func (w *frameWriter) arrayLen(flexible bool, n int) {
 	}
 }
 
-// tag writes a structure's tagged fields, which consist of one field.
-func (w *frameWriter) tag(number uint32, content []byte) {
-	w.tail = kbin.AppendUvarint(w.tail, 1)
-	w.tail = kbin.AppendUvarint(w.tail, number)
-	w.tail = kbin.AppendUvarint(w.tail, uint32(len(content))) //nolint:gosec // one address per member
-	w.tail = append(w.tail, content...)
+// tag is a tagged field of a structure.
+type tag struct {
+	number  uint32
+	content []byte
+}
+
+// tags writes the tagged fields of a structure, in the order of their numbers.
+func (w *frameWriter) tags(fields ...tag) {
+	w.tail = kbin.AppendUvarint(w.tail, uint32(len(fields))) //nolint:gosec // a few
+	for _, t := range fields {
+		w.tail = kbin.AppendUvarint(w.tail, t.number)
+		w.tail = kbin.AppendUvarint(w.tail, uint32(len(t.content))) //nolint:gosec // one address per member
+		w.tail = append(w.tail, t.content...)
+	}
 }
 
 // encodable is the content of a response: a kmsg.Response or fetchResponse.

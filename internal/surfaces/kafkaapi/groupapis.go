@@ -18,6 +18,14 @@ func (c *call) group(name string) groups.Key {
 	return groups.Key{Tenant: c.session.namespace.Tenant, Group: name}
 }
 
+// checkGroupID rejects an empty group id.
+func checkGroupID(name string) error {
+	if name == "" {
+		return groups.ErrGroupID
+	}
+	return nil
+}
+
 func (c *call) coordinator() *groups.Coordinator { return c.session.cluster.Groups }
 
 // Types of coordinators.
@@ -52,8 +60,7 @@ func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRe
 					text("group has no coordinator at the moment; try again shortly")
 			}
 		case coordinatorTypeTransaction:
-			// Clients would retry a retriable code forever.
-			row.ErrorCode, row.ErrorMessage = codeTransactionDenied,
+			row.ErrorCode, row.ErrorMessage = c.transactionCode(),
 				text("transactions are not available on this cluster")
 		default:
 			row.ErrorCode, row.ErrorMessage = codeInvalidRequest, text("coordinator type is not available to clients")
@@ -76,7 +83,7 @@ func joinGroup(ctx context.Context, c *call, request *kmsg.JoinGroupRequest, res
 		var result groups.JoinResult
 		waiting, end := c.untilDrained(ctx)
 		defer end()
-		result, err = c.coordinator().Join(waiting, c.group(request.Group), c.joinRequest(request))
+		result, err = c.coordinator().Join(waiting, c.group(request.Group), c.joinRequest(ctx, request))
 		if err = c.waitError(ctx, waiting, err); ctx.Err() != nil {
 			return err
 		}
@@ -119,13 +126,15 @@ func (c *call) waitError(ctx, waiting context.Context, err error) error {
 	return err
 }
 
-func (c *call) joinRequest(request *kmsg.JoinGroupRequest) *groups.JoinRequest {
+func (c *call) joinRequest(ctx context.Context, request *kmsg.JoinGroupRequest) *groups.JoinRequest {
+	topics := &callTopics{ctx: ctx, call: c}
 	join := &groups.JoinRequest{
-		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), ClientID: c.client,
+		MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), ClientID: c.client,
 		ClientHost:       "/" + c.conn.address,
 		SessionTimeout:   time.Duration(request.SessionTimeoutMillis) * time.Millisecond,
 		RebalanceTimeout: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
 		Type:             request.ProtocolType, RequireMemberID: c.version >= 4, SupportsSkipAssignment: c.version >= 9,
+		Topics: topics, Classic: topics,
 	}
 	for i := range request.Protocols {
 		join.Protocols = append(join.Protocols,
@@ -141,11 +150,19 @@ func fillJoin(response *kmsg.JoinGroupResponse, result *groups.JoinResult) {
 	for _, m := range result.Members {
 		row := kmsg.NewJoinGroupResponseMember()
 		row.MemberID, row.ProtocolMetadata = m.ID, m.Metadata
-		if m.InstanceID != "" {
+		if m.Static {
 			row.InstanceID = text(m.InstanceID)
 		}
 		response.Members = append(response.Members, row)
 	}
+}
+
+// instanceID returns the instance id of a request as the coordinator expects it.
+func instanceID(id *string) string {
+	if id != nil && *id == "" {
+		return groups.EmptyInstanceID
+	}
+	return deref(id)
 }
 
 func deref(s *string) string {
@@ -160,8 +177,8 @@ func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, res
 	err := c.authorizeGroup(request.Group, permitConsume)
 	if err == nil {
 		sync := &groups.SyncRequest{
-			MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
-			Type: deref(request.ProtocolType), Protocol: deref(request.Protocol),
+			MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), Generation: request.Generation,
+			Type: deref(request.ProtocolType), Protocol: deref(request.Protocol), NamesProtocol: c.version >= 5,
 		}
 		if len(request.GroupAssignment) > 0 {
 			sync.Assignments = make(map[string][]byte, len(request.GroupAssignment))
@@ -175,6 +192,9 @@ func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, res
 		result, err = c.coordinator().Sync(waiting, c.group(request.Group), sync)
 		if err = c.waitError(ctx, waiting, err); ctx.Err() != nil {
 			return err
+		}
+		if err == nil && result.Assigned != nil {
+			result.Assignment, err = (&callTopics{ctx: ctx, call: c}).encodeAssignment(result.Assigned)
 		}
 		if err == nil {
 			response.ProtocolType, response.Protocol = text(result.Type), text(result.Protocol)
@@ -190,7 +210,7 @@ func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, res
 func heartbeat(_ context.Context, c *call, request *kmsg.HeartbeatRequest, response *kmsg.HeartbeatResponse) error {
 	err := c.authorizeGroup(request.Group, permitConsume)
 	if err == nil {
-		err = c.coordinator().Heartbeat(c.group(request.Group), request.MemberID, deref(request.InstanceID),
+		err = c.coordinator().Heartbeat(c.group(request.Group), request.MemberID, instanceID(request.InstanceID),
 			request.Generation)
 	}
 	response.ErrorCode = c.codeOf(err)
@@ -213,7 +233,7 @@ func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, res
 			leavers = append(leavers,
 				groups.LeavingMember{
 					MemberID:   request.Members[i].MemberID,
-					InstanceID: deref(request.Members[i].InstanceID),
+					InstanceID: instanceID(request.Members[i].InstanceID),
 				})
 		}
 	}
@@ -301,7 +321,7 @@ func fillDescription(row *kmsg.DescribeGroupsResponseGroup, d *groups.Descriptio
 		member := kmsg.NewDescribeGroupsResponseGroupMember()
 		member.MemberID, member.ClientID, member.ClientHost = m.ID, m.ClientID, m.ClientHost
 		member.ProtocolMetadata, member.MemberAssignment = orEmpty(m.Metadata), orEmpty(m.Assignment)
-		if m.InstanceID != "" {
+		if m.Static {
 			member.InstanceID = text(m.InstanceID)
 		}
 		row.Members = append(row.Members, member)

@@ -2,6 +2,7 @@ package kafkaapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -19,26 +20,33 @@ const (
 	timeTiered     = -5
 )
 
+// timestampSince is the first version with a timestamp that has a special meaning.
+var timestampSince = map[int64]int16{timeEnd: 1, timeStart: 1, timeNewest: 7, timeLocalStart: 8, timeTiered: 9}
+
+var errTimestampVersion = errors.New("timestamp has no meaning in this version of ListOffsets")
+
 func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 	response *kmsg.ListOffsetsResponse,
 ) error {
 	limit := checkTopics(request.Topics, func(t *kmsg.ListOffsetsRequestTopic) int { return len(t.Partitions) })
-	seen := make(map[partitionKey]bool)
+	seen := countPartitions(request.Topics)
 	for i := range request.Topics {
 		requested := &request.Topics[i]
 		topic, err := c.requestedTopic(ctx, limit, requested.Topic, noTopicID, describePermissions...)
 		row := kmsg.NewListOffsetsResponseTopic()
 		row.Topic = requested.Topic
 		for j := range requested.Partitions {
+			key := partitionKey{topicKey{topic: requested.Topic}, requested.Partitions[j].Partition}
+			if !seen.isFirst(key) {
+				continue
+			}
 			part := kmsg.NewListOffsetsResponseTopicPartition()
 			part.Partition, part.Timestamp, part.Offset, part.LeaderEpoch = requested.Partitions[j].Partition, -1, -1,
 				-1
 			failure := err
-			key := partitionKey{topicKey{topic: requested.Topic}, part.Partition}
-			if failure == nil && seen[key] {
-				failure = fmt.Errorf("%w: partition %d occurs twice", errInvalid, part.Partition)
+			if failure == nil {
+				failure = seen.checkOnce(key, fmt.Sprintf("partition %d", part.Partition))
 			}
-			seen[key] = true
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -53,10 +61,25 @@ func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 	return nil
 }
 
+// countPartitions counts how often a request contains each partition.
+func countPartitions(topics []kmsg.ListOffsetsRequestTopic) occurrences[partitionKey] {
+	var all []partitionKey
+	for i := range topics {
+		for j := range topics[i].Partitions {
+			all = append(all, partitionKey{topicKey{topic: topics[i].Topic}, topics[i].Partitions[j].Partition})
+		}
+	}
+	return countOccurrences(all, func(key *partitionKey) partitionKey { return *key })
+}
+
 func (c *call) offsetAt(ctx context.Context, topic *messaging.KafkaTopic,
 	requested *kmsg.ListOffsetsRequestTopicPartition,
 	part *kmsg.ListOffsetsResponseTopicPartition,
 ) error {
+	if since, special := timestampSince[requested.Timestamp]; requested.Timestamp < 0 &&
+		(!special || c.version < since) {
+		return fmt.Errorf("%w: %d", errTimestampVersion, requested.Timestamp)
+	}
 	if err := c.checkLeader(topic, requested.CurrentLeaderEpoch); err != nil {
 		return err
 	}
@@ -108,6 +131,9 @@ func offsetForLeaderEpoch(ctx context.Context, c *call, request *kmsg.OffsetForL
 			part := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
 			part.Partition, part.LeaderEpoch, part.EndOffset = requested.Partitions[j].Partition, -1, -1
 			failure := err
+			if failure == nil && !topic.HasPartition(part.Partition) {
+				failure = engine.ErrNoPartition
+			}
 			if failure == nil {
 				failure = c.checkLeader(topic, requested.Partitions[j].CurrentLeaderEpoch)
 			}

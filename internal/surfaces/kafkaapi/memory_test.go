@@ -22,8 +22,8 @@ func limitMemory(o *kafkaapi.Options) { o.Limits.MaxFrame, o.Limits.Memory = 3<<
 func large() *kmsg.MetadataRequest {
 	request := kmsg.NewPtrMetadataRequest()
 	request.Version = 9
-	name := strings.Repeat("x", 3000)
-	for range 250 {
+	for i := range 250 {
+		name := fmt.Sprint(strings.Repeat("x", 3000), i)
 		request.Topics = append(request.Topics, kmsg.MetadataRequestTopic{Topic: &name})
 	}
 	return request

@@ -11,6 +11,10 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
+// minCreationVersion is the first version of Metadata in which clients decide whether missing topics are
+// created. Older versions always request it.
+const minCreationVersion = 4
+
 // minTopicIDVersion is the first version of Metadata that supports topic ids in requests. Versions 10
 // and 11 have the field, but Kafka rejects requests that set it.
 const minTopicIDVersion = 12
@@ -28,20 +32,26 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 	if request.Topics == nil || c.version == 0 && len(request.Topics) == 0 {
 		return c.allTopics(ctx, request, response)
 	}
+	create := request.AllowAutoTopicCreation || c.version < minCreationVersion
 	limit := checkRequestSize(len(request.Topics), 0)
+	id := func(t *kmsg.MetadataRequestTopic) topicKey { return topicKey{deref(t.Topic), t.TopicID} }
+	seen := countOccurrences(request.Topics, id)
 	for i := range request.Topics {
 		requested := &request.Topics[i]
+		if !seen.isFirst(id(requested)) {
+			continue
+		}
 		clientName := deref(requested.Topic)
 		var topic *messaging.KafkaTopic
 		byID := requested.TopicID != [16]byte{}
 		err := limit
-		if err == nil && byID && c.version < minTopicIDVersion {
+		if err == nil && (byID || requested.Topic == nil) && c.version < minTopicIDVersion {
 			err = fmt.Errorf("%w: topic ids require Metadata version %d", errInvalid, minTopicIDVersion)
 		}
 		if err == nil {
 			topic, err = c.topicBy(ctx, clientName, requested.TopicID, describePermissions...)
 		}
-		if errors.Is(err, messaging.ErrNoTopic) && request.AllowAutoTopicCreation {
+		if errors.Is(err, messaging.ErrNoTopic) && create {
 			topic, err = c.autoCreate(ctx, clientName, err)
 		}
 		row := kmsg.NewMetadataResponseTopic()
@@ -123,9 +133,24 @@ func (c *call) describeTopic(ctx context.Context, request *kmsg.MetadataRequest,
 	}
 }
 
+// Types of endpoints that clients can describe.
+const (
+	endpointTypeBroker     = 1
+	endpointTypeController = 2
+)
+
 func describeCluster(_ context.Context, c *call, request *kmsg.DescribeClusterRequest,
 	response *kmsg.DescribeClusterResponse,
 ) error {
+	switch request.EndpointType {
+	case endpointTypeBroker:
+	case endpointTypeController:
+		response.ErrorCode, response.ErrorMessage = codeWrongEndpoint, text("controllers are not available to clients")
+		return nil
+	default:
+		response.ErrorCode, response.ErrorMessage = codeUnknownEndpoint, text("endpoint type is unknown")
+		return nil
+	}
 	for _, node := range c.nodes() {
 		broker := kmsg.NewDescribeClusterResponseBroker()
 		broker.NodeID, broker.Host, broker.Port, broker.Rack = node.ID, node.Host, node.Port, c.rack()
@@ -136,6 +161,6 @@ func describeCluster(_ context.Context, c *call, request *kmsg.DescribeClusterRe
 	if request.IncludeClusterAuthorizedOperations {
 		response.ClusterAuthorizedOperations = c.operationsOnCluster()
 	}
-	response.EndpointType = 1
+	response.EndpointType = endpointTypeBroker
 	return nil
 }

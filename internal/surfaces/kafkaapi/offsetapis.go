@@ -19,7 +19,7 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 		err = c.authorizeGroup(request.Group, permitConsume)
 	}
 	commit := &groups.CommitRequest{
-		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Generation: request.Generation,
+		MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), Generation: request.Generation,
 		SupportsMemberEpochs: c.version >= 9,
 		Offsets:              make(map[groups.Partition]groups.Offset),
 	}
@@ -104,7 +104,7 @@ func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 		if err == nil {
 			committed, err = c.coordinator().Committed(c.group(row.Group))
 		}
-		if err == nil && requested[i].MemberID != nil && requested[i].MemberEpoch >= 0 {
+		if err == nil && requested[i].MemberID != nil {
 			err = c.coordinator().CheckMember(c.group(row.Group), *requested[i].MemberID, requested[i].MemberEpoch)
 		}
 		switch {

@@ -24,6 +24,9 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 ) error {
 	err := checkTopics(request.Topics, func(t *kmsg.OffsetDeleteRequestTopic) int { return len(t.Partitions) })
 	if err == nil {
+		err = checkGroupID(request.Group)
+	}
+	if err == nil {
 		var topics []names.Topic
 		for i := range request.Topics {
 			if topic, err := c.topicName(ctx, request.Topics[i].Topic); err == nil {

@@ -23,6 +23,9 @@ func createPartitions(ctx context.Context, c *call, request *kmsg.CreatePartitio
 	seen := countOccurrences(request.Topics, func(t *kmsg.CreatePartitionsRequestTopic) string { return t.Topic })
 	for i := range request.Topics {
 		requested := &request.Topics[i]
+		if !seen.isFirst(requested.Topic) {
+			continue
+		}
 		row := kmsg.NewCreatePartitionsResponseTopic()
 		row.Topic = requested.Topic
 		err := cmp.Or(limit, seen.checkOnce(requested.Topic, "topic "+requested.Topic))

@@ -78,8 +78,7 @@ func TestCreatePartitions(t *testing.T) {
 	response, err := request.RequestWith(ctx, w.client())
 	w.ok(err)
 	for i, want := range []*kerr.Error{
-		kerr.InvalidRequest, kerr.InvalidRequest, kerr.UnknownTopicOrPartition,
-		kerr.InvalidTopicException,
+		kerr.InvalidRequest, kerr.UnknownTopicOrPartition, kerr.InvalidTopicException,
 	} {
 		if got := response.Topics[i].ErrorCode; got != want.Code {
 			t.Errorf("%s, topic %d: got code %d, want %v", response.Topics[i].Topic, i, got, want)

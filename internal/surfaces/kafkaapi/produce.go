@@ -142,12 +142,21 @@ func errorRecord(r records.RecordError) kmsg.ProduceResponseTopicPartitionErrorR
 	return row
 }
 
+// noProducerEpoch is the epoch of a request without a producer id.
+const noProducerEpoch = -1
+
 func initProducerID(ctx context.Context, c *call, request *kmsg.InitProducerIDRequest,
 	response *kmsg.InitProducerIDResponse,
 ) error {
 	response.ProducerID, response.ProducerEpoch = -1, -1
+	// An id and its epoch only matter for transactions, but one of them alone is an error.
+	if deref(request.TransactionalID) == "" && request.TransactionalID != nil ||
+		(request.ProducerID == records.NoProducer) != (request.ProducerEpoch == noProducerEpoch) {
+		response.ErrorCode = codeInvalidRequest
+		return nil
+	}
 	if request.TransactionalID != nil {
-		response.ErrorCode = codeTransactionDenied
+		response.ErrorCode = c.transactionCode()
 		return nil
 	}
 	if err := c.authorizeCluster(permitProduce); err != nil {

@@ -2,6 +2,7 @@ package kafkaapi
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -18,4 +19,17 @@ func unpadded(request kmsg.Request, body []byte) ([]byte, bool) {
 		return nil, false
 	}
 	return body[padding:], true
+}
+
+// transactionCode returns the code that refuses a transactional id, after which the client must not retry.
+//
+// Quirk: clients show the text of FindCoordinator after UNSUPPORTED_VERSION. But librdkafka retries forever after
+// that code. It stops after the code for a missing permission, and then shows the text too. Its old versions do
+// not report their name.
+func (c *call) transactionCode() code {
+	known := c.conn.client.Load()
+	if known == nil || strings.Contains(known.Name, "rdkafka") || strings.HasPrefix(known.Name, "confluent-kafka") {
+		return codeTransactionDenied
+	}
+	return codeVersion
 }

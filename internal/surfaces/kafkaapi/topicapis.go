@@ -20,6 +20,9 @@ func createTopics(ctx context.Context, c *call, request *kmsg.CreateTopicsReques
 	seen := countOccurrences(request.Topics, func(t *kmsg.CreateTopicsRequestTopic) string { return t.Topic })
 	for i := range request.Topics {
 		requested := &request.Topics[i]
+		if !seen.isFirst(requested.Topic) {
+			continue
+		}
 		row := kmsg.NewCreateTopicsResponseTopic()
 		row.Topic, row.NumPartitions, row.ReplicationFactor = requested.Topic, -1, -1
 		var topic *messaging.KafkaTopic
@@ -99,11 +102,16 @@ func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsReques
 		}
 	}
 	limit := checkRequestSize(len(requested), 0)
+	id := func(t *kmsg.DeleteTopicsRequestTopic) topicKey { return topicKey{deref(t.Topic), t.TopicID} }
+	seen := countOccurrences(requested, id)
 	for i := range requested {
+		if !seen.isFirst(id(&requested[i])) {
+			continue
+		}
 		row := kmsg.NewDeleteTopicsResponseTopic()
 		row.Topic, row.TopicID = requested[i].Topic, requested[i].TopicID
 		var topic *messaging.KafkaTopic
-		err := limit
+		err := cmp.Or(limit, seen.checkOnce(id(&requested[i]), "topic "+deref(requested[i].Topic)))
 		if err == nil {
 			topic, err = c.topicToDelete(ctx, &requested[i])
 		}
@@ -111,6 +119,7 @@ func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsReques
 			if row.Topic == nil { // before the deletion, after which the name may resolve to another topic
 				row.Topic = text(c.displayName(topic.Name()))
 			}
+			row.TopicID = c.session.cluster.topicID(topic.ID())
 			err = topic.Delete(ctx)
 			if errors.Is(err, messaging.ErrNoTopic) && requested[i].Topic == nil {
 				err = errTopicID // another caller deleted it first
@@ -127,8 +136,8 @@ func deleteTopics(ctx context.Context, c *call, request *kmsg.DeleteTopicsReques
 func (c *call) topicToDelete(ctx context.Context,
 	requested *kmsg.DeleteTopicsRequestTopic,
 ) (*messaging.KafkaTopic, error) {
-	if requested.Topic != nil && requested.TopicID != [16]byte{} {
-		return nil, fmt.Errorf("%w: send the topic's name or its id, not both", errInvalid)
+	if (requested.Topic != nil) == (requested.TopicID != noTopicID) {
+		return nil, fmt.Errorf("%w: send either the topic's name or its id", errInvalid)
 	}
 	return c.topicBy(ctx, deref(requested.Topic), requested.TopicID, permitDelete)
 }

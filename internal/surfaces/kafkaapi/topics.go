@@ -127,6 +127,9 @@ var noTopicID [16]byte
 func (c *call) topicBy(ctx context.Context, clientName string, id [16]byte,
 	wanted ...access.Permission,
 ) (*messaging.KafkaTopic, error) {
+	if id == noTopicID && c.requiresTopicID() {
+		return nil, errTopicID
+	}
 	if id == noTopicID {
 		return c.topic(ctx, clientName, wanted...)
 	}
@@ -142,6 +145,12 @@ func (c *call) topicBy(ctx context.Context, clientName string, id [16]byte,
 		return nil, err
 	}
 	return topic, c.authorizeTopic(ctx, topic.Name(), wanted...)
+}
+
+// requiresTopicID reports whether requests of the call's version identify topics by id only.
+func (c *call) requiresTopicID() bool {
+	since := c.conn.server.apis[c.key].topicIDsSince
+	return since > 0 && c.version >= since
 }
 
 // topicID returns the Kafka topic id: the first half identifies the cluster, the second half is the

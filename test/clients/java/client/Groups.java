@@ -19,7 +19,6 @@ import org.apache.kafka.clients.consumer.RoundRobinAssignor;
 import org.apache.kafka.clients.consumer.StickyAssignor;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
-import org.apache.kafka.common.errors.GroupIdNotFoundException;
 import org.apache.kafka.common.errors.InconsistentGroupProtocolException;
 import org.apache.kafka.common.errors.InvalidGroupIdException;
 import org.apache.kafka.common.errors.OffsetMetadataTooLarge;
@@ -56,7 +55,7 @@ final class Groups {
         Scenario.step("group/classic/assignors", Groups::assignors);
         Scenario.step("group/consumer/server-assignors", Groups::serverAssignors);
         Scenario.step("group/protocol-changes-when-empty", Groups::change);
-        Scenario.step("group/protocols-do-not-mix", Groups::mixed);
+        Scenario.step("group/protocols-mix", Groups::mixed);
     }
 
     private static KafkaConsumer<byte[], byte[]> member(String protocol, String group, Object... more) {
@@ -361,19 +360,22 @@ final class Groups {
     }
 
     /** All members of a group use one group protocol: a member with the other one is rejected. */
+    /** Members of both protocols share a group, whichever came first, and the second takes over from the first. */
     private static void mixed() throws Exception {
-        Map<String, Class<? extends Exception>> refusals = Map.of(
-                "consumer", GroupIdNotFoundException.class, "classic", InconsistentGroupProtocolException.class);
         for (String[] order : new String[][] {{"classic", "consumer"}, {"consumer", "classic"}}) {
             String topic = Scenario.topic(2);
-            try (KafkaConsumer<byte[], byte[]> a = member(order[0], "g-" + topic);
-                    KafkaConsumer<byte[], byte[]> b = member(order[1], "g-" + topic)) {
-                a.subscribe(List.of(topic));
-                Scenario.pollUntil("the first member has joined", a, () -> a.assignment().size() == 2);
-                b.subscribe(List.of(topic));
-                Scenario.fails(refusals.get(order[1]), () -> Scenario.take(b, 1));
-                a.poll(Scenario.POLL);
-                Scenario.equal("partitions of the first member", a.assignment().size(), 2);
+            try (KafkaConsumer<byte[], byte[]> b = member(order[1], "g-" + topic)) {
+                try (KafkaConsumer<byte[], byte[]> a = member(order[0], "g-" + topic)) {
+                    a.subscribe(List.of(topic));
+                    Scenario.pollUntil("the first member has joined", a, () -> a.assignment().size() == 2);
+                    b.subscribe(List.of(topic));
+                    Scenario.pollUntil("members of both protocols share the partitions", a, () -> {
+                        b.poll(Scenario.POLL);
+                        return a.assignment().size() == 1 && b.assignment().size() == 1
+                                && !a.assignment().equals(b.assignment());
+                    });
+                }
+                Scenario.pollUntil("the second member has all partitions", b, () -> b.assignment().size() == 2);
             }
         }
     }
