@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -27,7 +26,9 @@ const (
 // is stored once. After an error it may be stored or not. To retry later without a duplicate,
 // set an IdempotencyKey and use the same key again.
 func (t *Topic) Produce(ctx context.Context, m Message) (Produced, error) {
-	m.IdempotencyKey = cmp.Or(m.IdempotencyKey, rand.Text())
+	if m.IdempotencyKey == "" {
+		m.IdempotencyKey = rand.Text()
+	}
 	return t.produce(ctx, "", &m)
 }
 
@@ -118,7 +119,9 @@ type Result struct {
 func (t *Topic) ProduceBatch(ctx context.Context, messages []Message) ([]Result, error) {
 	messages = slices.Clone(messages)
 	for i := range messages {
-		messages[i].IdempotencyKey = cmp.Or(messages[i].IdempotencyKey, rand.Text())
+		if messages[i].IdempotencyKey == "" {
+			messages[i].IdempotencyKey = rand.Text()
+		}
 	}
 	return t.produceBatch(ctx, "", messages, true)
 }

@@ -13,7 +13,7 @@ type SinglePlane struct{ *dataplane.Plane }
 // Membership returns one server, which is live.
 func (SinglePlane) Membership() (all, live int) { return 1, 1 }
 
-// Synced reports that there is no external log.
+// Synced reports that a single server uses no external NATS servers: its engine syncs every write.
 func (SinglePlane) Synced() (external, synced, known bool, reason, message string) {
 	return false, true, true, "", ""
 }
