@@ -75,7 +75,7 @@ func (t *callTopics) partitionsNamed(clientName string, partitions []int32) (all
 	return all, nil
 }
 
-// topicNamed looks a topic up, whoever may describe it; ok is false if it does not exist.
+// topicNamed looks a topic up, also one that the caller may not describe; ok is false if it does not exist.
 func (t *callTopics) topicNamed(clientName string) (id engine.TopicID, ok bool, err error) {
 	name, err := t.call.topicName(t.ctx, clientName)
 	var topic *messaging.KafkaTopic
