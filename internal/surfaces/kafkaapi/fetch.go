@@ -70,7 +70,7 @@ func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *f
 		c.rejectFetch(request, response, err)
 		return nil
 	}
-	if err := f.execute(ctx); err != nil {
+	if err := f.execute(c.workContext(ctx)); err != nil {
 		return err
 	}
 	for _, topic := range f.topics {
