@@ -138,7 +138,7 @@ func (t *KafkaTopic) checkBatch(ctx context.Context, batch []byte) (records.Batc
 }
 
 // unpackBytes is the memory that is reserved at first to decompress a batch. It suffices for most.
-const unpackBytes = 128 << 10
+const unpackBytes = 640 << 10
 
 // readBatch validates a batch. A compressed batch waits for memory to be decompressed.
 func (t *KafkaTopic) readBatch(ctx context.Context, batch []byte) (head records.BatchHeader, err error) {

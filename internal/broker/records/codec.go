@@ -29,23 +29,61 @@ const (
 var (
 	gzipReaders sync.Pool // *gzip.Reader
 	lz4Readers  = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
-	zstdReaders = sync.Pool{New: func() any {
-		// With a concurrency of one the decoder has no goroutines, so the pool may drop it.
-		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxMemory(MaxDecompressedBytes))
-		if err != nil {
-			panic(err) // the options are constant
-		}
-		return d
-	}}
+	zstdReaders = sync.Pool{New: func() any { return newZstdReader() }}
+	// largeZstdReaders are those with a window that many clients use, of 2 MiB. Their number is
+	// bounded, because each keeps its window.
+	largeZstdReaders = make(chan *zstd.Decoder, 8)
 )
 
 const (
 	// gzipMemory is the memory of a gzip reader in bytes.
 	gzipMemory = 64 << 10
-	// maxPooledMemory is the memory up to which a decompressor returns to its pool.
-	maxPooledMemory = 4 << 20
+	// smallZstdMemory and largeZstdMemory are the memory up to which a zstd reader returns to its
+	// pool.
+	smallZstdMemory = 1 << 20
+	largeZstdMemory = 4 << 20
 )
+
+func newZstdReader() *zstd.Decoder {
+	// With a concurrency of one the decoder has no goroutines, so a pool may drop it.
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(MaxDecompressedBytes))
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return d
+}
+
+// getZstdReader returns a reader for frames that need this much memory.
+func getZstdReader(memory int64) *zstd.Decoder {
+	if memory <= smallZstdMemory {
+		r, _ := zstdReaders.Get().(*zstd.Decoder)
+		return r
+	}
+	select {
+	case r := <-largeZstdReaders:
+		return r
+	default:
+		return newZstdReader()
+	}
+}
+
+// putZstdReader returns a reader that was used for this much memory to its pool.
+func putZstdReader(r *zstd.Decoder, memory int64) {
+	if r.Reset(nil) != nil || memory > largeZstdMemory {
+		r.Close()
+		return
+	}
+	if memory <= smallZstdMemory {
+		zstdReaders.Put(r)
+		return
+	}
+	select {
+	case largeZstdReaders <- r:
+	default:
+		r.Close()
+	}
+}
 
 // decompressor decompresses the records of a batch step by step.
 type decompressor struct {
@@ -90,14 +128,8 @@ func openDecompressor(codec Codec, compressed []byte, memory int64) (decompresso
 			lz4Readers.Put(r)
 		}}, nil
 	case Zstd:
-		r, _ := zstdReaders.Get().(*zstd.Decoder)
-		release := func() {
-			if memory > maxPooledMemory {
-				r.Close()
-			} else if r.Reset(nil) == nil {
-				zstdReaders.Put(r)
-			}
-		}
+		r := getZstdReader(memory)
+		release := func() { putZstdReader(r, memory) }
 		// The decoder would decompress a *bytes.Buffer at once; this reader is none.
 		if err := r.Reset(bytes.NewReader(compressed)); err != nil {
 			release()

@@ -115,7 +115,7 @@ func (e *Engine) findInValue(ctx context.Context, s *engine.StoredValue, from ui
 }
 
 // findBytes is the memory that is reserved at first to search a batch. It suffices for most.
-const findBytes = 128 << 10
+const findBytes = 640 << 10
 
 // findInBatch searches a batch for the first matching message.
 func (e *Engine) findInBatch(s *engine.StoredValue, from uint64, millis int64, found *engine.FindResult,

@@ -10,6 +10,7 @@ import (
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
+	"freshet/internal/base/unpacking"
 	"freshet/internal/storage/engine"
 )
 
@@ -282,8 +283,8 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription,
 			return nil, err
 		}
 	}
-	if len(out) > 0 && errors.Is(m.err, engine.ErrCorrupt) {
-		return out, nil // the next Read, which starts at the damage, returns the error
+	if len(out) > 0 && (errors.Is(m.err, engine.ErrCorrupt) || errors.Is(m.err, unpacking.ErrBusy)) {
+		return out, nil // the next Read, which starts there, returns the error
 	}
 	return out, m.err
 }

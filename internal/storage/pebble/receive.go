@@ -9,6 +9,7 @@ import (
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
+	"freshet/internal/base/unpacking"
 	"freshet/internal/storage/engine"
 )
 
@@ -333,6 +334,9 @@ func (s *subscription) fetch(ctx context.Context, got leaseBatch,
 		case errors.Is(err, engine.ErrCorrupt):
 			damage = cmp.Or(damage, err)
 			continue
+		case errors.Is(err, unpacking.ErrBusy) && len(out) > 0:
+			s.returnLeases(leaseBatch{at: got.at, leases: got.leases[i:]})
+			return out, nil
 		case err != nil:
 			s.returnLeases(got)
 			return nil, err

@@ -86,18 +86,20 @@ func (p *partition) split(ctx context.Context, last uint64, head recordHead, bod
 		return w, nil
 	}
 	var w *splitWindow
-	err := cache.budget.Do(ctx, cache.windowBytes, func(r *unpacking.Reservation) error {
+	decode := func(grow func(total int64) error) error {
 		w = &splitWindow{key: key, head: head, first: last + 1 - head.count, from: entry, to: entry}
-		err := w.decode(p, body, r.Grow)
+		err := w.decode(p, body, grow)
 		if err == nil || w.reader != nil {
 			cache.add(fairshare.CallerOf(ctx), w)
 		}
 		return err
-	})
-	if err != nil {
-		return nil, err
 	}
-	return w, nil
+	if head.format == internalFormat { // small and not compressed, so it does not wait for memory
+		err := decode(func(int64) error { return nil })
+		return w, err
+	}
+	err := cache.budget.Do(ctx, cache.windowBytes, func(r *unpacking.Reservation) error { return decode(r.Grow) })
+	return w, err
 }
 
 // decode fills an empty window. If memory is short it fills a part of the window, or returns the
