@@ -174,7 +174,8 @@ func TestUnpackingWaitsForOthers(t *testing.T) {
 	for i := range callers {
 		name := c.create(fmt.Sprintf("t%d", i), 0)
 		c.subscribe(name, "s")
-		ctx := fairshare.WithCaller(t.Context(), fairshare.Caller{Organization: fmt.Sprint(i % 3), Principal: fmt.Sprint(i)})
+		caller := fairshare.Caller{Organization: fmt.Sprint(i % 3), Principal: fmt.Sprint(i)}
+		ctx := fairshare.WithCaller(t.Context(), caller)
 		go func() {
 			err := c.appendBatch(name, append([]byte(nil), batch...))
 			for n := 0; err == nil && n < 3; n++ {

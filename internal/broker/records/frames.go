@@ -72,7 +72,7 @@ func lz4Memory(data []byte) int64 {
 	block := int64(64 << 10)
 	for len(data) >= 4 {
 		magic := binary.LittleEndian.Uint32(data)
-		size := uint64(0)
+		var size uint64
 		switch {
 		case len(data) < 8: // incomplete
 			size = uint64(len(data))

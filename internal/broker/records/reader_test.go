@@ -111,7 +111,8 @@ func TestAttackDecompressorMemory(t *testing.T) {
 		attempts++
 		if most == 0 || most > limit {
 			succeeded++
-			t.Errorf("%s: checking %d bytes asked for %d bytes of memory, want at most %d", c.name, len(batch), most, limit)
+			t.Errorf("%s: checking %d bytes asked for %d bytes of memory, want at most %d", c.name, len(batch), most,
+				limit)
 		}
 	}
 	tally.Attack(t, "batches that decompress to 60 MiB", attempts, succeeded)
@@ -169,7 +170,8 @@ func TestMemoryOfLaterFrames(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := records.Check(compressBatch(t, plain, c.codec, c.compress), records.Limits{Grow: grow}); err != nil {
+			batch := compressBatch(t, plain, c.codec, c.compress)
+			if _, err := records.Check(batch, records.Limits{Grow: grow}); err != nil {
 				t.Fatal(err)
 			}
 			if first < c.least {

@@ -126,8 +126,8 @@ func (h *BatchHeader) check() error {
 	case h.Count < 1:
 		return fmt.Errorf("%w: batch has %d records", ErrInvalid, h.Count)
 	case h.Count > MaxRecords:
-		return fmt.Errorf("%w: batch has %d records, at most %d are allowed; send smaller batches", ErrTooLarge, h.Count,
-			MaxRecords)
+		return fmt.Errorf("%w: batch has %d records, at most %d are allowed; send smaller batches", ErrTooLarge,
+			h.Count, MaxRecords)
 	case h.LastDelta != h.Count-1:
 		return fmt.Errorf("%w: last offset delta is %d with %d records", ErrInvalid, h.LastDelta, h.Count)
 	case h.FirstTime < -1 || h.MaxTime < -1:

@@ -10,7 +10,9 @@ import (
 
 // OpenMemoryBudget is OpenMemoryWith with a budget for decoded batches. The caller calls release
 // after it has closed the engine.
-func OpenMemoryBudget(splitter engine.Splitter, budget *unpacking.Budget) (e *pebble.Engine, release func(), err error) {
+func OpenMemoryBudget(splitter engine.Splitter,
+	budget *unpacking.Budget,
+) (e *pebble.Engine, release func(), err error) {
 	cache := pebble.NewCache(4<<20, 100, budget)
 	e, err = pebble.Open("store", pebble.Options{
 		FS: vfs.NewMem(), MemTableBytes: 4 << 20, Splitter: splitter, Cache: cache,
