@@ -137,7 +137,11 @@ func openDecompressor(codec Codec, compressed []byte, memory int64) (decompresso
 		}
 		return decompressor{r, release}, nil
 	case Snappy:
-		return decompressor{newSnappyReader(compressed, memory), func() {}}, nil
+		if memory > chunkBytes {
+			return decompressor{newSnappyReader(compressed, make([]byte, memory)), func() {}}, nil
+		}
+		chunk, _ := chunks.Get().(*[chunkBytes]byte)
+		return decompressor{newSnappyReader(compressed, chunk[:]), func() { chunks.Put(chunk) }}, nil
 	}
 	return decompressor{}, fmt.Errorf("%w: %d", ErrCodec, codec)
 }
@@ -166,8 +170,8 @@ type snappyReader struct {
 	plain  []byte // the part of the buffer that was not read yet
 }
 
-func newSnappyReader(compressed []byte, largest int64) *snappyReader {
-	r := &snappyReader{rest: compressed, buffer: make([]byte, largest)}
+func newSnappyReader(compressed, buffer []byte) *snappyReader {
+	r := &snappyReader{rest: compressed, buffer: buffer}
 	if r.framed = bytes.HasPrefix(compressed, xerialMagic); r.framed {
 		r.rest = compressed[xerialHeaderSize:]
 	}

@@ -111,7 +111,7 @@ var xerialMagic = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
 
 const xerialHeaderSize = 16
 
-// snappyMemory returns the decompressed size of the largest block. It rejects blocks that claim more
+// snappyMemory returns the memory for the largest block, decompressed. It rejects blocks that claim more
 // than they can contain, or that have too many bytes together.
 func snappyMemory(compressed []byte) (int64, error) {
 	framed := bytes.HasPrefix(compressed, xerialMagic)
@@ -140,7 +140,7 @@ func snappyMemory(compressed []byte) (int64, error) {
 		}
 		largest, rest = max(largest, size), next
 	}
-	return int64(largest), nil
+	return max(int64(largest), chunkBytes), nil
 }
 
 // nextSnappyBlock returns the first block of data and the bytes after it. Without framing all data is
