@@ -36,6 +36,7 @@ func (c *Config) validateBounds(p *problems) {
 		{"limits.resourceBody", l.ResourceBody, 64 << 10, 64 << 20},
 		{"limits.messageBody", l.MessageBody, 1 << 10, 1 << 30},
 		{"limits.bodyMemory", l.BodyMemory, 8 << 20, 1 << 40},
+		{"limits.unpackMemory", l.UnpackMemory, 16 << 20, 1 << 40},
 		{"audit.maxSize", c.Audit.MaxSize, 64 << 10, 1 << 40},
 	} {
 		if b.value < b.min || b.value > b.max {

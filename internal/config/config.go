@@ -172,6 +172,9 @@ type Limits struct {
 	// get 503 with Retry-After.
 	RequestsInFlight int  `json:"requestsInFlight"`
 	BodyMemory       Size `json:"bodyMemory"`
+	// UnpackMemory is the memory for decompressed batches of Kafka producers, of all
+	// clusters together: three quarters while batches are read, a quarter to cache them.
+	UnpackMemory Size `json:"unpackMemory"`
 	// WaitingConsumers is how many consume calls may wait at the same time.
 	WaitingConsumers int `json:"waitingConsumers"`
 	// TokenRate is how many tokens one client may request per second, with bursts of

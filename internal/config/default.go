@@ -26,6 +26,7 @@ func Default() *Config {
 			WritesInFlight:   200,
 			RequestsInFlight: 20_000,
 			BodyMemory:       128 << 20,
+			UnpackMemory:     128 << 20,
 			WaitingConsumers: 20_000,
 			TokenRate:        10,
 			TokenBurst:       100,

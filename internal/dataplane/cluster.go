@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"freshet/internal/base/workpool"
 	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane/provision"
@@ -84,7 +83,7 @@ func (p *Plane) openSingleLocked(ctx context.Context, spec provision.Spec,
 		Engine: store, Quota: limits, groups: &lazyGroups{open: groups.Open}, owners: soleOwner{},
 		journals: storedJournals{},
 	}
-	if err := c.start(ctx, p.opts.Limits, p.pool, log, report); err != nil {
+	if err := c.start(ctx, p, log, report); err != nil {
 		limits.Close()
 		return nil, errors.Join(err, store.Close())
 	}
@@ -92,22 +91,20 @@ func (p *Plane) openSingleLocked(ctx context.Context, spec provision.Spec,
 }
 
 // start opens the registry and the broker on the engine.
-func (c *Cluster) start(ctx context.Context, limits messaging.Limits, pool *workpool.Pool, log *slog.Logger,
-	report func(provision.Part),
-) error {
+func (c *Cluster) start(ctx context.Context, p *Plane, log *slog.Logger, report func(provision.Part)) error {
 	journal, err := c.Engine.Journal(ctx, registryJournal)
 	if err != nil {
 		return fmt.Errorf("opening the registry's journal: %w", err)
 	}
 	if c.Registry, err = schemas.Open(ctx, journal,
-		schemas.Options{Logger: log, Quota: c.Quota, Pool: pool}); err != nil {
+		schemas.Options{Logger: log, Quota: c.Quota, Pool: p.pool}); err != nil {
 		return fmt.Errorf("opening the schema registry: %w", err)
 	}
 	report(provision.Metadata)
 	c.Broker, err = messaging.Open(ctx, c.Engine,
 		messaging.Options{
-			Limits: limits, Schemas: schemaIDs{c.Registry}, Quota: c.Quota, Pool: pool, Logger: log,
-			Shards: len(c.shards),
+			Limits: p.opts.Limits, Schemas: schemaIDs{c.Registry}, Quota: c.Quota, Pool: p.pool, Logger: log,
+			Shards: len(c.shards), Unpacking: p.opts.Unpacking,
 		})
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the broker: %w", err), c.Registry.Close())

@@ -245,7 +245,7 @@ func (p *Plane) openShardedLocked(ctx context.Context, g Ensemble, spec provisio
 	}
 	joined := sharded.New(opts)
 	c.Engine, c.owners = joined, joined
-	if err := c.start(ctx, p.opts.Limits, p.pool, log, report); err != nil {
+	if err := c.start(ctx, p, log, report); err != nil {
 		c.Quota.Close()
 		err = errors.Join(err, c.Engine.Close())
 		journals.Close()

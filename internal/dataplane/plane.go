@@ -41,6 +41,7 @@ import (
 
 	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
+	"freshet/internal/base/unpacking"
 	"freshet/internal/base/workpool"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane/provision"
@@ -67,7 +68,9 @@ type Options struct {
 	Limits      messaging.Limits
 	Restored    Restored             // nil if the data was not restored from a backup
 	Quotas      *quota.Organizations // nil: no limits
-	Logger      *slog.Logger
+	// Unpacking is the memory for decompressed batches of all clusters; nil means the default size.
+	Unpacking *unpacking.Budget
+	Logger    *slog.Logger
 }
 
 // Restored is the backup that the data was restored from; restore.FirstStart implements it.
@@ -169,6 +172,9 @@ func newPlane(opts Options) (*Plane, error) {
 	if opts.OpenTables == 0 {
 		opts.OpenTables = defaultTables
 	}
+	if opts.Unpacking == nil {
+		opts.Unpacking = unpacking.New(unpacking.DefaultBytes)
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
@@ -185,7 +191,7 @@ func newPlane(opts Options) (*Plane, error) {
 		}
 	}
 	p := &Plane{
-		opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables), pool: workpool.New(),
+		opts: opts, cache: pebble.NewCache(opts.CacheBytes, opts.OpenTables, opts.Unpacking), pool: workpool.New(),
 		log: opts.Logger,
 	}
 	p.running.Store(newIndex())

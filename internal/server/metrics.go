@@ -17,6 +17,7 @@ func (s *server) collectors() []prometheus.Collector {
 		identitymetrics.NewCollector(s.identity.directory, s.identity.verifier, &s.identity.signIns),
 		storemetrics.NewCollector(s.store, s.api.Usage),
 		quota.NewCollector(s.quotas),
+		clustermetrics.NewUnpackingCollector(s.unpacking),
 		s.backups,
 	}
 	if s.kafka.server != nil {

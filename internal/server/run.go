@@ -27,6 +27,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/base/unpacking"
 	"freshet/internal/base/version"
 	"freshet/internal/base/web"
 	"freshet/internal/config"
@@ -69,6 +70,7 @@ type server struct {
 	member    *etcd.Member // nil if etcd is external
 	store     etcd.Store   // reports how full etcd is
 	limiter   *web.Limiter
+	unpacking *unpacking.Budget
 	etcd      *clientv3.Client
 	identity  *identitySet
 	signIn    *signin.Service
@@ -142,13 +144,14 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	telemetry.BridgeKlog(logger.Logger)
 	s := &server{
 		cfg: cfg, logger: logger, log: logger.Logger, plan: planOf(cfg),
-		access:  web.NewAccessLog(logger.Logger, accessMode(cfg), cfg.Log.AccessRate),
-		metrics: telemetry.NewMetrics(version.Get()),
-		limiter: web.NewLimiter(cfg.Limits.RequestsInFlight, int64(cfg.Limits.BodyMemory)),
-		failed:  make(chan error, 4),
-		closers: []func() error{logger.Close},
-		reserve: room,
-		servers: ensemble.Single{}, // until a member has read its certificate
+		access:    web.NewAccessLog(logger.Logger, accessMode(cfg), cfg.Log.AccessRate),
+		metrics:   telemetry.NewMetrics(version.Get()),
+		limiter:   web.NewLimiter(cfg.Limits.RequestsInFlight, int64(cfg.Limits.BodyMemory)),
+		unpacking: unpacking.New(int64(cfg.Limits.UnpackMemory)),
+		failed:    make(chan error, 4),
+		closers:   []func() error{logger.Close},
+		reserve:   room,
+		servers:   ensemble.Single{}, // until a member has read its certificate
 	}
 	s.topology = newTopology(s)
 	loaded := *cfg // a copy from before the addresses of open ports are written into cfg

@@ -102,7 +102,7 @@ func (s *server) planeOptions() dataplane.Options {
 	opts := dataplane.Options{
 		Dir: s.cfg.Path("clusters"), Domain: s.cfg.Domain, Logger: s.log,
 		DiskReserve: config.DiskReserve(total, s.cfg.Limits.DiskReserve), OpenTables: s.ports.budget.Tables,
-		Quotas: s.quotas,
+		Quotas: s.quotas, Unpacking: s.unpacking,
 		Limits: messaging.Limits{
 			MessageBytes: int(s.cfg.Limits.MessageBody),
 			MaxWait:      s.cfg.Timeouts.ConsumeMax.Std(),

@@ -3,7 +3,8 @@
 // the permits of costly work. A caller with many calls delays mainly its own calls.
 //
 // It owns the order in which waiting calls are served and the largest share of one caller. It does
-// not know what the units are: web counts requests and bytes, workpool counts permits.
+// not know what the units are: web counts requests and bytes, workpool counts permits, unpacking counts
+// bytes of decompressed batches.
 //
 // Locks:
 //

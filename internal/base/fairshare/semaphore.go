@@ -95,6 +95,13 @@ func New(capacity int64, o Options) *Semaphore {
 // Capacity returns the number of units.
 func (s *Semaphore) Capacity() int64 { return s.capacity }
 
+// Used returns the number of units that callers hold.
+func (s *Semaphore) Used() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
 // MaxWaiting returns how many calls of one principal may wait.
 func (s *Semaphore) MaxWaiting() int { return s.maxWaiting }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/fairshare"
 )
 
 // The limits of one call. A step is roughly the comparison of two types. Steps make the limit the
@@ -44,7 +45,7 @@ type Job struct {
 // Job begins the work of one call, for the organization and principal of the context
 // (WithCaller).
 func (p *Pool) Job(ctx context.Context) *Job {
-	return &Job{pool: p, ctx: ctx, caller: callerOf(ctx), limit: maxTime}
+	return &Job{pool: p, ctx: ctx, caller: fairshare.CallerOf(ctx), limit: maxTime}
 }
 
 // WithTimeLimit sets the time limit of the job; 0 does not change it.

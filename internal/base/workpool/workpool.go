@@ -55,17 +55,8 @@ func LaneOf(bytes int) Lane {
 // Caller identifies for whom work is done. The zero value is the server itself.
 type Caller = fairshare.Caller
 
-type callerKey struct{}
-
 // WithCaller returns a context with which work is done for s.
-func WithCaller(ctx context.Context, s Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, s)
-}
-
-func callerOf(ctx context.Context) Caller {
-	s, _ := ctx.Value(callerKey{}).(Caller)
-	return s
-}
+func WithCaller(ctx context.Context, s Caller) context.Context { return fairshare.WithCaller(ctx, s) }
 
 // Pool has the permits of all lanes. It is safe for concurrent use.
 type Pool struct {

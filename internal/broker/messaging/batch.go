@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/unpacking"
 	"freshet/internal/broker/records"
 	"freshet/internal/storage/engine"
 )
@@ -96,9 +97,9 @@ func (t *KafkaTopic) checkBatch(ctx context.Context, batch []byte) (records.Batc
 			errs.Newf(errs.TooLarge, "%w: batch has %d bytes, the topic's limit is %d", ErrTooLarge,
 				len(batch), limit)
 	}
-	head, err := records.Check(batch, records.Limits{MaxRecord: t.rules.messageBytes})
+	head, err := t.readBatch(ctx, batch)
 	if err != nil {
-		return records.BatchHeader{}, batchError(err)
+		return records.BatchHeader{}, err
 	}
 	if head.Transactional() {
 		return records.BatchHeader{}, ErrTransaction
@@ -109,7 +110,7 @@ func (t *KafkaTopic) checkBatch(ctx context.Context, batch []byte) (records.Batc
 		return head, nil
 	}
 	var refused BatchError
-	err = records.Walk(batch, func(i int32, r *records.Record) error {
+	err = t.walkBatch(ctx, batch, func(i int32, r *records.Record) error {
 		err := t.checkRecord(ctx, r)
 		if err == nil && bounded && r.Time >= 0 && (r.Time < from || r.Time > to) {
 			err = errs.Newf(errs.Invalid, "%w: %d is not between %d and %d, see message.timestamp.before.max.ms and "+
@@ -119,7 +120,9 @@ func (t *KafkaTopic) checkBatch(ctx context.Context, batch []byte) (records.Batc
 			if errs.KindOf(err) != errs.Invalid {
 				return err
 			}
-			if len(refused.Records) < maxRejectedRecords {
+			// walkBatch may begin again, so a record may have been listed already.
+			n := len(refused.Records)
+			if n < maxRejectedRecords && (n == 0 || refused.Records[n-1].Index < i) {
 				refused.Records = append(refused.Records, records.RecordError{Index: i, Err: err})
 			}
 		}
@@ -132,6 +135,43 @@ func (t *KafkaTopic) checkBatch(ctx context.Context, batch []byte) (records.Batc
 		return records.BatchHeader{}, &refused
 	}
 	return head, nil
+}
+
+// unpackBytes is the memory that is reserved at first to decompress a batch. It suffices for most.
+const unpackBytes = 640 << 10
+
+// readBatch validates a batch. A compressed batch waits for memory to be decompressed.
+func (t *KafkaTopic) readBatch(ctx context.Context, batch []byte) (head records.BatchHeader, err error) {
+	limits := records.Limits{MaxRecord: t.rules.messageBytes}
+	if !compressed(batch) {
+		head, err = records.Check(batch, limits)
+		return head, batchError(err)
+	}
+	t.log.unpacking.CountOpened()
+	err = t.log.unpacking.Do(ctx, unpackBytes, func(r *unpacking.Reservation) error {
+		limits.Grow = r.Grow
+		var err error
+		head, err = records.Check(batch, limits)
+		return err
+	})
+	return head, batchError(err)
+}
+
+// walkBatch calls each for every record of a valid batch. It may call each more than once for a
+// record, if the memory to decompress the batch is short.
+func (t *KafkaTopic) walkBatch(ctx context.Context, batch []byte, each func(i int32, r *records.Record) error) error {
+	if !compressed(batch) {
+		return records.Walk(batch, nil, each)
+	}
+	t.log.unpacking.CountOpened()
+	return t.log.unpacking.Do(ctx, unpackBytes, func(r *unpacking.Reservation) error {
+		return records.Walk(batch, r.Grow, each)
+	})
+}
+
+func compressed(batch []byte) bool {
+	head, err := records.ReadBatchHeader(batch)
+	return err == nil && head.Codec() != records.None
 }
 
 // batchError converts an invalid record into a BatchError, which lists it for the client.
@@ -180,18 +220,32 @@ func (t *KafkaTopic) checkRecord(ctx context.Context, r *records.Record) error {
 // Splitter decodes Kafka batches into messages for the engine.
 type Splitter struct{}
 
-// Split implements engine.Splitter.
-func (Splitter) Split(format engine.BatchFormat, body []byte, each func(i int32, m *engine.Message) error) error {
+// Open implements engine.Splitter.
+func (Splitter) Open(format engine.BatchFormat, body []byte) (engine.BatchReader, error) {
 	if format != engine.KafkaRecordBatch {
-		return fmt.Errorf("batch of format %d: %w", format, engine.ErrNewerFormat)
+		return nil, fmt.Errorf("batch of format %d: %w", format, engine.ErrNewerFormat)
 	}
-	head, err := records.ReadBatchHeader(body)
+	reader, err := records.NewReader(body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return records.Walk(body, func(_ int32, r *records.Record) error {
-		return each(r.Delta, message(&head, r))
-	})
+	return batchReader{reader}, nil
+}
+
+// batchReader implements engine.BatchReader for a Kafka batch.
+type batchReader struct{ *records.Reader }
+
+// Next implements engine.BatchReader.
+func (b batchReader) Next(from int32, grow func(total int64) error) (int32, *engine.Message, error) {
+	for {
+		_, r, err := b.Reader.Next(grow)
+		if err != nil {
+			return 0, nil, err
+		}
+		if r.Delta >= from {
+			return r.Delta, message(b.Head(), r), nil
+		}
+	}
 }
 
 // message converts a record to the engine's form. It copies the record's bytes, because they may

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"freshet/internal/base/names"
+	"freshet/internal/base/unpacking"
 	"freshet/internal/base/workpool"
 	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
@@ -31,7 +32,10 @@ type Options struct {
 	Schemas SchemaRegistry // nil means no registry
 	Pool    *workpool.Pool // checks schemas and large payloads; nil means a new pool
 	Quota   *quota.Cluster // nil means only Limits apply
-	Logger  *slog.Logger   // nil means slog.Default()
+	// Unpacking is the memory to decompress the batches of producers, which all clusters of the
+	// process share; nil means one of the default size.
+	Unpacking *unpacking.Budget
+	Logger    *slog.Logger // nil means slog.Default()
 	// SnapshotBytes is how much the catalogue's journal grows between snapshots; 0 means the
 	// default of package statemachine.
 	SnapshotBytes int64
@@ -72,6 +76,9 @@ func Open(ctx context.Context, eng engine.Engine, opts Options) (*Broker, error)
 	}
 	if opts.Pool == nil {
 		opts.Pool = workpool.New()
+	}
+	if opts.Unpacking == nil {
+		opts.Unpacking = unpacking.New(unpacking.DefaultBytes)
 	}
 	journal, err := eng.Journal(ctx, journalName)
 	if err != nil {
@@ -121,7 +128,7 @@ func compose(eng engine.Engine, machine *statemachine.Machine[*catalogueState], 
 	}
 	b.Kafka = &KafkaLog{
 		engine: eng, catalogue: b.Catalogue, topics: b.topics, live: b.live, life: life, admission: admission,
-		limits: &b.limits, quota: opts.Quota,
+		limits: &b.limits, quota: opts.Quota, unpacking: opts.Unpacking,
 	}
 	b.Statistics = &Statistics{
 		engine: eng, catalogue: b.Catalogue, live: b.live, consumer: b.Consumer, limits: &b.limits,

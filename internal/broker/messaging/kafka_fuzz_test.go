@@ -2,6 +2,8 @@ package messaging
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"reflect"
 	"testing"
 
@@ -41,7 +43,7 @@ func FuzzSplit(f *testing.F) {
 			return
 		}
 		var want []*records.Record
-		if err := records.Walk(batch, func(_ int32, r *records.Record) error {
+		if err := records.Walk(batch, nil, func(_ int32, r *records.Record) error {
 			copied := *r
 			copied.Key, copied.Value = bytes.Clone(r.Key), bytes.Clone(r.Value)
 			want = append(want, &copied)
@@ -50,17 +52,28 @@ func FuzzSplit(f *testing.F) {
 			t.Fatalf("walking an accepted batch: %v", err)
 		}
 		n := 0
-		err := Splitter{}.Split(engine.KafkaRecordBatch, batch, func(i int32, m *engine.Message) error {
+		reader, err := Splitter{}.Open(engine.KafkaRecordBatch, batch)
+		if err != nil {
+			t.Fatalf("opening an accepted batch: %v", err)
+		}
+		defer reader.Close()
+		for {
+			i, m, err := reader.Next(0, nil)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil || n == len(want) {
+				t.Fatalf("after %d records: got %+v, %v; want %d records", n, m, err, len(want))
+			}
 			r := want[n]
 			if i != r.Delta || m.Key != string(r.Key) || !bytes.Equal(m.Payload, r.Value) ||
 				m.NullPayload != (r.Value == nil) || len(m.Properties) != len(r.Headers) {
 				t.Errorf("record %d: got %+v, want %+v", i, m, r)
 			}
 			n++
-			return nil
-		})
-		if err != nil || n != len(want) {
-			t.Errorf("got %d records, %v; want %d", n, err, len(want))
+		}
+		if n != len(want) {
+			t.Errorf("got %d records, want %d", n, len(want))
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"freshet/internal/base/names"
+	"freshet/internal/base/unpacking"
 	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
 )
@@ -18,6 +19,7 @@ type KafkaLog struct {
 	admission *admission
 	limits    *Limits
 	quota     *quota.Cluster
+	unpacking *unpacking.Budget
 }
 
 // KafkaTopic looks a topic up. For the name of a partition it returns ErrPartitionName.

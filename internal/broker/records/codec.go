@@ -2,7 +2,6 @@ package records
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -30,151 +29,171 @@ const (
 var (
 	gzipReaders sync.Pool // *gzip.Reader
 	lz4Readers  = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
-	zstdReader  = sync.OnceValue(func() *zstd.Decoder {
-		// DecodeAll is safe for concurrent use; excess callers wait for a free decoder.
-		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(MaxDecompressedBytes), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			panic(err) // the options are constant
-		}
-		return d
-	})
-	buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+	zstdReaders = sync.Pool{New: func() any { return newZstdReader() }}
+	// largeZstdReaders are those with a window that many clients use, of 2 MiB. Their number is
+	// bounded, because each keeps its window.
+	largeZstdReaders = make(chan *zstd.Decoder, 8)
 )
 
-// maxPooledBuffer is the capacity up to which a buffer returns to the pool.
-const maxPooledBuffer = 4 << 20
+const (
+	// gzipMemory is the memory of a gzip reader in bytes.
+	gzipMemory = 64 << 10
+	// smallZstdMemory and largeZstdMemory are the memory up to which a zstd reader returns to its
+	// pool.
+	smallZstdMemory = 1 << 20
+	largeZstdMemory = 4 << 20
+)
 
-// decompress decompresses records. The result is valid until the caller calls release. It fails for
-// records over MaxDecompressedBytes.
-func decompress(codec Codec, compressed []byte) (plain []byte, release func(), err error) {
-	buffer, _ := buffers.Get().(*bytes.Buffer)
-	buffer.Reset()
-	release = func() {
-		if buffer.Cap() <= maxPooledBuffer {
-			buffers.Put(buffer)
-		}
+func newZstdReader() *zstd.Decoder {
+	// With a concurrency of one the decoder has no goroutines, so a pool may drop it.
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(MaxDecompressedBytes))
+	if err != nil {
+		panic(err) // the options are constant
 	}
+	return d
+}
+
+// getZstdReader returns a reader for frames that need this much memory.
+func getZstdReader(memory int64) *zstd.Decoder {
+	if memory <= smallZstdMemory {
+		r, _ := zstdReaders.Get().(*zstd.Decoder)
+		return r
+	}
+	select {
+	case r := <-largeZstdReaders:
+		return r
+	default:
+		return newZstdReader()
+	}
+}
+
+// putZstdReader returns a reader that was used for this much memory to its pool.
+func putZstdReader(r *zstd.Decoder, memory int64) {
+	if r.Reset(nil) != nil || memory > largeZstdMemory {
+		r.Close()
+		return
+	}
+	if memory <= smallZstdMemory {
+		zstdReaders.Put(r)
+		return
+	}
+	select {
+	case largeZstdReaders <- r:
+	default:
+		r.Close()
+	}
+}
+
+// decompressor decompresses the records of a batch step by step.
+type decompressor struct {
+	io.Reader
+	release func() // returns the memory to a pool
+}
+
+// decompressorMemory returns the memory of a decompressor in bytes, or an error for data that none
+// can read.
+func decompressorMemory(codec Codec, compressed []byte) (int64, error) {
 	switch codec {
 	case Gzip:
-		plain, err = decompressGzip(buffer, compressed)
+		return gzipMemory, nil
 	case Snappy:
-		plain, err = decompressSnappy(buffer, compressed)
+		return snappyMemory(compressed)
 	case LZ4:
-		plain, err = decompressLZ4(buffer, compressed)
+		return lz4Memory(compressed), nil
 	case Zstd:
-		plain, err = decompressZstd(buffer, compressed)
-	default:
-		err = fmt.Errorf("%w: %d", ErrCodec, codec)
+		return zstdMemory(compressed), nil
 	}
-	if err == nil {
-		if cap(plain) > buffer.Cap() { // the decoder allocated a larger buffer: pool that one
-			*buffer = *bytes.NewBuffer(plain[:0])
+	return 0, fmt.Errorf("%w: %d", ErrCodec, codec)
+}
+
+// openDecompressor returns a decompressor that uses up to this much memory.
+func openDecompressor(codec Codec, compressed []byte, memory int64) (decompressor, error) {
+	switch codec {
+	case Gzip:
+		r, _ := gzipReaders.Get().(*gzip.Reader)
+		if r == nil {
+			r = new(gzip.Reader)
 		}
-		return plain, release, nil
+		if err := r.Reset(bytes.NewReader(compressed)); err != nil {
+			gzipReaders.Put(r)
+			return decompressor{}, err
+		}
+		return decompressor{r, func() { gzipReaders.Put(r) }}, nil
+	case LZ4:
+		r, _ := lz4Readers.Get().(*lz4.Reader)
+		r.Reset(bytes.NewReader(compressed))
+		return decompressor{r, func() {
+			r.Reset(nil)
+			lz4Readers.Put(r)
+		}}, nil
+	case Zstd:
+		r := getZstdReader(memory)
+		release := func() { putZstdReader(r, memory) }
+		// The decoder would decompress a *bytes.Buffer at once; this reader is none.
+		if err := r.Reset(bytes.NewReader(compressed)); err != nil {
+			release()
+			return decompressor{}, err
+		}
+		return decompressor{r, release}, nil
+	case Snappy:
+		if memory > chunkBytes {
+			return decompressor{newSnappyReader(compressed, make([]byte, memory)), func() {}}, nil
+		}
+		chunk, _ := chunks.Get().(*[chunkBytes]byte)
+		return decompressor{newSnappyReader(compressed, chunk[:]), func() { chunks.Put(chunk) }}, nil
 	}
-	release()
-	if !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrCodec) {
-		err = fmt.Errorf("%w: decompressing the records: %w", ErrInvalid, err)
-	}
-	return nil, nil, err
+	return decompressor{}, fmt.Errorf("%w: %d", ErrCodec, codec)
 }
 
 var errDecompressedSize = fmt.Errorf("%w: records have more than %d bytes after decompression", ErrTooLarge,
 	MaxDecompressedBytes)
 
-// readBounded reads r to its end, up to MaxDecompressedBytes bytes.
-func readBounded(buffer *bytes.Buffer, r io.Reader) ([]byte, error) {
-	n, err := buffer.ReadFrom(io.LimitReader(r, MaxDecompressedBytes+1))
-	if err != nil {
-		return nil, err
+// decompressionError converts an error of a decompressor.
+func decompressionError(err error) error {
+	switch {
+	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrCodec):
+		return err
+	case errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return errDecompressedSize
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF // io.EOF means the end of the records
 	}
-	if n > MaxDecompressedBytes {
-		return nil, errDecompressedSize
-	}
-	return buffer.Bytes(), nil
+	return fmt.Errorf("%w: decompressing the records: %w", ErrInvalid, err)
 }
 
-func decompressGzip(buffer *bytes.Buffer, compressed []byte) ([]byte, error) {
-	r, _ := gzipReaders.Get().(*gzip.Reader)
-	if r == nil {
-		r = new(gzip.Reader)
-	}
-	defer gzipReaders.Put(r)
-	if err := r.Reset(bytes.NewReader(compressed)); err != nil {
-		return nil, err
-	}
-	return readBounded(buffer, r)
+// snappyReader decompresses snappy data block by block.
+type snappyReader struct {
+	rest   []byte // the blocks that were not read yet
+	framed bool
+	buffer []byte // has room for the largest block
+	plain  []byte // the part of the buffer that was not read yet
 }
 
-func decompressLZ4(buffer *bytes.Buffer, compressed []byte) ([]byte, error) {
-	r, _ := lz4Readers.Get().(*lz4.Reader)
-	defer lz4Readers.Put(r)
-	r.Reset(bytes.NewReader(compressed))
-	return readBounded(buffer, r)
+func newSnappyReader(compressed, buffer []byte) *snappyReader {
+	r := &snappyReader{rest: compressed, buffer: buffer}
+	if r.framed = bytes.HasPrefix(compressed, xerialMagic); r.framed {
+		r.rest = compressed[xerialHeaderSize:]
+	}
+	return r
 }
 
-func decompressZstd(buffer *bytes.Buffer, compressed []byte) ([]byte, error) {
-	plain, err := zstdReader().DecodeAll(compressed, buffer.AvailableBuffer())
-	if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		return nil, errDecompressedSize
-	}
-	if err != nil {
-		return nil, err
-	}
-	return plain, nil
-}
-
-// xerialMagic begins snappy data in the framing of the Java client: the magic, two version numbers
-// of four bytes each, then length-prefixed blocks.
-var xerialMagic = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
-
-const xerialHeaderSize = 16
-
-func decompressSnappy(buffer *bytes.Buffer, compressed []byte) ([]byte, error) {
-	plain := buffer.AvailableBuffer()
-	if !bytes.HasPrefix(compressed, xerialMagic) {
-		return appendSnappy(plain, compressed)
-	}
-	if len(compressed) < xerialHeaderSize {
-		return nil, io.ErrUnexpectedEOF
-	}
-	for rest := compressed[xerialHeaderSize:]; len(rest) > 0; {
-		if len(rest) < 4 {
-			return nil, io.ErrUnexpectedEOF
+// Read implements io.Reader.
+func (r *snappyReader) Read(p []byte) (int, error) {
+	for len(r.plain) == 0 {
+		if len(r.rest) == 0 {
+			return 0, io.EOF
 		}
-		size := binary.BigEndian.Uint32(rest)
-		rest = rest[4:]
-		if uint64(size) > uint64(len(rest)) {
-			return nil, io.ErrUnexpectedEOF
+		block, rest, err := nextSnappyBlock(r.rest, r.framed)
+		if err != nil {
+			return 0, err
 		}
-		var err error
-		if plain, err = appendSnappy(plain, rest[:size]); err != nil {
-			return nil, err
+		r.rest = rest
+		if r.plain, err = snappy.Decode(r.buffer, block); err != nil {
+			return 0, err
 		}
-		rest = rest[size:]
 	}
-	return plain, nil
-}
-
-// appendSnappy decompresses one block and appends it to dst. It rejects a claimed length over 64
-// times the block, the most that snappy can expand, before it allocates memory.
-func appendSnappy(dst, block []byte) ([]byte, error) {
-	size, err := snappy.DecodedLen(block)
-	if err != nil {
-		return nil, err
-	}
-	if len(dst)+size > MaxDecompressedBytes {
-		return nil, errDecompressedSize
-	}
-	if size > 64*len(block) {
-		return nil, snappy.ErrCorrupt
-	}
-	if cap(dst)-len(dst) < size {
-		dst = append(make([]byte, 0, max(2*cap(dst), len(dst)+size)), dst...)
-	}
-	plain, err := snappy.Decode(dst[len(dst):len(dst)+size], block)
-	if err != nil {
-		return nil, err
-	}
-	return dst[:len(dst)+len(plain)], nil
+	n := copy(p, r.plain)
+	r.plain = r.plain[n:]
+	return n, nil
 }

@@ -1,7 +1,8 @@
 // Package records reads, validates and writes Kafka record batches (format 2) byte by byte.
 //
 // The package owns the layout of a batch (docs/spec/stream.md#batch): the header of 61 bytes, the
-// records that follow it, and the four compression codecs. It keeps no state between calls except
+// records that follow it, and the four compression codecs. A Reader decompresses a batch step by
+// step and asks its caller before it uses memory. The package keeps no state between calls except
 // pools of decompressors and buffers, which are safe for concurrent use, and has no locks. It does
 // not deal with topics, offsets in a log, or the requests that carry batches: package messaging
 // stores batches, package kafkaapi receives and sends them.

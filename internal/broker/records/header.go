@@ -118,9 +118,8 @@ func StampAppendTime(batch []byte, now int64) {
 	writeChecksum(batch)
 }
 
-// clearAppendTime removes the append-time bit. The caller writes the checksum.
-func (h *BatchHeader) clearAppendTime(batch []byte) {
-	h.Attributes &^= appendTimeBit
+// writeAttributes writes the attributes. The caller writes the checksum.
+func (h *BatchHeader) writeAttributes(batch []byte) {
 	binary.BigEndian.PutUint16(batch[atAttributes:], h.Attributes)
 }
 

@@ -51,7 +51,7 @@ func clone(r *records.Record) records.Record {
 func collect(t testing.TB, batch []byte) []records.Record {
 	t.Helper()
 	var all []records.Record
-	if err := records.Walk(batch, func(_ int32, r *records.Record) error {
+	if err := records.Walk(batch, nil, func(_ int32, r *records.Record) error {
 		all = append(all, clone(r))
 		return nil
 	}); err != nil {
@@ -229,7 +229,8 @@ func TestCodecs(t *testing.T) {
 // TestDecompressionIsBounded checks small batches that decompress to more than the limit.
 func TestDecompressionIsBounded(t *testing.T) {
 	t.Parallel()
-	zeros := make([]byte, records.MaxDecompressedBytes+1)
+	record := unhex(t, specVector)[records.BatchHeaderSize:]
+	zeros := append(record, make([]byte, records.MaxDecompressedBytes+1-len(record))...)
 	for _, c := range codecs {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -350,7 +351,7 @@ func TestWalkStopsAtAnError(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stop")
 	seen := 0
-	err := records.Walk(build(trickyRecords()), func(i int32, _ *records.Record) error {
+	err := records.Walk(build(trickyRecords()), nil, func(i int32, _ *records.Record) error {
 		if seen++; i == 1 {
 			return stop
 		}

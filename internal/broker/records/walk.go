@@ -1,7 +1,9 @@
 package records
 
 import (
+	"errors"
 	"fmt"
+	"io"
 
 	"freshet/internal/base/wire"
 )
@@ -10,6 +12,8 @@ import (
 const (
 	// MaxDecompressedBytes bounds the decompressed records of a batch in bytes.
 	MaxDecompressedBytes = 64 << 20
+	// MaxRecords bounds the records of a batch that a producer sends. Stored batches may have more.
+	MaxRecords = 250_000
 	// MaxHeaders bounds the number of headers of a record.
 	MaxHeaders = 1000
 	// MaxHeaderBytes bounds the total size of the keys and values of a record's headers.
@@ -34,13 +38,24 @@ type Record struct {
 
 // Limits are limits of the caller in addition to the constants of this package.
 type Limits struct {
-	MaxRecord int // bytes of key and value together; 0 means no limit
+	MaxRecord int  // bytes of key and value together; 0 means no limit
+	Grow      Grow // asked before memory is used to decompress; nil means no limit
+}
+
+// encodedRecord returns the largest encoded record within the limits, or 0 without a limit.
+func (l *Limits) encodedRecord() int64 {
+	const lengths = 64 + MaxHeaders*2*5 // at most five bytes for each length of a header
+	if l.MaxRecord <= 0 {
+		return 0
+	}
+	return int64(l.MaxRecord) + MaxHeaderBytes + lengths
 }
 
 // Check validates data that a producer sent: exactly one batch with a correct checksum and readable
 // records, in the order and number that the header states. The error of an invalid record is a
 // *RecordError. Some clients write a wrong maximum timestamp, which searches by time rely on: Check
 // corrects it in data. Only a broker sets append times, so Check clears the bit for them in data.
+// After an error data is unchanged.
 func Check(data []byte, limits Limits) (BatchHeader, error) {
 	head, err := ReadBatchHeader(data)
 	if err != nil {
@@ -57,11 +72,32 @@ func Check(data []byte, limits Limits) (BatchHeader, error) {
 		return BatchHeader{}, err
 	}
 	changed := head.AppendTime()
-	if changed {
-		head.clearAppendTime(data)
+	head.Attributes &^= appendTimeBit
+	largest, err := checkRecords(&head, data, &limits)
+	if err != nil {
+		return BatchHeader{}, err
 	}
-	largest := int64(-1)
-	err = walk(&head, data, func(i int32, r *Record) error {
+	if changed {
+		head.writeAttributes(data)
+	}
+	if largest != head.MaxTime {
+		changed = true
+		head.MaxTime = largest
+		putInt64(data, atMaxTime, largest)
+	}
+	if changed {
+		writeChecksum(data)
+	}
+	return head, nil
+}
+
+// checkRecords validates the records of a batch and returns their largest timestamp.
+func checkRecords(head *BatchHeader, data []byte, limits *Limits) (largest int64, err error) {
+	reader := newReader(head, data)
+	reader.maxRecord = limits.encodedRecord()
+	defer reader.Close()
+	largest = -1
+	err = reader.each(limits.Grow, func(i int32, r *Record) error {
 		if r.Delta != i {
 			return fmt.Errorf("%w: offset delta is %d, want %d", ErrInvalid, r.Delta, i)
 		}
@@ -75,18 +111,7 @@ func Check(data []byte, limits Limits) (BatchHeader, error) {
 		largest = max(largest, r.Time)
 		return nil
 	})
-	if err != nil {
-		return BatchHeader{}, err
-	}
-	if largest != head.MaxTime {
-		changed = true
-		head.MaxTime = largest
-		putInt64(data, atMaxTime, largest)
-	}
-	if changed {
-		writeChecksum(data)
-	}
-	return head, nil
+	return largest, err
 }
 
 // check validates the fields of a header that a producer sent.
@@ -100,6 +125,9 @@ func (h *BatchHeader) check() error {
 		return fmt.Errorf("%w: %d", ErrCodec, h.Codec())
 	case h.Count < 1:
 		return fmt.Errorf("%w: batch has %d records", ErrInvalid, h.Count)
+	case h.Count > MaxRecords:
+		return fmt.Errorf("%w: batch has %d records, at most %d are allowed; send smaller batches", ErrTooLarge,
+			h.Count, MaxRecords)
 	case h.LastDelta != h.Count-1:
 		return fmt.Errorf("%w: last offset delta is %d with %d records", ErrInvalid, h.LastDelta, h.Count)
 	case h.FirstTime < -1 || h.MaxTime < -1:
@@ -114,45 +142,30 @@ func (h *BatchHeader) check() error {
 }
 
 // Walk calls each for every record of a whole batch, in order, until each returns an error. It does
-// not check the checksum.
-func Walk(batch []byte, each func(i int32, r *Record) error) error {
-	head, err := ReadBatchHeader(batch)
+// not check the checksum. grow may be nil.
+func Walk(batch []byte, grow Grow, each func(i int32, r *Record) error) error {
+	reader, err := NewReader(batch)
 	if err != nil {
 		return err
 	}
-	return walk(&head, batch[:head.Size], each)
+	defer reader.Close()
+	return reader.each(grow, each)
 }
 
-func walk(head *BatchHeader, batch []byte, each func(i int32, r *Record) error) error {
-	compressed := batch[BatchHeaderSize:]
-	if head.Codec() == None {
-		return walkRecords(head, compressed, each)
-	}
-	plain, release, err := decompress(head.Codec(), compressed)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return walkRecords(head, plain, each)
-}
-
-// walkRecords calls each for every decompressed record.
-func walkRecords(head *BatchHeader, data []byte, each func(i int32, r *Record) error) error {
-	var record Record
-	for i := range head.Count {
-		rest, err := record.read(head, data)
-		if err == nil {
-			err = each(i, &record)
+// each calls visit for every record.
+func (r *Reader) each(grow Grow, visit func(i int32, r *Record) error) error {
+	for {
+		i, record, err := r.Next(grow)
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
 		if err != nil {
+			return err
+		}
+		if err := visit(i, record); err != nil {
 			return &RecordError{Index: i, Err: err}
 		}
-		data = rest
 	}
-	if len(data) > 0 {
-		return fmt.Errorf("%w: %d bytes follow the last record", ErrInvalid, len(data))
-	}
-	return nil
 }
 
 // read decodes the first record of data and returns the bytes after it. It reuses the capacity of

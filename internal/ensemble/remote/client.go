@@ -64,6 +64,7 @@ func (s *Shard) call(ctx context.Context, r request) (*reply, error) {
 	if err != nil {
 		return nil, notSentError(err)
 	}
+	sendCaller(ctx, req)
 	response, err := via.Do(req)
 	if err != nil {
 		return nil, brokenError(ctx, err)

@@ -34,7 +34,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "decoding the request of another member: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	ctx := r.Context()
+	ctx := withCaller(r)
 	if req.Timeout != 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, req.Timeout)

@@ -115,10 +115,22 @@ type FindResult struct {
 
 // Splitter decodes batches into messages. An engine gets one when it is opened.
 type Splitter interface {
-	// Split calls each for every message of a batch, in order; i is the message's index,
-	// its entry minus the batch's first. A message that the batch no longer contains is
-	// skipped. m may share memory with body.
-	Split(format BatchFormat, body []byte, each func(i int32, m *Message) error) error
+	// Open returns a reader of a batch. The body must not change before the reader is closed.
+	Open(format BatchFormat, body []byte) (BatchReader, error)
+}
+
+// BatchReader decodes the messages of a batch one by one.
+type BatchReader interface {
+	// Next returns the next message whose index, its entry minus the batch's first, is at least
+	// from, and the index. It skips messages that the batch no longer contains, and returns
+	// io.EOF after the last. The message may share memory with the body, but not with the reader.
+	// Next calls grow before the reader holds more memory, with all that it will hold in bytes.
+	// After an error of grow, the call may be repeated.
+	Next(from int32, grow func(total int64) error) (i int32, m *Message, err error)
+	// Memory returns how much memory the reader holds in bytes, without the body.
+	Memory() int64
+	// Close releases the reader's memory.
+	Close()
 }
 
 // Timestamp returns the time by which FindByTime finds the message: its event time or,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"testing/synctest"
@@ -17,28 +18,44 @@ import (
 // timestamp, a space, and its payload. Engines under test are opened with it.
 type Lines struct{}
 
-// Split implements engine.Splitter.
-func (Lines) Split(format engine.BatchFormat, body []byte, each func(i int32, m *engine.Message) error) error {
+// Open implements engine.Splitter.
+func (Lines) Open(format engine.BatchFormat, body []byte) (engine.BatchReader, error) {
 	if format != engine.KafkaRecordBatch {
-		return fmt.Errorf("format %d is unknown to this suite", format)
+		return nil, fmt.Errorf("format %d is unknown to this suite", format)
 	}
-	i := int32(0)
-	for line := range bytes.Lines(body) {
-		at, payload, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+	return &lineReader{body: body}, nil
+}
+
+// lineReader reads the lines of a batch.
+type lineReader struct {
+	body []byte
+	next int32
+}
+
+// Next implements engine.BatchReader.
+func (r *lineReader) Next(from int32, _ func(total int64) error) (int32, *engine.Message, error) {
+	for len(r.body) > 0 {
+		line, rest, _ := bytes.Cut(r.body, []byte("\n"))
+		at, payload, ok := bytes.Cut(line, []byte(" "))
 		millis, err := strconv.ParseInt(string(at), 10, 64)
 		if !ok || err != nil {
-			return fmt.Errorf("line %d is malformed: %q", i, line)
+			return 0, nil, fmt.Errorf("line %d is malformed: %q", r.next, line)
 		}
-		if err := each(i, &engine.Message{
-			Payload: payload, EventTime: millis,
-			SchemaVersion: engine.NoSchema,
-		}); err != nil {
-			return err
+		r.body = rest
+		if r.next++; r.next > from {
+			return r.next - 1, &engine.Message{
+				Payload: payload, EventTime: millis, SchemaVersion: engine.NoSchema,
+			}, nil
 		}
-		i++
 	}
-	return nil
+	return 0, nil, io.EOF
 }
+
+// Memory implements engine.BatchReader.
+func (*lineReader) Memory() int64 { return 0 }
+
+// Close implements engine.BatchReader.
+func (*lineReader) Close() {}
 
 // timedMessage is a message of a batch.
 type timedMessage struct {

@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"bytes"
+	"context"
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
@@ -47,20 +48,19 @@ func (p *partition) recentBatchAt(entry uint64) *batchLocation {
 	return at
 }
 
-// recentSplitAt returns the decoded batch with the entry if it was read last and is still
-// cached. A consumer that reads a batch message by message then needs no iterator and does
+// recentSplitAt returns the decoded window with the entry if its batch was read last and the
+// window is still cached. A consumer that reads a batch message by message then needs no iterator and does
 // not verify the checksum of the whole batch for each message.
-func (p *partition) recentSplitAt(entry uint64) *splitBatch {
+func (p *partition) recentSplitAt(entry uint64) *splitWindow {
 	at := p.recentBatchAt(entry)
 	if at == nil {
 		return nil
 	}
-	batch, _ := p.topic.e.splits.Get(p.splitKey(at.last))
-	return batch
+	return p.topic.e.splits.find(p.splitKey(at.last), entry)
 }
 
 // readBatch is read for a partition with batches.
-func (r *reader) readBatch(p *partition, entry uint64) (engine.Record, int64, error) {
+func (r *reader) readBatch(ctx context.Context, p *partition, entry uint64) (engine.Record, int64, error) {
 	if r.part != p || !r.batch.contains(entry) {
 		r.part, r.batch = p, p.recentSplitAt(entry)
 	}
@@ -86,7 +86,7 @@ func (r *reader) readBatch(p *partition, entry uint64) (engine.Record, int64, er
 			rec, err := decode(key, value, p.id(entry))
 			return rec, int64(len(value)), err
 		}
-		batch, err := p.split(last, head, value[head.body:])
+		batch, err := p.split(ctx, last, head, value[head.body:], entry)
 		if err != nil {
 			return engine.Record{}, 0, err
 		}

@@ -68,7 +68,7 @@ func TestDecodedBatchIsCached(t *testing.T) {
 	if p.recentSplitAt(4) != nil {
 		t.Error("trimmed message: got a cached batch, want none")
 	}
-	if got, _, err := p.read(5); err != nil || string(got.Payload) != "m5" {
+	if got, _, err := p.read(ctx, 5); err != nil || string(got.Payload) != "m5" {
 		t.Errorf("first message that is not trimmed: got %q, %v, want m5", got.Payload, err)
 	}
 	if p.recentSplitAt(10) != nil {

@@ -131,7 +131,7 @@ func TestCrashHistories(t *testing.T) {
 		}
 	}
 	t.Logf("%d histories from seed %d", n, seed)
-	cache := NewCache(8<<20, 1000)
+	cache := NewCache(8<<20, 1000, nil)
 	t.Cleanup(cache.Close)
 	// A history mostly waits, so many run concurrently, independently of -parallel.
 	const lanes = 16

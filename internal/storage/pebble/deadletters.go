@@ -77,7 +77,9 @@ func (m *deadLetterMover) move(it *item) error {
 	s.mu.Lock()
 	to := s.config.DeadLetterTopic
 	s.mu.Unlock()
-	r, size, err := c.part.read(it.entry)
+	ctx, cancel := context.WithTimeout(context.Background(), deadLetterTimeout)
+	defer cancel()
+	r, size, err := c.part.read(ctx, it.entry)
 	if errors.Is(err, cdb.ErrNotFound) {
 		s.forgetTrimmed(it)
 		return nil
@@ -86,8 +88,6 @@ func (m *deadLetterMover) move(it *item) error {
 		return err
 	}
 	letter := letterOf(&r)
-	ctx, cancel := context.WithTimeout(context.Background(), deadLetterTimeout)
-	defer cancel()
 	t, err := e.topics.acquire(ctx, to)
 	if errors.Is(err, engine.ErrNoTopic) && e.opts.DeadLetters != nil {
 		return m.moveToOtherStore(ctx, it, to, &letter, size)

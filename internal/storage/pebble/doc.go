@@ -16,7 +16,8 @@
 //   - topic.go, partition.go: topics are loaded at first use and unloaded when idle, so
 //     that an idle topic costs disk space but no memory.
 //   - append.go: the path of messages and batches into a commit batch.
-//   - batches.go, split.go: batches of messages that are stored as one value.
+//   - batches.go, split.go: batches of messages that are stored as one value. splitcache.go
+//     caches the decoded parts of batches.
 //   - cursor.go, receive.go, settle.go: a subscription selects the entries to deliver from
 //     memory (durable, not acknowledged, not leased, not delayed) and reads the records
 //     outside its lock. Acknowledgements are a floor and bitmaps above it, which are
@@ -141,7 +142,7 @@
 //	watchers.mu         the callers of WaitEntries that wait for a partition.
 //	damage.mu           the messages that were found damaged.
 //	tableRetry.mu       the failures of flushes and compactions.
-//	lru.Cache.mu        the cache of decoded batches (package lru).
+//	splitCache.mu       the cache of decoded batches, and the readers of cached windows.
 //
 // Locks are taken from left to right, never in the other direction:
 //

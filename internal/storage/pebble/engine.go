@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"freshet/internal/base/lru"
 	"freshet/internal/storage/engine"
 )
 
@@ -26,7 +25,7 @@ type Engine struct {
 	deadLetters deadLetterMover
 	reclaim     reclaimer
 	journal     journalTable
-	splits      *lru.Cache[splitKey, *splitBatch]
+	splits      *splitCache
 
 	opened   time.Time
 	ops      atomic.Int64  // calls in progress
@@ -72,7 +71,7 @@ func newEngine(s *store, log Log) *Engine {
 	if s.opts.Cache != nil {
 		e.splits = s.opts.Cache.splits
 	} else {
-		e.splits = lru.New[splitKey, *splitBatch](splitCacheBytes)
+		e.splits = newSplitCache(nil)
 	}
 	e.commit.log = log
 	return e
@@ -238,6 +237,7 @@ func (e *Engine) Close() error {
 		e.commit.close()
 	}
 	e.store.serve(nil)
+	e.splits.drop(e)
 	if !e.ownsStore {
 		return e.failure()
 	}

@@ -3,10 +3,12 @@ package pebble
 import (
 	"context"
 	"errors"
+	"io"
 	"sort"
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
+	"freshet/internal/base/unpacking"
 	"freshet/internal/storage/engine"
 )
 
@@ -68,7 +70,7 @@ func (e *Engine) find(ctx context.Context, id engine.TopicID, index int32,
 	}
 	var found engine.FindResult
 	w := storedScan{p: p, visit: func(s *engine.StoredValue) (bool, error) {
-		err := e.findInValue(s, from, millis, &found)
+		err := e.findInValue(ctx, s, from, millis, &found)
 		return !found.OK, err
 	}}
 	err = w.scan(ctx, from, p.durable.Load())
@@ -95,7 +97,9 @@ func (p *partition) firstTimed(millis int64) (uint64, error) {
 }
 
 // findInValue searches a stored value for the first matching message.
-func (e *Engine) findInValue(s *engine.StoredValue, from uint64, millis int64, found *engine.FindResult) error {
+func (e *Engine) findInValue(ctx context.Context, s *engine.StoredValue, from uint64, millis int64,
+	found *engine.FindResult,
+) error {
 	if s.Run.Count == 0 {
 		if time := s.Record.Timestamp(s.PublishTime); time >= millis {
 			*found = engine.FindResult{OK: true, Entry: s.First, Time: time}
@@ -105,17 +109,37 @@ func (e *Engine) findInValue(s *engine.StoredValue, from uint64, millis int64, f
 	if s.Run.MaxTime < millis {
 		return nil
 	}
-	stop := errors.New("found")
-	err := e.splitBody(s.Run.Format, s.Run.Body, func(i int32, m *engine.Message) error {
+	return e.splits.budget.Do(ctx, findBytes, func(r *unpacking.Reservation) error {
+		return e.findInBatch(s, from, millis, found, r.Grow)
+	})
+}
+
+// findBytes is the memory that is reserved at first to search a batch. It suffices for most.
+const findBytes = 640 << 10
+
+// findInBatch searches a batch for the first matching message.
+func (e *Engine) findInBatch(s *engine.StoredValue, from uint64, millis int64, found *engine.FindResult,
+	grow func(total int64) error,
+) error {
+	reader, err := e.openBatch(s.Run.Format, s.Run.Body)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	e.splits.budget.CountOpened()
+	for next := int32(0); ; {
+		i, m, err := reader.Next(next, grow)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 		entry := s.First + uint64(i)
 		if time := m.Timestamp(s.PublishTime); time >= millis && entry >= from {
 			*found = engine.FindResult{OK: true, Entry: entry, Time: time}
-			return stop
+			return nil
 		}
-		return nil
-	})
-	if errors.Is(err, stop) {
-		return nil
+		next = i + 1
 	}
-	return err
 }

@@ -3,6 +3,7 @@ package pebble
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"io"
 
 	"freshet/internal/storage/engine"
 )
@@ -74,27 +75,43 @@ func batchCapacity(drafts []draft) int {
 	return capacity
 }
 
-// splitInternalBatch calls each for the messages of a batch in the internal format.
-func splitInternalBatch(body []byte, each func(i int32, m *engine.Message) error) error {
-	for i := int32(0); len(body) > 0; i++ {
-		if len(body) < 3 {
-			return errBatchLength
+// internalReader reads the messages of a batch in the internal format, which share memory with the
+// body.
+type internalReader struct {
+	body []byte // from the next message on
+	next int32  // its index
+}
+
+// Next implements engine.BatchReader.
+func (r *internalReader) Next(from int32, _ func(total int64) error) (int32, *engine.Message, error) {
+	for len(r.body) > 0 {
+		if len(r.body) < 3 {
+			return 0, nil, errBatchLength
 		}
-		flags, extra := body[0], body[1]
-		length, n := binary.Uvarint(body[2:])
-		if n <= 0 || length > uint64(len(body)-2-n) {
-			return errBatchLength
+		flags, extra := r.body[0], r.body[1]
+		length, n := binary.Uvarint(r.body[2:])
+		if n <= 0 || length > uint64(len(r.body)-2-n) {
+			return 0, nil, errBatchLength
 		}
 		start := 2 + n
 		end := start + int(length)
-		var m engine.Message
-		if !decodeMessage(&m, flags, extra, body[start:end:end]) {
-			return errBatchLength
+		fields := r.body[start:end:end]
+		r.body = r.body[end:]
+		i := r.next
+		if r.next++; i < from {
+			continue
 		}
-		if err := each(i, &m); err != nil {
-			return err
+		m := new(engine.Message)
+		if !decodeMessage(m, flags, extra, fields) {
+			return 0, nil, errBatchLength
 		}
-		body = body[end:]
+		return i, m, nil
 	}
-	return nil
+	return 0, nil, io.EOF
 }
+
+// Memory implements engine.BatchReader.
+func (*internalReader) Memory() int64 { return 0 }
+
+// Close implements engine.BatchReader.
+func (*internalReader) Close() {}

@@ -208,7 +208,7 @@ func TestLoggedHistories(t *testing.T) {
 	}
 	seed := rand.Uint64()
 	t.Logf("%d histories from seed %d", n, seed)
-	cache := NewCache(8<<20, 1000)
+	cache := NewCache(8<<20, 1000, nil)
 	t.Cleanup(cache.Close)
 	const lanes = 16
 	var wg sync.WaitGroup

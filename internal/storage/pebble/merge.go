@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"context"
 	"errors"
 
 	cdb "github.com/cockroachdb/pebble/v2"
@@ -24,11 +25,11 @@ type walk struct {
 	entry    uint64 // current entry: a partition has no gaps
 	blockErr error  // why the entry cannot be read, when its block is damaged
 
-	last     uint64      // last entry of the iterator's current value
-	value    recordHead  // head of the value
-	valueErr error       // why the value cannot be used
-	head     recordHead  // head of the entry
-	batch    *splitBatch // the decoded value, once a record of it was read
+	last     uint64       // last entry of the iterator's current value
+	value    recordHead   // head of the value
+	valueErr error        // why the value cannot be used
+	head     recordHead   // head of the entry
+	batch    *splitWindow // decoded part of the value, once a record of it was read
 	ok       bool
 }
 
@@ -152,7 +153,7 @@ func (m *merger) next() (*partition, uint64, bool) {
 }
 
 // record decodes the current record.
-func (m *merger) record() (engine.Record, error) {
+func (m *merger) record(ctx context.Context) (engine.Record, error) {
 	w := m.cur
 	if w.blockErr != nil {
 		return engine.Record{}, w.blockErr
@@ -162,16 +163,16 @@ func (m *merger) record() (engine.Record, error) {
 		return engine.Record{}, w.part.recordDamage(w.entry, storeError(err))
 	}
 	if w.valueErr == nil && w.value.isBatch {
-		return w.batchRecord(value)
+		return w.batchRecord(ctx, value)
 	}
 	r, err := decode(w.iter.Key(), value, w.part.id(w.entry))
 	return r, w.part.recordDamage(w.entry, err)
 }
 
 // batchRecord returns the current message of a batch.
-func (w *walk) batchRecord(value []byte) (engine.Record, error) {
-	if w.batch == nil {
-		batch, err := w.part.split(w.last, w.value, value[w.value.body:])
+func (w *walk) batchRecord(ctx context.Context, value []byte) (engine.Record, error) {
+	if !w.batch.contains(w.entry) {
+		batch, err := w.part.split(ctx, w.last, w.value, value[w.value.body:], w.entry)
 		if err != nil {
 			return engine.Record{}, w.part.recordDamage(w.entry, err)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"freshet/internal/base/cleanclose"
-	"freshet/internal/base/lru"
+	"freshet/internal/base/unpacking"
 	"freshet/internal/base/wire"
 	"freshet/internal/storage/engine"
 )
@@ -87,17 +87,18 @@ const slowWriteThreshold = 5 * time.Second
 type Cache struct {
 	blocks *cdb.Cache
 	tables *cdb.FileCache
-	splits *lru.Cache[splitKey, *splitBatch]
+	splits *splitCache
 }
 
 // NewCache returns a cache with a limit for the bytes of blocks and for the number of
 // open tables. Pebble charges the write buffers of the stores to the same memory, so
-// NewCache adds those of one busy store; an idle store uses a few hundred KB.
-func NewCache(bytes int64, tables int) *Cache {
+// NewCache adds those of one busy store; an idle store uses a few hundred KB. The memory of
+// decoded batches belongs to the budget; nil means one of the default size.
+func NewCache(bytes int64, tables int, budget *unpacking.Budget) *Cache {
 	return &Cache{
 		blocks: cdb.NewCache(bytes + writeBuffers(defaultMemTable)),
 		tables: cdb.NewFileCache(runtime.GOMAXPROCS(0), tables),
-		splits: lru.New[splitKey, *splitBatch](splitCacheBytes),
+		splits: newSplitCache(budget),
 	}
 }
 

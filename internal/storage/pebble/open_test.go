@@ -92,7 +92,7 @@ func TestCheckpoint(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	cache := NewCache(1<<20, 1000)
+	cache := NewCache(1<<20, 1000, nil)
 	defer cache.Close()
 	open := func(name string) *Engine {
 		t.Helper()
@@ -169,7 +169,11 @@ func FuzzDecode(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		_ = splitInternalBatch(value, func(int32, *engine.Message) error { return nil })
+		for r := (&internalReader{body: value}); ; {
+			if _, _, err := r.Next(0, nil); err != nil {
+				break
+			}
+		}
 		_, _ = unpackTopic(value)
 		_, _ = unpackHead(value)
 		_, _, _ = unpackSub(value)

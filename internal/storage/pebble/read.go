@@ -10,6 +10,7 @@ import (
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
+	"freshet/internal/base/unpacking"
 	"freshet/internal/storage/engine"
 )
 
@@ -24,8 +25,8 @@ const iterateFrom = 4
 type reader struct {
 	e     *Engine
 	iter  *cdb.Iterator
-	part  *partition  // partition of batch
-	batch *splitBatch // the batch that was read last
+	part  *partition   // partition of batch
+	batch *splitWindow // the part of a batch that was read last
 }
 
 // iterate makes the reader use an iterator.
@@ -43,16 +44,16 @@ func (r *reader) close() {
 }
 
 // read returns a record and its stored size.
-func (r *reader) read(p *partition, entry uint64) (engine.Record, int64, error) {
+func (r *reader) read(ctx context.Context, p *partition, entry uint64) (engine.Record, int64, error) {
 	if err := r.e.damage.recent(p.id(entry)); err != nil {
 		return engine.Record{}, 0, err
 	}
 	if p.hasBatches.Load() {
-		rec, size, err := r.readBatch(p, entry)
+		rec, size, err := r.readBatch(ctx, p, entry)
 		return rec, size, p.recordDamage(entry, err)
 	}
 	if r.iter == nil {
-		return p.read(entry)
+		return p.read(ctx, entry)
 	}
 	var key [messageKeyLen]byte
 	putMessageKey(key[:], p.eraOf(entry), p.topic.id, p.index, entry)
@@ -73,11 +74,11 @@ func (r *reader) read(p *partition, entry uint64) (engine.Record, int64, error) 
 }
 
 // read returns a record and its stored size.
-func (p *partition) read(entry uint64) (engine.Record, int64, error) {
+func (p *partition) read(ctx context.Context, entry uint64) (engine.Record, int64, error) {
 	if p.hasBatches.Load() {
 		r := reader{e: p.topic.e}
 		defer r.close()
-		return r.read(p, entry)
+		return r.read(ctx, p, entry)
 	}
 	var key [messageKeyLen]byte
 	putMessageKey(key[:], p.eraOf(entry), p.topic.id, p.index, entry)
@@ -269,7 +270,7 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription,
 				continue
 			}
 		}
-		r, err := m.record()
+		r, err := m.record(ctx)
 		if err != nil {
 			m.err = err
 			break
@@ -282,8 +283,8 @@ func (t *topic) read(ctx context.Context, parts []*partition, s *subscription,
 			return nil, err
 		}
 	}
-	if len(out) > 0 && errors.Is(m.err, engine.ErrCorrupt) {
-		return out, nil // the next Read, which starts at the damage, returns the error
+	if len(out) > 0 && (errors.Is(m.err, engine.ErrCorrupt) || errors.Is(m.err, unpacking.ErrBusy)) {
+		return out, nil // the next Read, which starts there, returns the error
 	}
 	return out, m.err
 }

@@ -43,7 +43,7 @@ type storedScan struct {
 func (w *storedScan) scan(ctx context.Context, from, to uint64) error {
 	w.from = from
 	return w.p.eachValue(from, to, func(key, value []byte) (bool, error) {
-		if err := w.visitValue(key, value); err != nil {
+		if err := w.visitValue(ctx, key, value); err != nil {
 			return false, err
 		}
 		return !w.ended, ctx.Err()
@@ -86,7 +86,7 @@ func (p *partition) eachValue(from, to uint64, visit func(key, value []byte) (mo
 }
 
 // visitValue visits one stored value.
-func (w *storedScan) visitValue(key, value []byte) error {
+func (w *storedScan) visitValue(ctx context.Context, key, value []byte) error {
 	head, err := verify(key, value)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (w *storedScan) visitValue(key, value []byte) error {
 			return err
 		}
 	case head.format == internalFormat:
-		return w.visitMessages(last, head, value[head.body:])
+		return w.visitMessages(ctx, last, head, value[head.body:])
 	default:
 		stored.Run = engine.MessageBatch{
 			Format: head.format, Count: int32(head.count), MaxTime: head.ownMax,
@@ -112,20 +112,24 @@ func (w *storedScan) visitValue(key, value []byte) error {
 }
 
 // visitMessages visits the messages of a batch in the internal format one by one.
-func (w *storedScan) visitMessages(last uint64, head recordHead, body []byte) error {
-	batch, err := w.p.split(last, head, body)
-	if err != nil {
-		return err
-	}
-	for i, r := range batch.records {
-		if r == nil || batch.first+uint64(i) < w.from {
-			continue
-		}
-		more, err := w.visit(&engine.StoredValue{First: r.ID.Entry, PublishTime: r.PublishTime, Record: *r})
-		if err != nil || !more {
-			w.ended = true
+func (w *storedScan) visitMessages(ctx context.Context, last uint64, head recordHead, body []byte) error {
+	for entry := max(last+1-head.count, w.from); entry <= last; {
+		window, err := w.p.split(ctx, last, head, body, entry)
+		if err != nil {
 			return err
 		}
+		for i := range window.records {
+			r := &window.records[i]
+			if r.ID.Entry < entry {
+				continue
+			}
+			more, err := w.visit(&engine.StoredValue{First: r.ID.Entry, PublishTime: r.PublishTime, Record: *r})
+			if err != nil || !more {
+				w.ended = true
+				return err
+			}
+		}
+		entry = window.to
 	}
 	w.next = last + 1
 	return nil

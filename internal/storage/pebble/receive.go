@@ -9,6 +9,7 @@ import (
 
 	cdb "github.com/cockroachdb/pebble/v2"
 
+	"freshet/internal/base/unpacking"
 	"freshet/internal/storage/engine"
 )
 
@@ -114,7 +115,7 @@ func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string,
 		if err != nil || len(got.leases) == 0 {
 			return nil, err
 		}
-		out, err := s.fetch(got, req)
+		out, err := s.fetch(ctx, got, req)
 		if err != nil {
 			return nil, err
 		}
@@ -310,7 +311,9 @@ func (c *cursor) takeLocked(now time.Time) *item {
 
 // fetch reads the records of leased items. Damaged ones stay leased and are tried again
 // when the lease expires; only when there are no others does fetch return their error.
-func (s *subscription) fetch(got leaseBatch, req engine.ReceiveRequest) ([]engine.Delivery, error) {
+func (s *subscription) fetch(ctx context.Context, got leaseBatch,
+	req engine.ReceiveRequest,
+) ([]engine.Delivery, error) {
 	r := reader{e: s.engine()}
 	defer r.close()
 	if len(got.leases) >= iterateFrom {
@@ -323,7 +326,7 @@ func (s *subscription) fetch(got leaseBatch, req engine.ReceiveRequest) ([]engin
 	var damage error
 	total := 0
 	for i, l := range got.leases {
-		record, size, err := r.read(l.cur.part, l.entry)
+		record, size, err := r.read(ctx, l.cur.part, l.entry)
 		switch {
 		case errors.Is(err, cdb.ErrNotFound):
 			s.forgetTrimmed(l.item)
@@ -331,6 +334,9 @@ func (s *subscription) fetch(got leaseBatch, req engine.ReceiveRequest) ([]engin
 		case errors.Is(err, engine.ErrCorrupt):
 			damage = cmp.Or(damage, err)
 			continue
+		case errors.Is(err, unpacking.ErrBusy) && len(out) > 0:
+			s.returnLeases(leaseBatch{at: got.at, leases: got.leases[i:]})
+			return out, nil
 		case err != nil:
 			s.returnLeases(got)
 			return nil, err

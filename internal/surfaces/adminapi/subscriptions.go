@@ -278,7 +278,7 @@ func (c *call) peek() error {
 	if err != nil {
 		return err
 	}
-	m, err := c.Cluster.Consumer.Peek(c.R.Context(), c.Topic, c.Subscription, int(min(n, math.MaxInt32)))
+	m, err := c.Cluster.Consumer.Peek(c.WorkContext(), c.Topic, c.Subscription, int(min(n, math.MaxInt32)))
 	if err != nil {
 		return err
 	}

@@ -194,7 +194,7 @@ func (c *call) messageIDAt() error {
 	if err != nil {
 		return err
 	}
-	id, err := c.Cluster.Consumer.MessageIDAt(c.R.Context(), c.Topic, time.UnixMilli(at))
+	id, err := c.Cluster.Consumer.MessageIDAt(c.WorkContext(), c.Topic, time.UnixMilli(at))
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (c *call) messageAt() error {
 	if _, index, ok := c.Topic.Partition(); ok {
 		id.Partition = index
 	}
-	m, err := c.Cluster.Consumer.Message(c.R.Context(), c.Topic, id)
+	m, err := c.Cluster.Consumer.Message(c.WorkContext(), c.Topic, id)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/unpacking"
 	"freshet/internal/base/web"
 	"freshet/internal/base/workpool"
 	"freshet/internal/broker/messaging"
@@ -99,6 +100,7 @@ var statusRows = []statusRow{
 	{web.ErrBodyTooLarge, 413, 413},
 	{workpool.ErrTooCostly, 400, 422},
 	{workpool.ErrBusy, 503, 503},
+	{unpacking.ErrBusy, 503, 503},
 	{web.ErrBodyTimeout, 408, 408},
 	{web.ErrBusy, 503, 503},
 	{context.DeadlineExceeded, 503, 503},

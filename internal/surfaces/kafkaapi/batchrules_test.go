@@ -1,6 +1,7 @@
 package kafkaapi_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -38,6 +39,29 @@ func TestAppendTimeBitIsCleared(t *testing.T) {
 	head, err := records.ReadBatchHeader(stored)
 	if err != nil || head.AppendTime() || head.MaxTime != 1700000000000 {
 		t.Errorf("got %+v, %v; want the record's own time", head, err)
+	}
+}
+
+// TestTooManyRecords checks that a batch with too many records gets the code after which the Java
+// client splits the batch.
+func TestTooManyRecords(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.partitioned("a", 1)
+	wire := w.wire(w.token)
+	b := records.NewBuilder(nil, 0)
+	for i := range records.MaxRecords + 1 {
+		b.Add(&records.Record{Delta: int32(i), Time: 1700000000000})
+	}
+	produce := kmsg.NewPtrProduceRequest()
+	produce.Version, produce.Acks, produce.TimeoutMillis = 12, -1, 10_000
+	row := kmsg.NewProduceRequestTopic()
+	row.Topic, row.Partitions = "a", []kmsg.ProduceRequestTopicPartition{{Records: b.Finish()}}
+	produce.Topics = append(produce.Topics, row)
+	got := roundTrip[*kmsg.ProduceResponse](wire, produce).Topics[0].Partitions[0]
+	if got.ErrorCode != kerr.MessageTooLarge.Code || got.ErrorMessage == nil ||
+		!strings.Contains(*got.ErrorMessage, "250001 records") {
+		t.Errorf("got %+v, want code %d and the number of records", got, kerr.MessageTooLarge.Code)
 	}
 }
 

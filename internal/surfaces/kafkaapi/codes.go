@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/unpacking"
 	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/broker/records"
@@ -150,6 +151,7 @@ var errorCodes = []struct {
 	{statemachine.ErrClosed, codeNotAvailable},
 	{statemachine.ErrBroken, codeStorage},
 	{statemachine.ErrContended, codeNotAvailable},
+	{unpacking.ErrBusy, codeNotEnoughReplicas},
 	{records.ErrCorrupt, codeCorruptMessage},
 	{records.ErrTooLarge, codeMessageTooLarge},
 	{records.ErrCodec, codeCompression},

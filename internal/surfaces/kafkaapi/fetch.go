@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"freshet/internal/base/retry"
+	"freshet/internal/base/unpacking"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/storage/engine"
 )
@@ -70,7 +71,7 @@ func fetch(ctx context.Context, c *call, request *kmsg.FetchRequest, response *f
 		c.rejectFetch(request, response, err)
 		return nil
 	}
-	if err := f.execute(ctx); err != nil {
+	if err := f.execute(c.workContext(ctx)); err != nil {
 		return err
 	}
 	for _, topic := range f.topics {
@@ -227,6 +228,8 @@ func (c *call) fetchCode(err error) code {
 		return codeFencedEpoch
 	case errors.Is(err, errUnknownLeaderEpoch):
 		return codeUnknownEpoch
+	case errors.Is(err, unpacking.ErrBusy):
+		return codeStorage // consumers retry it; the code for producers would end them
 	}
 	return c.codeOf(err)
 }

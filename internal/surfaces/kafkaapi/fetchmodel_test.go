@@ -411,7 +411,7 @@ func (m *fetchModel) checkBatch(key fetchKey, from int64, batch []byte, head *re
 	if end := head.BaseOffset + int64(head.LastDelta); head.BaseOffset > from || end < from {
 		m.Errorf("%v: got offsets %d to %d, want %d next", key, head.BaseOffset, end, from)
 	}
-	err := records.Walk(batch, func(_ int32, r *records.Record) error {
+	err := records.Walk(batch, nil, func(_ int32, r *records.Record) error {
 		m.records++
 		offset := head.BaseOffset + int64(r.Delta)
 		if want := fmt.Appendf(nil, "%s/%d/%d/", key.topic, key.partition, offset); !bytes.HasPrefix(r.Value, want) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"freshet/internal/base/unpacking"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/storage/engine"
 )
@@ -30,6 +31,8 @@ func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 ) error {
 	limit := checkTopics(request.Topics, func(t *kmsg.ListOffsetsRequestTopic) int { return len(t.Partitions) })
 	seen := countPartitions(request.Topics)
+	ctx = c.workContext(ctx)
+	var busy error // the memory to search a batch did not become free: the next ones do not wait for it again
 	for i := range request.Topics {
 		requested := &request.Topics[i]
 		topic, err := c.requestedTopic(ctx, limit, requested.Topic, noTopicID, describePermissions...)
@@ -51,7 +54,13 @@ func listOffsets(ctx context.Context, c *call, request *kmsg.ListOffsetsRequest,
 				return ctx.Err()
 			}
 			if failure == nil {
+				failure = busy
+			}
+			if failure == nil {
 				failure = c.offsetAt(ctx, topic, &requested.Partitions[j], &part)
+			}
+			if errors.Is(failure, unpacking.ErrBusy) {
+				busy = failure
 			}
 			part.ErrorCode = c.fetchCode(failure)
 			row.Partitions = append(row.Partitions, part)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"freshet/internal/base/unpacking"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/broker/records"
 )
@@ -31,7 +32,9 @@ func beginProduce(ctx context.Context, c *call) pendingResponse {
 	if invalid == nil {
 		invalid = checkProduce(request)
 	}
+	ctx = c.workContext(ctx)
 	var waiting []pendingBatch
+	var busy error // the memory to decompress a batch did not become free: the next ones do not wait for it again
 	for i := range request.Topics {
 		requested := &request.Topics[i]
 		topic, err := c.requestedTopic(ctx, invalid, requested.Topic, requested.TopicID, permitProduce)
@@ -43,7 +46,13 @@ func beginProduce(ctx context.Context, c *call) pendingResponse {
 				p.err = fmt.Errorf("%w: zstd requires Produce version %d", records.ErrCodec, minZstdVersion)
 			}
 			if p.err == nil {
+				p.err = busy
+			}
+			if p.err == nil {
 				p.batch, p.err = topic.Append(ctx, requested.Partitions[j].Partition, requested.Partitions[j].Records)
+			}
+			if errors.Is(p.err, unpacking.ErrBusy) {
+				busy = p.err
 			}
 			waiting = append(waiting, p)
 			part := kmsg.NewProduceResponseTopicPartition()

@@ -26,7 +26,7 @@ func (c *call) consume() error {
 		}
 		opts.Max = 1
 	}
-	received, err := c.Cluster.Consumer.Receive(c.R.Context(), c.Topic, c.Subscription, opts)
+	received, err := c.Cluster.Consumer.Receive(c.WorkContext(), c.Topic, c.Subscription, opts)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (c *call) consumeBatch() error {
 	if body.MaxMessages == nil {
 		opts.Max = defaultBatch
 	}
-	received, err := c.Cluster.Consumer.Receive(c.R.Context(), c.Topic, c.Subscription, opts)
+	received, err := c.Cluster.Consumer.Receive(c.WorkContext(), c.Topic, c.Subscription, opts)
 	if err != nil {
 		return err
 	}

@@ -84,11 +84,12 @@ func (c *call) sendEvents(from source, as rendering) error {
 		return err
 	}
 	defer out.release()
+	ctx := c.WorkContext()
 	for {
 		if err := c.waitForQuota(); err != nil {
 			return nil // the client has disconnected
 		}
-		received, err := from.Next(c.R.Context(), heartbeatInterval)
+		received, err := from.Next(ctx, heartbeatInterval)
 		if err == nil {
 			err = c.reauthorize()
 		}
@@ -203,7 +204,7 @@ func (c *call) tail() error {
 	if as.limit, as.limited, err = c.queryNumber("payloadLimit", ""); err != nil {
 		return err
 	}
-	t, err := c.Cluster.Consumer.Tail(c.R.Context(), c.Topic, from)
+	t, err := c.Cluster.Consumer.Tail(c.WorkContext(), c.Topic, from)
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (w *harness) read(topic string) []record {
 	var all []record
 	_, err := w.kafkaTopic(topic).Read(w.T.Context(), 0, 0, func(s *engine.StoredValue) (bool, error) {
 		if s.Run.Count > 0 {
-			return true, records.Walk(s.Run.Body, func(_ int32, r *records.Record) error {
+			return true, records.Walk(s.Run.Body, nil, func(_ int32, r *records.Record) error {
 				all = append(all, record{slices.Clone(r.Key), slices.Clone(r.Value), nil})
 				return nil
 			})

@@ -109,10 +109,9 @@ func (c *Call) Caller() web.Caller {
 }
 
 // WorkContext returns the context for expensive calls. It names the organization and the
-// principal, so that the work pool can share its capacity fairly.
+// principal, so that the work pool and the memory for unpacked batches can be shared fairly.
 func (c *Call) WorkContext() context.Context {
-	return workpool.WithCaller(c.R.Context(),
-		workpool.Caller{Organization: c.Principal.Organization, Principal: c.Principal.Name})
+	return workpool.WithCaller(c.R.Context(), c.Caller())
 }
 
 // ReadBody reads the whole body of r once there is memory for it. r is the request of the

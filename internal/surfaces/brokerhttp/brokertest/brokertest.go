@@ -88,11 +88,14 @@ func (l *AuditLog) Last() audit.Record {
 // the options of the surfaces.
 func New(t testing.TB, opts messaging.Options, edits ...func(*messageapi.Options)) *Harness {
 	t.Helper()
-	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
+	eng, release, err := pebbletest.OpenMemoryBudget(messaging.Splitter{}, opts.Unpacking)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = eng.Close() })
+	t.Cleanup(func() {
+		_ = eng.Close()
+		release()
+	})
 	opts.Logger = DiscardLogger
 	broker, err := messaging.Open(t.Context(), eng, opts)
 	if err != nil {
