@@ -6,6 +6,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// keyProduce is the key of the API with the largest requests.
+const keyProduce int16 = 0
+
 // Keys of the APIs that are allowed before authentication.
 const (
 	keySASLHandshake    int16 = 17
@@ -27,10 +30,10 @@ type api struct {
 // call is a request in progress.
 type call struct {
 	header
-	conn           *conn
-	session        *session
-	request        kmsg.Request
-	responseMemory memoryReservation // memory of the response
+	conn    *conn
+	session *session
+	request kmsg.Request
+	room    responseRoom // room of the response
 	// unaudited means that a denied permission is not audited, because it only omits an entry of a
 	// list.
 	unaudited bool

@@ -56,6 +56,9 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 		}
 		row := kmsg.NewMetadataResponseTopic()
 		row.Topic, row.TopicID = requested.Topic, requested.TopicID
+		if len(clientName) > maxClientTopicName {
+			row.Topic = nil // not repeated, because it cannot be the name of a topic
+		}
 		if byID && c.version >= minTopicIDVersion {
 			row.Topic = nil // as in Kafka the id decides; the name may belong to another topic
 		}
