@@ -98,6 +98,10 @@ func (c *conn) serve() {
 		return
 	}
 	c.in = bufio.NewReaderSize(c.socket, readBufferSizeBeforeAuth)
+	if err := c.auth.startAnonymous(ctx, c); err != nil {
+		// The client may still send credentials. A request without them reports the error.
+		log.Debug("anonymous session of a Kafka connection cannot start", slog.Any("error", err))
+	}
 	written := make(chan error, 1)
 	go func() { written <- c.write(ctx) }()
 	err := c.read(ctx)

@@ -92,6 +92,9 @@ func (s *Server) Serve(l Listener) error {
 	}
 	s.listeners[l.Listener], s.listenerNames[l.Listener] = 0, l.Name
 	s.mu.Unlock()
+	if l.Anonymous != nil {
+		l.Anonymous.warn(s.opts.Logger, l.Addr())
+	}
 	for failures := 0; ; {
 		socket, err := l.Accept()
 		if err != nil {
