@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +33,8 @@ type conn struct {
 	client   atomic.Pointer[Client] // software of the client; nil until it is known
 
 	responses       chan *pendingResponse
-	queuedResponses atomic.Int32 // responses that are not sent yet; only the reader adds
+	waiting         sync.WaitGroup // queued responses that may wait for other clients; only the reader adds and waits
+	queuedResponses atomic.Int32   // responses that are not sent yet; only the reader adds
 	cancel          context.CancelFunc
 	closing         atomic.Bool
 
@@ -68,6 +70,7 @@ type pendingResponse struct {
 	free        func()        // frees the buffers of the response after it is sent; may be nil
 	raw         func() []byte // used instead of make for a frame without a header
 	closeAfter  bool          // the connection closes after it
+	waits       bool          // building it may wait for other clients
 	immediate   bool          // building it waits for nothing but the disk
 }
 
@@ -196,6 +199,9 @@ func (c *conn) dispatch(ctx context.Context, a *pendingResponse) error {
 		return c.send(ctx, a)
 	}
 	c.queuedResponses.Add(1)
+	if a.waits {
+		c.waiting.Add(1)
+	}
 	select {
 	case c.responses <- a:
 		return nil
@@ -251,7 +257,7 @@ func (c *conn) beginRequest(ctx context.Context, frame []byte, held *reservation
 		a.room = &call.room
 	}
 	a.flexible = request.IsFlexible() && h.key != keyAPIVersions
-	a.immediate = api.immediate
+	a.immediate, a.waits = api.immediate, api.waits
 	return a, nil
 }
 

@@ -92,6 +92,9 @@ func (c *conn) readCounted(ctx context.Context, frame []byte, size int, held *re
 	if err != nil {
 		return nil, err
 	}
+	// A request behind a response that waits for other clients would hold its room for minutes. The response waits
+	// at most as long as the client has asked for.
+	c.waiting.Wait()
 	if size > firstStep {
 		var cancel context.CancelFunc
 		ctx, cancel = c.server.untilDraining(ctx)

@@ -24,7 +24,8 @@ import (
 //     no response waits for a request that waits behind it.
 //   - Each organization may hold a little room in spare. So a few organizations that hold all of main, and keep
 //     it, do not stop the requests of others of up to firstStep bytes.
-//   - A complete request needs no more room in main to be answered.
+//   - A complete request needs no more room in main to be answered. A request takes room only after the responses
+//     before it that may wait for other clients are sent.
 //   - A frame of up to firstStep bytes takes all of its room at once and holds none while it waits. A larger
 //     frame holds room while it waits for more. The claims of a principal's larger frames are together at
 //     most what the principal may hold, so they do not wait for each other. Larger frames of several

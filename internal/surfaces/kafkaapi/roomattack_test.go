@@ -281,6 +281,100 @@ func attackWithUnreadFetches(t *testing.T, organizations []string, principals in
 	tally.Attack(t, "stream: consumers that do not read, "+t.Name(), each*len(organizations), unserved)
 }
 
+// TestAttackStalledTransfers stops sending large requests, and stops reading large responses. It checks that the server
+// closes the connections and releases their memory.
+func TestAttackStalledTransfers(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, func(o *kafkaapi.Options) { o.Limits.StallTimeout = 300 * time.Millisecond })
+	w.partitioned("large", 1)
+	for range 15 {
+		w.send("large", 0, strings.Repeat("x", 900_000))
+	}
+	request := fetchFrom(0, -1, map[string][]int64{"large": {0}})
+	request.MaxBytes, request.Topics[0].Partitions[0].PartitionMaxBytes = 55<<20, 55<<20
+	unfinished := requestFrame(produceOf("large", 5<<20))
+	const each = 3
+	var senders []*rawClient
+	for range each {
+		sender, reader := w.wire(w.token), w.wire(w.token)
+		go func() { _, _ = sender.conn.Write(unfinished[:4<<20]) }()
+		if tcp, ok := reader.conn.(*net.TCPConn); ok {
+			_ = tcp.SetReadBuffer(4 << 10)
+		}
+		_, _ = reader.conn.Write(requestFrame(request))
+		senders = append(senders, sender)
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	successes := 0
+	for i, sender := range senders {
+		_ = sender.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if _, err := sender.in.ReadByte(); err == nil || strings.Contains(err.Error(), "timeout") {
+			successes++
+			t.Errorf("sender %d: got %v, want the connection closed", i, err)
+		}
+	}
+	for over := time.After(20 * time.Second); w.server.Stats().Memory > 0 && successes == 0; {
+		select {
+		case <-tick.C:
+		case <-over:
+			successes++
+			t.Errorf("after the transfers have stalled: got %d bytes held, want none", w.server.Stats().Memory)
+		}
+	}
+	tally.Attack(t, "stream: transfers that stop", 2*each, successes)
+}
+
+// TestAttackRequestsBehindFetch sends requests behind a Fetch that waits for messages, and checks that they take no
+// memory during the wait.
+func TestAttackRequestsBehindFetch(t *testing.T) {
+	t.Parallel()
+	const memory, attempts = 64 << 20, 30
+	w := newSharedHarness(t, memory, 12<<20)
+	w.storeSmall()
+	w.partitioned("empty", 1)
+	waits := fetchFrom(0, -1, map[string][]int64{"empty": {0}})
+	waits.MinBytes, waits.MaxWaitMillis = 1, 60_000
+	frames := append(requestFrame(waits), requestFrame(produceOf("no-such-topic", 1_000_000))...)
+	for range attempts {
+		if _, err := w.member("evil", "eve").conn.Write(frames); err != nil {
+			t.Fatal(err)
+		}
+	}
+	successes := w.countUnserved(t, "evil", w.member("evil", "eve"))
+	if got := w.server.Stats().Memory; got > 1<<20 {
+		successes++
+		t.Errorf("%d requests behind a Fetch hold %d bytes, want none", attempts, got)
+	}
+	tally.Attack(t, "stream: requests behind a waiting Fetch", attempts, successes)
+}
+
+// TestMetadataDoesNotRepeatInvalidNames checks that a name which no topic can have is not repeated, and that shorter
+// invalid ones are.
+func TestMetadataDoesNotRepeatInvalidNames(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	r := w.wire(w.token)
+	for version := int16(0); version <= 13; version++ {
+		for length, want := range map[int]int{300: 300, 996: 996, 997: 0, 30_000: 0} {
+			request := topicsRequest(strings.Repeat("x", length))
+			request.Version = version
+			got := roundTrip[*kmsg.MetadataResponse](r, request).Topics
+			if len(got) != 1 || got[0].ErrorCode != kerr.InvalidTopicException.Code || nameLength(got[0].Topic) != want {
+				t.Errorf("version %d, name of %d bytes: got %+v, want code 17 and a name of %d bytes", version, length,
+					got, want)
+			}
+		}
+	}
+}
+
+func nameLength(name *string) int {
+	if name == nil {
+		return 0
+	}
+	return len(*name)
+}
+
 // TestAttackOutsiders sends large requests without any permission. It checks that small ones are denied, large ones
 // end the connection, and unfinished ones take no memory from others.
 func TestAttackOutsiders(t *testing.T) {

@@ -24,6 +24,9 @@ func (c *conn) write(ctx context.Context) error {
 		}
 		a.requestRoom.release()
 		c.queuedResponses.Add(-1)
+		if a.waits {
+			c.waiting.Done()
+		}
 	}
 	return failed
 }
