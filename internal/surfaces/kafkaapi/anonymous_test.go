@@ -61,7 +61,8 @@ func TestAnonymousAdministratorIsLogged(t *testing.T) {
 		var log lockedBuffer
 		w := newHarness(t, func(o *kafkaapi.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		w.account("guest", func(a *identity.Account) { a.Admin = admin })
-		address := w.listen(kafkaapi.NewAnonymousAccount(organization+"/guest", w.identity.Directory, w.identity.Issuer))
+		guest := kafkaapi.NewAnonymousAccount(organization+"/guest", w.identity.Directory, w.identity.Issuer)
+		address := w.listen(guest)
 		for range 3 {
 			r := &rawClient{harness: w}
 			r.dial(address)

@@ -13,8 +13,8 @@ import (
 	"freshet/internal/identity/access"
 )
 
-// room is the memory for the requests and responses of authenticated clients (docs/adr/0041-room-for-kafka-requests.md). It is
-// divided fairly by organization, principal and connection.
+// room is the memory for the requests and responses of authenticated clients. It is divided fairly by organization,
+// principal and connection (docs/adr/0041-room-for-kafka-requests.md).
 //
 // Invariants:
 //

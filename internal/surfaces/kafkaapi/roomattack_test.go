@@ -86,8 +86,9 @@ func (r *rawClient) isServed(t *testing.T, who string) bool {
 		t.Errorf("%s: Produce: got %v, want a response", who, err)
 		return false
 	}
-	if p, _ := stored.(*kmsg.ProduceResponse); p.Topics[0].Partitions[0].ErrorCode != kerr.UnknownTopicOrPartition.Code {
-		t.Errorf("%s: Produce: got %+v, want code 3", who, p.Topics[0].Partitions[0])
+	p, _ := stored.(*kmsg.ProduceResponse)
+	if part := p.Topics[0].Partitions[0]; part.ErrorCode != kerr.UnknownTopicOrPartition.Code {
+		t.Errorf("%s: Produce: got %+v, want code 3", who, part)
 		return false
 	}
 	read, err := r.exchange(fetchFrom(0, -1, map[string][]int64{"small": {0}}), nil)
@@ -360,7 +361,8 @@ func TestMetadataDoesNotRepeatInvalidNames(t *testing.T) {
 			request := topicsRequest(strings.Repeat("x", length))
 			request.Version = version
 			got := roundTrip[*kmsg.MetadataResponse](r, request).Topics
-			if len(got) != 1 || got[0].ErrorCode != kerr.InvalidTopicException.Code || nameLength(got[0].Topic) != want {
+			if len(got) != 1 || got[0].ErrorCode != kerr.InvalidTopicException.Code ||
+				nameLength(got[0].Topic) != want {
 				t.Errorf("version %d, name of %d bytes: got %+v, want code 17 and a name of %d bytes", version, length,
 					got, want)
 			}

@@ -87,30 +87,27 @@ func (c *conn) build(ctx context.Context, a *pendingResponse) (response encodabl
 	return response, out, size, err
 }
 
-// buildRepeatedly builds and encodes a response with a permit of describeLimiter. If there is no room for it, the response is
-// dropped, and built again when there is room for one of its size. So the responses that exist without room
-// are at most as many as the permits.
-func (c *conn) buildRepeatedly(ctx context.Context,
-	a *pendingResponse,
-) (response encodable, out [][]byte, size int, err error) {
+// buildRepeatedly builds and encodes a response with a permit of describeLimiter. If there is no room for it, the
+// response is dropped, and built again when there is room for one of its size. So the responses that exist without
+// room are at most as many as the permits.
+func (c *conn) buildRepeatedly(ctx context.Context, a *pendingResponse) (encodable, [][]byte, int, error) {
 	for {
 		permit, err := c.takePermit(ctx, c.server.describeLimiter, a.session)
 		if err != nil {
 			return nil, nil, 0, err
 		}
-		response, err = a.build(ctx)
+		response, err := a.build(ctx)
 		if err != nil {
 			permit.release()
 			return nil, nil, 0, err
 		}
-		out, size = encode(a, response)
+		out, size := encode(a, response)
 		needed := int64(size) - a.prepaid
 		fits := a.room.fit(needed, needed)
 		permit.release()
 		if fits {
 			return response, out, size, nil
 		}
-		response, out = nil, nil
 		if err := a.room.await(ctx, needed+needed/8); err != nil { // it may have grown
 			return nil, nil, 0, err
 		}
