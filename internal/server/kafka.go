@@ -80,7 +80,7 @@ func (s *server) openKafka(context.Context) error {
 		Limits: kafkaapi.Limits{
 			MaxFrame: int(s.cfg.Kafka.Request), Memory: int64(s.cfg.Kafka.Memory),
 			Connections:  s.ports.budget.Kafka(s.cfg.Kafka.Connections),
-			StallTimeout: s.cfg.Timeouts.WriteBody.Std(),
+			StallTimeout: min(s.cfg.Timeouts.WriteBody.Std(), kafkaapi.MaxStallTimeout),
 		},
 		Disk: s.reserve, Logger: s.log,
 	})

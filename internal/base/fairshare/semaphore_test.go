@@ -43,6 +43,101 @@ func TestSemaphoreReservesUnitsForOthers(t *testing.T) {
 	}
 }
 
+func TestSemaphoreDividesByConnection(t *testing.T) {
+	t.Parallel()
+	s := fairshare.New(640, fairshare.Options{})
+	take := func(principal string, connection uint64) (n int) {
+		caller := fairshare.Caller{Organization: "a", Principal: principal, Connection: connection}
+		for ; n < 1000; n++ {
+			if _, err := s.Acquire(t.Context(), caller, 1, 0); err != nil {
+				break
+			}
+		}
+		return n
+	}
+	if got := s.SoloShare(); got != 270 {
+		t.Errorf("share of the only connection: got %d, want 270", got)
+	}
+	for _, c := range []struct {
+		principal  string
+		connection uint64
+		want       int
+	}{
+		{"1", 1, 270}, // 3/4 of the principal's 360
+		{"1", 2, 67},  // 3/4 of the 90 that remain for the principal
+		{"1", 1, 0},
+	} {
+		if got := take(c.principal, c.connection); got != c.want {
+			t.Errorf("connection %d of %s: acquired %d, want %d", c.connection, c.principal, got, c.want)
+		}
+	}
+	caller := fairshare.Caller{Organization: "a", Principal: "1", Connection: 1}
+	if _, err := s.Extend(t.Context(), caller, 20, 0); err != nil {
+		t.Errorf("extending within the principal's share: got %v, want 20 units", err)
+	}
+	if _, err := s.Extend(t.Context(), caller, 20, 0); !errors.Is(err, fairshare.ErrTimeout) {
+		t.Errorf("extending beyond the principal's share: got %v, want %v", err, fairshare.ErrTimeout)
+	}
+	if got := take("2", 3); got != 69 { // 3/4 of the principal's 92, which are 3/4 of the organization's 123
+		t.Errorf("another principal: acquired %d, want 69", got)
+	}
+}
+
+// TestSemaphoreServesExtendFirst checks that units which become free complete what a principal has begun, although
+// other connections of the principal hold less.
+func TestSemaphoreServesExtendFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := fairshare.New(160, fairshare.Options{})
+		caller := func(connection uint64) fairshare.Caller {
+			return fairshare.Caller{Organization: "a", Principal: "p", Connection: connection}
+		}
+		for connection, n := range map[uint64]int64{1: 60, 2: 30} {
+			if _, err := s.Acquire(t.Context(), caller(connection), n, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		order := make(chan string, 2)
+		go func() {
+			_, _ = s.Acquire(t.Context(), caller(3), 10, fairshare.NoTimeout)
+			order <- "acquire"
+		}()
+		synctest.Wait()
+		go func() {
+			_, _ = s.Extend(t.Context(), caller(1), 30, fairshare.NoTimeout)
+			order <- "extend"
+		}()
+		synctest.Wait()
+		s.Release(caller(2), 15)
+		synctest.Wait()
+		if len(order) > 0 {
+			t.Errorf("%s was served with too few units for the extension, want none", <-order)
+		}
+		s.Release(caller(2), 15)
+		if got := <-order; got != "extend" {
+			t.Errorf("first served: got %s, want extend", got)
+		}
+		s.Release(caller(1), 90)
+		if got := <-order; got != "acquire" {
+			t.Errorf("then served: got %s, want acquire", got)
+		}
+	})
+}
+
+// TestSemaphoreMaxHeld checks the limit of one organization, beyond its first acquisition.
+func TestSemaphoreMaxHeld(t *testing.T) {
+	t.Parallel()
+	s := fairshare.New(100, fairshare.Options{MaxHeld: 10})
+	for org, want := range map[string][2]bool{"a": {true, false}, "b": {true, false}} {
+		for i, n := range []int64{8, 3} {
+			_, err := s.Acquire(t.Context(), fairshare.Caller{Organization: org}, n, 0)
+			if (err == nil) != want[i] {
+				t.Errorf("acquisition %d of %s: got %v, want success %t", i, org, err, want[i])
+			}
+		}
+	}
+}
+
 // TestAttackSemaphoreWithManyCalls: however many concurrent calls other organizations make,
 // a call of another organization waits for at most one call of each of them.
 func TestAttackSemaphoreWithManyCalls(t *testing.T) {

@@ -2,7 +2,10 @@ package kafkaapi
 
 import (
 	"fmt"
+	"log/slog"
+	"net"
 	"strings"
+	"sync/atomic"
 
 	"freshet/internal/identity"
 )
@@ -12,6 +15,7 @@ type AnonymousAccount struct {
 	organization, name string
 	directory          *identity.Directory
 	issuer             *identity.Issuer
+	warned             atomic.Bool // the log has a warning that the account is an administrator
 }
 
 // NewAnonymousAccount returns the account organization/name, or nil if there is none: of is empty.
@@ -32,10 +36,28 @@ func (a *AnonymousAccount) Token(cluster *Cluster) (string, error) {
 	case !ok:
 		return "", fmt.Errorf("service account %s/%s of stream.anonymous does not exist; create it, or remove the "+
 			"setting", a.organization, a.name)
-	case account.Admin || account.System:
-		return "", fmt.Errorf("service account %s/%s of stream.anonymous is an administrator; use another account",
+	case account.System:
+		return "", fmt.Errorf("service account %s/%s of stream.anonymous belongs to the server; use another account",
 			a.organization, a.name)
 	}
 	token, _, err := a.issuer.AccessToken(account, identity.MaxTokenLifetime, cluster.Audiences[0])
 	return token.Reveal(), err
+}
+
+// warn logs at the start of a listener that it needs no credentials.
+func (a *AnonymousAccount) warn(log *slog.Logger, address net.Addr) {
+	log.Warn("every process on this machine can use the Kafka protocol without credentials, see stream.anonymous",
+		slog.String("account", a.organization+"/"+a.name), slog.String("address", address.String()))
+	a.warnAdministrator(log)
+}
+
+// warnAdministrator logs once that the account is an administrator. The account may become one while the server runs.
+func (a *AnonymousAccount) warnAdministrator(log *slog.Logger) {
+	account, ok := a.directory.Account(a.organization, a.name)
+	if !ok || !account.Admin || a.warned.Swap(true) {
+		return
+	}
+	log.Warn("account of stream.anonymous is an ADMINISTRATOR: every process on this machine can read, change and "+
+		"delete everything over the Kafka protocol; use an account with fewer permissions unless this machine is yours",
+		slog.String("account", a.organization+"/"+a.name))
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// keyProduce is the key of the API with the largest requests.
+const keyProduce int16 = 0
+
 // Keys of the APIs that are allowed before authentication.
 const (
 	keySASLHandshake    int16 = 17
@@ -21,16 +24,17 @@ type api struct {
 	// topicIDsSince is the first version that identifies topics by id only; 0 means none.
 	topicIDsSince int16
 	immediate     bool // building the response waits for nothing but the disk
+	waits         bool // building the response may wait for other clients
 	begin         func(ctx context.Context, c *call) pendingResponse
 }
 
 // call is a request in progress.
 type call struct {
 	header
-	conn           *conn
-	session        *session
-	request        kmsg.Request
-	responseMemory memoryReservation // memory of the response
+	conn    *conn
+	session *session
+	request kmsg.Request
+	room    responseRoom // room of the response
 	// unaudited means that a denied permission is not audited, because it only omits an entry of a
 	// list.
 	unaudited bool
@@ -40,7 +44,7 @@ type call struct {
 func allAPIs() map[int16]api {
 	return map[int16]api{
 		0: {name: "Produce", max: 13, minSupported: 3, topicIDsSince: 13, begin: beginProduce},
-		1: {name: "Fetch", min: 4, max: 17, minSupported: 4, topicIDsSince: 13, begin: beginFetch},
+		1: {name: "Fetch", min: 4, max: 17, minSupported: 4, topicIDsSince: 13, waits: true, begin: beginFetch},
 		2: {name: "ListOffsets", min: 1, max: 10, minSupported: 1, begin: handle(listOffsets)},
 		3: {name: "Metadata", max: 13, begin: describe(metadata)},
 		8: {
@@ -49,10 +53,10 @@ func allAPIs() map[int16]api {
 		},
 		9:  {name: "OffsetFetch", min: 1, max: 10, minSupported: 1, topicIDsSince: 10, begin: describe(offsetFetch)},
 		10: {name: "FindCoordinator", max: 6, immediate: true, begin: handle(findCoordinator)},
-		11: {name: "JoinGroup", max: 9, begin: handle(joinGroup)},
+		11: {name: "JoinGroup", max: 9, waits: true, begin: handle(joinGroup)},
 		12: {name: "Heartbeat", max: 4, immediate: true, begin: handle(heartbeat)},
 		13: {name: "LeaveGroup", max: 5, begin: handle(leaveGroup)},
-		14: {name: "SyncGroup", max: 5, begin: handle(syncGroup)},
+		14: {name: "SyncGroup", max: 5, waits: true, begin: handle(syncGroup)},
 		15: {name: "DescribeGroups", max: 6, begin: describe(describeGroups)},
 		16: {name: "ListGroups", max: 5, begin: describe(listGroups)},
 		19: {name: "CreateTopics", max: 7, begin: handle(createTopics)},

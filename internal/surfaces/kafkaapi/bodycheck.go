@@ -13,8 +13,9 @@ import (
 
 // Limits of one request.
 const (
-	maxDecodedBytes = 64 << 20 // memory of the decoded arrays
+	maxDecodedBytes = 64 << 20 // memory of the decoded arrays and texts, and of the rows of the response
 	tagMemory       = 128      // memory of a decoded tagged field
+	rowMemory       = 192      // memory of the row of a response that an array element leads to
 )
 
 var (
@@ -26,10 +27,11 @@ var (
 // bodyChecker walks over a body.
 type bodyChecker struct {
 	wire.Reader
-	memoryLeft int // remaining memory for arrays
+	memoryLeft int // remaining memory for arrays, texts and rows
 }
 
-// checkBody checks a body and returns the memory that the codec will allocate for its arrays.
+// checkBody checks a body and returns the memory that the codec will allocate for its arrays
+// and texts, and that the rows of the response will take.
 func checkBody(s *shape, body []byte) (memory int, err error) {
 	r := bodyChecker{wire.NewReader(body), maxDecodedBytes}
 	r.structure(s)
@@ -57,8 +59,10 @@ func (r *bodyChecker) field(f *shapeField, flexible bool) {
 	switch f.kind {
 	case fieldFixed:
 		r.Skip(f.width)
-	case fieldText, fieldBytes:
-		r.Skip(max(r.length(flexible, f.kind == fieldText), 0))
+	case fieldText:
+		r.text(flexible)
+	case fieldBytes:
+		r.Skip(max(r.length(flexible, false), 0))
 	case fieldNullableStruct:
 		if r.Int8() >= 0 {
 			r.structure(f.elem)
@@ -73,17 +77,24 @@ func (r *bodyChecker) array(f *shapeField, flexible bool) {
 	if n > r.Len() {
 		r.Fail(errShape) // an element has at least one byte
 	}
-	r.charge(max(n, 0), f.size)
+	r.charge(max(n, 0), f.size+rowMemory)
 	for i := 0; i < n && r.Err() == nil; i++ {
 		switch f.kind {
 		case fieldStructs:
 			r.structure(f.elem)
 		case fieldTexts:
-			r.Skip(max(r.length(flexible, true), 0))
+			r.text(flexible)
 		default:
 			r.Skip(f.width)
 		}
 	}
+}
+
+// text skips a text, of which the codec makes a copy. Bytes remain in the frame.
+func (r *bodyChecker) text(flexible bool) {
+	n := max(r.length(flexible, true), 0)
+	r.Skip(n)
+	r.charge(n, 1)
 }
 
 // charge subtracts the memory of n elements.

@@ -96,15 +96,16 @@ func handle[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.
 	}
 }
 
-// describe is handle for responses that may be large. It bounds how many are built at a time.
+// describe is handle for responses that may be large, of APIs that only read. The server bounds how many are built
+// at a time, and builds a response again after it had to wait for room.
 func describe[Request kmsg.Request, Response kmsg.Response](fill func(ctx context.Context, c *call, request Request,
 	response Response) error,
 ) func(context.Context, *call) pendingResponse {
-	return handle(func(ctx context.Context, c *call, request Request, response Response) error {
-		if err := c.conn.server.describeLimiter.Acquire(ctx, 1); err != nil {
-			return err
-		}
-		defer c.conn.server.describeLimiter.Release(1)
-		return fill(ctx, c, request, response)
-	})
+	return func(_ context.Context, c *call) pendingResponse {
+		request, _ := c.request.(Request)
+		return pendingResponse{repeatable: true, build: func(ctx context.Context) (encodable, error) {
+			response, _ := request.ResponseKind().(Response)
+			return response, fill(ctx, c, request, response)
+		}}
+	}
 }

@@ -6,8 +6,8 @@ import "github.com/prometheus/client_golang/prometheus"
 type collector struct {
 	server *Server
 
-	connections, clients, refused, turnedAway, throttled, sessions *prometheus.Desc
-	requests, in, out, seconds                                     *prometheus.Desc
+	connections, clients, refused, turnedAway, throttled, sessions, memory *prometheus.Desc
+	requests, in, out, seconds                                             *prometheus.Desc
 }
 
 // NewCollector returns a collector of the server's connections and requests.
@@ -25,9 +25,11 @@ func NewCollector(server *Server) prometheus.Collector {
 			"Connections of the Kafka protocol that were rejected or closed because there were too many."),
 		throttled: desc("throttled_total", "Throttled responses of the Kafka protocol."),
 		sessions:  desc("fetch_sessions", "Fetch sessions of the Kafka protocol."),
-		requests:  desc("requests_total", "Completed requests of the Kafka protocol, by API.", "api"),
-		in:        desc("request_bytes_total", "Bytes of these requests.", "api"),
-		out:       desc("response_bytes_total", "Bytes of their responses.", "api"),
+		memory: desc("memory_bytes",
+			"Memory of requests and responses of the Kafka protocol, which stream.memory limits."),
+		requests: desc("requests_total", "Completed requests of the Kafka protocol, by API.", "api"),
+		in:       desc("request_bytes_total", "Bytes of these requests.", "api"),
+		out:      desc("response_bytes_total", "Bytes of their responses.", "api"),
 		seconds: desc("request_seconds_total",
 			"Time from receiving these requests to sending their responses, including waits.", "api"),
 	}
@@ -53,6 +55,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.clients, float64(n), client.Name, client.Version)
 	}
 	gauge(c.sessions, float64(stats.FetchSessions))
+	gauge(c.memory, float64(stats.Memory))
 	counter(c.refused, float64(stats.AuthFailures))
 	counter(c.turnedAway, float64(stats.RejectedConnections))
 	counter(c.throttled, float64(stats.Throttled))

@@ -11,31 +11,36 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"golang.org/x/sync/semaphore"
+
+	"freshet/internal/identity/access"
 )
 
 // conn is one client connection.
 type conn struct {
-	server      *Server
-	listener    Listener
-	accepted    net.Conn // without TLS; any goroutine may use it
-	socket      net.Conn // with TLS after the handshake; only for the connection's goroutines
-	in          *bufio.Reader
-	address     string // the client's address without the port
-	sni         string // server name of the TLS handshake
-	frameMemory *semaphore.Weighted
-	client      atomic.Pointer[Client] // software of the client; nil until it is known
+	server   *Server
+	listener Listener
+	accepted net.Conn // without TLS; any goroutine may use it
+	socket   net.Conn // with TLS after the handshake; only for the connection's goroutines
+	in       *bufio.Reader
+	address  string                 // the client's address without the port
+	sni      string                 // server name of the TLS handshake
+	id       uint64                 // number of the connection, from 1 on
+	client   atomic.Pointer[Client] // software of the client; nil until it is known
 
 	responses       chan *pendingResponse
-	queuedResponses atomic.Int32 // responses that are not sent yet; only the reader adds
+	waiting         sync.WaitGroup // queued responses that may wait for other clients; only the reader adds and waits
+	queuedResponses atomic.Int32   // responses that are not sent yet; only the reader adds
 	cancel          context.CancelFunc
 	closing         atomic.Bool
 
-	auth auth // belongs to the reader
+	auth         auth         // belongs to the reader
+	uncounted    atomic.Int64 // bytes of requests that take no room
+	preAuthBytes int64        // memory of a request before authentication; belongs to the reader
 
 	// Elements of the server's lists of connections that have not authenticated, and the time of
 	// the accept. Server.mu protects them.
@@ -53,24 +58,20 @@ type conn struct {
 // pendingResponse is a queued response. It is built after the responses before it are sent.
 type pendingResponse struct {
 	header
-	flexible       bool // the header of the response has tagged fields
-	requestSize    int  // bytes of the request
-	receivedAt     time.Time
-	frameMemory    memoryReservation // memory of the request's frame
-	decodedMemory  memoryReservation // memory of the decoded request
-	session        *session          // session of the request; nil before authentication
-	build          func(ctx context.Context) (encodable, error)
-	responseMemory *memoryReservation // memory of the response, released after it is sent; may be nil
-	free           func()             // frees the buffers of the response after it is sent; may be nil
-	raw            func() []byte      // used instead of make for a frame without a header
-	closeAfter     bool               // the connection closes after it
-	immediate      bool               // building it waits for nothing but the disk
-}
-
-// releaseRequest releases the memory of the request.
-func (a *pendingResponse) releaseRequest() {
-	a.frameMemory.release()
-	a.decodedMemory.release()
+	flexible    bool // the header of the response has tagged fields
+	requestSize int  // bytes of the request
+	receivedAt  time.Time
+	requestRoom reservation // room of the request
+	prepaid     int64       // part of requestRoom for the response
+	session     *session    // session of the request; nil before authentication
+	build       func(ctx context.Context) (encodable, error)
+	room        *responseRoom // room of the response, released after it is sent; may be nil
+	repeatable  bool          // build may be called again; it needs a permit of describeLimiter
+	free        func()        // frees the buffers of the response after it is sent; may be nil
+	raw         func() []byte // used instead of make for a frame without a header
+	closeAfter  bool          // the connection closes after it
+	waits       bool          // building it may wait for other clients
+	immediate   bool          // building it waits for nothing but the disk
 }
 
 // errNoResponse is returned by the function that builds a response when none is to be sent.
@@ -83,8 +84,8 @@ func newConn(s *Server, socket net.Conn, l Listener) *conn {
 	}
 	return &conn{
 		server: s, listener: l, accepted: socket, socket: socket, address: address,
-		frameMemory: semaphore.NewWeighted(s.opts.Limits.Memory / 4), // frames of this connection
-		responses:   make(chan *pendingResponse, maxPendingResponses),
+		id:        s.lastConnection.Add(1),
+		responses: make(chan *pendingResponse, maxPendingResponses),
 	}
 }
 
@@ -100,6 +101,10 @@ func (c *conn) serve() {
 		return
 	}
 	c.in = bufio.NewReaderSize(c.socket, readBufferSizeBeforeAuth)
+	if err := c.auth.startAnonymous(ctx, c); err != nil {
+		// The client may still send credentials. A request without them reports the error.
+		log.Debug("anonymous session of a Kafka connection cannot start", slog.Any("error", err))
+	}
 	written := make(chan error, 1)
 	go func() { written <- c.write(ctx) }()
 	err := c.read(ctx)
@@ -161,20 +166,24 @@ func (c *conn) read(ctx context.Context) error {
 		}
 		frame, held, err := c.readFrame(ctx, limit, timeout)
 		if c.closing.Load() {
+			c.releasePreAuth()
+			held.release()
 			return io.EOF
 		}
 		if err != nil {
+			c.releasePreAuth()
 			if errors.Is(err, os.ErrDeadlineExceeded) && c.auth.session != nil {
 				return io.EOF // idle
 			}
 			return err
 		}
-		a, err := c.beginRequest(ctx, frame)
+		a, err := c.beginRequest(ctx, frame, &held)
+		c.releasePreAuth()
 		if err != nil {
 			held.release()
 			return err
 		}
-		a.frameMemory, a.requestSize, a.receivedAt = held, len(frame), time.Now()
+		a.requestRoom, a.requestSize, a.receivedAt = held, len(frame), time.Now()
 		last := a.closeAfter
 		if err := c.dispatch(ctx, &a); err != nil || last {
 			return err
@@ -186,21 +195,25 @@ func (c *conn) read(ctx context.Context) error {
 // sends it directly, which saves waking the writer.
 func (c *conn) dispatch(ctx context.Context, a *pendingResponse) error {
 	if a.immediate && c.queuedResponses.Load() == 0 {
-		defer a.releaseRequest()
+		defer a.requestRoom.release()
 		return c.send(ctx, a)
 	}
 	c.queuedResponses.Add(1)
+	if a.waits {
+		c.waiting.Add(1)
+	}
 	select {
 	case c.responses <- a:
 		return nil
 	case <-ctx.Done():
-		a.releaseRequest()
+		a.requestRoom.release()
 		return ctx.Err()
 	}
 }
 
-// beginRequest decodes a request and starts it.
-func (c *conn) beginRequest(ctx context.Context, frame []byte) (pendingResponse, error) {
+// beginRequest decodes a request and starts it. held is the room of the frame, to which it adds that of the
+// decoded form.
+func (c *conn) beginRequest(ctx context.Context, frame []byte, held *reservation) (pendingResponse, error) {
 	if c.auth.raw {
 		return c.auth.handleRaw(ctx, c, frame)
 	}
@@ -232,41 +245,58 @@ func (c *conn) beginRequest(ctx context.Context, frame []byte) (pendingResponse,
 	if err := c.auth.checkAllowed(ctx, c, &h); err != nil {
 		return pendingResponse{}, err
 	}
-	decoded, err := c.decode(ctx, request, body)
+	decoded, err := c.decode(ctx, request, body, held)
 	if err != nil {
 		return pendingResponse{}, fmt.Errorf("decoding request %s version %d: %w", api.name, h.version, err)
 	}
 	call := &call{conn: c, session: c.auth.session, header: h, request: request}
 	a := api.begin(ctx, call)
-	a.header, a.session, a.decodedMemory = h, c.auth.session, decoded
-	a.responseMemory = &call.responseMemory
+	a.header, a.session, a.prepaid = h, c.auth.session, max(held.bytes-int64(len(frame)+decoded/2), 0)
+	if call.session != nil {
+		call.room.conn, call.room.session = c, call.session
+		a.room = &call.room
+	}
 	a.flexible = request.IsFlexible() && h.key != keyAPIVersions
-	a.immediate = api.immediate
+	a.immediate, a.waits = api.immediate, api.waits
 	return a, nil
 }
 
 var errTrailingBytes = errors.New("bytes follow the last field")
 
-// decode decodes a whole body after it has reserved memory for the decoded form.
-func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte) (memoryReservation, error) {
+// decode decodes a whole body after it has taken room for the decoded form, whose size it returns.
+func (c *conn) decode(ctx context.Context, request kmsg.Request, body []byte, held *reservation) (int, error) {
 	body, memory, err := measureBody(request, body)
 	if err != nil {
-		return memoryReservation{}, err
+		return 0, err
 	}
-	var held memoryReservation
-	if memory > smallFrame {
+	if memory > uncountedBytes {
 		if c.auth.session == nil {
-			return memoryReservation{}, errDecoded // requests before authentication have no arrays
+			return 0, errDecoded // requests before authentication have no arrays
 		}
-		if held, err = c.reserveMemory(ctx, c.server.decodedMemory, int64(memory)); err != nil {
-			return memoryReservation{}, err
+		if err := c.reserveDecoded(ctx, request, len(body)+memory, held); err != nil {
+			return 0, err
 		}
 	}
-	if err := decodeBody(request, body); err != nil {
-		held.release()
-		return memoryReservation{}, err
+	return memory, decodeBody(request, body)
+}
+
+// reserveDecoded raises the room of a request to that of its frame and its decoded form, n bytes together.
+func (c *conn) reserveDecoded(ctx context.Context, request kmsg.Request, n int, held *reservation) error {
+	total := min(int64(n), c.server.room.maxHeld())
+	if held.bytes > 0 {
+		return held.extend(ctx, total, c.server.opts.Limits.StallTimeout)
 	}
-	return held, nil
+	wanted := anyPermission
+	if request.Key() == keyProduce {
+		wanted = []access.Permission{permitProduce}
+	}
+	pool := c.server.room.outsiders
+	if (&call{conn: c, session: c.auth.session}).hasWithinCluster(wanted...) {
+		pool = c.server.room.main
+	}
+	counted, err := c.server.reserveFrame(ctx, pool, c.caller(c.auth.session), total)
+	held.caller, held.pool, held.bytes = counted.caller, counted.pool, counted.bytes
+	return err
 }
 
 // measureBody returns a body in the form that the codec expects, and the memory of its decoded form.

@@ -22,19 +22,25 @@
 //	Server.mu               listeners, connections, the list of unauthenticated connections, the
 //	                        number and memory of fetch sessions. Not held while waiting.
 //	decisions.mu            the cached permissions of a session.
+//	room.mu                 the claims of large frames.
+//
+// No two of them are held together.
 //
 //	semaphore               bounds
-//	conn.frameMemory        bytes of request frames of one connection.
-//	Server.frameMemory      bytes of request frames of all connections.
-//	Server.preAuthMemory    bytes of request frames before authentication, instead of both above.
-//	Server.decodedMemory    bytes of decoded requests.
+//	Server.preAuthMemory    bytes of a request before authentication. Its holder waits for the client only.
+//	room.claims             announced bytes of the large frames of a principal that are being received.
+//	room.main               bytes of requests and responses.
+//	room.outsiders          bytes of requests of principals without a permission, instead of main.
+//	room.responses          bytes of responses that found no room in main.
+//	room.spare              bytes of small requests and responses that found no room. Nobody waits for it.
 //	Server.fetchLimiter     fetches that read at a time.
 //	Server.describeLimiter  responses of describe APIs that are built at a time.
-//	Server.responseMemory   bytes of responses.
 //
-// Server.mu and decisions.mu are never held together. The semaphores are acquired in the order of
-// the list, and each is optional: a goroutine that holds one waits only for those below it, so that they
-// cannot deadlock.
+// The semaphores are acquired in the order of the list, and each is optional: a goroutine that holds one waits
+// only for those below it, so that they cannot deadlock. There is one exception, a large frame that waits
+// for more of main while it holds some; see room. A goroutine with a permit of a limiter waits for no
+// semaphore at all: if there is no room for its response, it drops the response, releases the permit, waits
+// for room, and builds the response again.
 //
 // # Ownership
 //

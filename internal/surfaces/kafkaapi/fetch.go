@@ -36,6 +36,9 @@ type fetchCall struct {
 	bytes     int
 	ends      []engine.PartitionPosition // ends of the partitions that were read to their end
 	backoff   time.Duration              // backoff before new messages are read
+
+	missing int  // room that the first batch needs and did not get, bytes; 0 if it got its room
+	partial bool // the response ends early because there is no more room
 }
 
 // fetchedTopic is a topic of a request. It is looked up once.
@@ -101,23 +104,19 @@ func (f *fetchCall) execute(ctx context.Context) error {
 	c, request := f.c, f.request
 	deadline := time.Now().Add(min(time.Duration(request.MaxWaitMillis)*time.Millisecond, maxFetchWait))
 	for over := false; ; {
-		f.response.reset()
-		f.topics, f.ends = make(map[topicKey]*fetchedTopic), nil
-		f.hasBatch, f.failed, f.bytes = false, false, 0
-		f.bytesLeft = min(max(int(request.MaxBytes), 0), maxFetchBytes)
-		if err := f.readLimited(ctx); err != nil {
+		if err := f.readWithRoom(ctx); err != nil {
 			return err
 		}
-		if f.bytes >= int(request.MinBytes) || f.failed || len(f.ends) == 0 || over || time.Until(deadline) <= 0 {
+		if f.bytes >= int(request.MinBytes) || f.failed || f.partial || len(f.ends) == 0 || over ||
+			time.Until(deadline) <= 0 {
 			return nil
 		}
 		// A large result is released during the wait and read again afterwards.
-		given := c.responseMemory.bytes > 0
+		given := c.room.bytes() > 0
 		if given {
 			f.response.reset()
 			f.topics = nil
-			c.responseMemory.release()
-			c.responseMemory = memoryReservation{}
+			c.room.release()
 		}
 		more, err := f.awaitAppend(ctx, deadline)
 		switch {
@@ -141,20 +140,46 @@ func (f *fetchCall) limitRereads(ctx context.Context, deadline time.Time) {
 	_ = retry.Wait(ctx, f.c.conn.server.draining.Done(), pause)
 }
 
-// readLimited reads, for a limited number of clients at a time, and reserves memory for the result
-// before it lets the next client read.
-func (f *fetchCall) readLimited(ctx context.Context) error {
+// readWithRoom reads as many batches as have room. Only if the first batch has none, it waits for room, without a
+// permit and without the result, and reads again.
+func (f *fetchCall) readWithRoom(ctx context.Context) error {
 	c := f.c
-	if err := c.conn.server.fetchLimiter.Acquire(ctx, 1); err != nil {
-		return err
+	for {
+		f.response.reset()
+		f.topics, f.ends = make(map[topicKey]*fetchedTopic), nil
+		f.hasBatch, f.failed, f.partial, f.bytes, f.missing = false, false, false, 0, 0
+		f.bytesLeft = min(max(int(f.request.MaxBytes), 0), maxFetchBytes)
+		permit, err := c.conn.takePermit(ctx, c.conn.server.fetchLimiter, c.session)
+		if err != nil {
+			return err
+		}
+		err = f.read(ctx)
+		permit.release()
+		if err != nil {
+			return err
+		}
+		if f.missing == 0 {
+			c.room.shrink(int64(f.bytes))
+			return nil
+		}
+		f.response.reset()
+		f.topics = nil
+		if err := c.room.await(ctx, int64(f.missing)); err != nil {
+			return err
+		}
 	}
-	defer c.conn.server.fetchLimiter.Release(1)
-	if err := f.read(ctx); err != nil || f.bytes <= smallFrame {
-		return err
+}
+
+// reserve takes room for n more bytes of batches of a partition that has some bytes. It does not wait.
+func (f *fetchCall) reserve(has, n int) bool {
+	if f.c.room.fit(int64(f.bytes+has+n), int64(f.bytes+max(f.bytesLeft, has+n))) {
+		return true
 	}
-	held, err := c.conn.reserveMemory(ctx, c.conn.server.responseMemory, int64(f.bytes))
-	c.responseMemory = held
-	return err
+	if f.partial = f.bytes+has > 0; !f.partial {
+		f.missing = n
+	}
+	f.bytesLeft = 0
+	return false
 }
 
 // awaitAppend waits for messages at the ends of the partitions; false when the deadline has passed.
@@ -186,6 +211,10 @@ func (f *fetchCall) read(ctx context.Context) error {
 		failure := topic.err
 		if failure == nil {
 			failure = f.readPartition(ctx, topic, w, &part)
+		}
+		if f.missing > 0 {
+			part.batches.free()
+			return nil // it is read again
 		}
 		if failure != nil {
 			if ctx.Err() != nil {
@@ -248,7 +277,10 @@ func (f *fetchCall) readPartition(ctx context.Context, topic *fetchedTopic, requ
 		return errOffsetOutOfRange
 	}
 	from := uint64(requested.offset)
-	b := batches{limit: min(f.bytesLeft, max(int(requested.maxBytes), 0)), acceptFirst: !f.hasBatch}
+	b := batches{
+		limit: min(f.bytesLeft, max(int(requested.maxBytes), 0)), acceptFirst: !f.hasBatch,
+		reserve: f.reserve,
+	}
 	extent, err := topic.Read(ctx, requested.partition, from, b.add)
 	if err != nil && (b.size() == 0 || extent.Next == 0) { // without an extent the offset cannot be checked
 		return err

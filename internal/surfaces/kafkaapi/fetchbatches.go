@@ -14,12 +14,14 @@ const (
 type batches struct {
 	limit       int
 	acceptFirst bool // accept the first batch regardless of its size
-	out         segmentedBuffer
-	builder     *records.Builder
-	base        uint64 // first offset of the batch being built
-	messages    int
-	full        bool   // the limit is reached
-	next        uint64 // offset after the last record
+	// reserve takes room for n more bytes of a partition that has some; false if there is none.
+	reserve  func(has, n int) bool
+	out      segmentedBuffer
+	builder  *records.Builder
+	base     uint64 // first offset of the batch being built
+	messages int
+	full     bool   // the limit is reached
+	next     uint64 // offset after the last record
 }
 
 func (b *batches) size() int {
@@ -44,6 +46,9 @@ func (b *batches) addBatch(s *engine.StoredValue) bool {
 	if b.out.size+len(s.Run.Body) > b.limit && (b.out.size > 0 || !b.acceptFirst) {
 		return false
 	}
+	if !b.reserve(b.out.size, len(s.Run.Body)) {
+		return false
+	}
 	records.SetBaseOffset(b.out.add(s.Run.Body), int64(s.First), 0) //nolint:gosec // offsets are far below 2^63
 	b.messages += int(s.Run.Count)
 	b.next = s.First + uint64(s.Run.Count) //nolint:gosec // counts are above 0
@@ -57,6 +62,9 @@ func (b *batches) addMessage(s *engine.StoredValue) bool {
 		b.flush()
 	}
 	if b.size()+len(s.Record.Payload) > b.limit && (b.size() > 0 || !b.acceptFirst) {
+		return false
+	}
+	if !b.reserve(b.size(), s.Record.Weight()) {
 		return false
 	}
 	if b.builder == nil {

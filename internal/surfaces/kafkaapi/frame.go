@@ -8,7 +8,8 @@ import (
 	"io"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"freshet/internal/base/fairshare"
+	"freshet/internal/identity/access"
 )
 
 // Errors that end a connection. They are logged.
@@ -22,7 +23,7 @@ var (
 // readFrame reads the next frame. The caller releases held when it no longer needs the frame.
 func (c *conn) readFrame(ctx context.Context, limit int,
 	timeout time.Duration,
-) (frame []byte, held memoryReservation, err error) {
+) (frame []byte, held reservation, err error) {
 	ends, slack := time.Now().Add(timeout), time.Duration(0)
 	if c.auth.session != nil {
 		slack = timeout / 20
@@ -37,42 +38,149 @@ func (c *conn) readFrame(ctx context.Context, limit int,
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
 		return nil, held, err
 	}
-	size := int32(binary.BigEndian.Uint32(head[:])) //nolint:gosec // numbers on the wire are signed
-	if size < 0 || int(size) > limit {
+	size := int(int32(binary.BigEndian.Uint32(head[:]))) //nolint:gosec // numbers on the wire are signed
+	if size < 0 || size > limit {
 		return nil, held, fmt.Errorf("%w: %w", foreignProtocolError(head),
 			fmt.Errorf("%w: %d bytes, the limit is %d", errFrameSize, size, limit))
 	}
-	// A large frame reserves memory only after its first bytes have arrived, so that clients that
-	// announce a large frame and send nothing reserve none.
-	small, pool := smallFrame, c.server.frameMemory
 	if c.auth.session == nil {
-		small, pool = smallFrameBeforeAuth, c.server.preAuthMemory // many such connections may exist
-	} else {
-		ends = c.transferDeadline(int(size))
+		frame, err = c.readFrameBeforeAuth(ctx, size, ends)
+		return frame, held, err
 	}
-	frame = make([]byte, min(int(size), small))
-	if err := c.readPart(frame, ends); err != nil {
+	// The first bytes take no room. They show which request it is, and that the client sends it.
+	frame = make([]byte, min(size, uncountedBytes))
+	if err := c.readPart(frame, c.transferDeadline(size)); err != nil {
 		return nil, held, err
 	}
-	if int(size) <= small {
-		return frame, held, nil
-	}
-	if held, err = c.reserveMemory(ctx, pool, int64(size)); err != nil {
-		return nil, held, err
-	}
-	if c.auth.session != nil {
-		ends = c.transferDeadline(int(size)) // the wait for memory does not count against the client
-	}
-	whole := make([]byte, size)
-	for rest := whole[copy(whole, frame):]; len(rest) > 0; {
-		part := rest[:min(len(rest), smallFrame)]
-		if err := c.readPart(part, ends); err != nil {
-			held.release()
-			return nil, memoryReservation{}, err
+	if size == len(frame) {
+		if held, ok := c.reserveUncounted(size); ok {
+			return frame, held, nil
 		}
-		rest = rest[len(part):]
 	}
-	return whole, held, nil
+	frame, err = c.readCounted(ctx, frame, size, &held)
+	if err != nil {
+		held.release()
+	}
+	return frame, held, err
+}
+
+// readFrameBeforeAuth reads a frame of a client that has not authenticated. Many such connections may exist,
+// so they share a small memory.
+func (c *conn) readFrameBeforeAuth(ctx context.Context, size int, ends time.Time) ([]byte, error) {
+	frame := make([]byte, min(size, smallFrameBeforeAuth))
+	if err := c.readPart(frame, ends); err != nil || size == len(frame) {
+		return frame, err
+	}
+	if err := c.server.preAuthMemory.Acquire(ctx, int64(size)); err != nil {
+		return nil, err
+	}
+	c.preAuthBytes = int64(size) // held until the request was begun
+	whole := make([]byte, size)
+	return whole, c.readPart(whole[copy(whole, frame):], ends)
+}
+
+// releasePreAuth releases the memory of a frame that was received before authentication.
+func (c *conn) releasePreAuth() {
+	c.server.preAuthMemory.Release(c.preAuthBytes)
+	c.preAuthBytes = 0
+}
+
+// readCounted takes room for a frame and reads it. A frame of more than firstStep bytes takes room as its
+// bytes arrive, at most twice as much as has arrived.
+func (c *conn) readCounted(ctx context.Context, frame []byte, size int, held *reservation) ([]byte, error) {
+	pool, weight, err := c.admit(ctx, frame, size)
+	if err != nil {
+		return nil, err
+	}
+	// A request behind a response that waits for other clients would hold its room for minutes. The response waits
+	// at most as long as the client has asked for.
+	c.waiting.Wait()
+	if size > firstStep {
+		var cancel context.CancelFunc
+		ctx, cancel = c.server.untilDraining(ctx)
+		defer cancel()
+	}
+	caller := c.caller(c.auth.session)
+	charge := func(n int) int64 { return min(int64(n*weight), c.server.room.maxHeld()) }
+	if size > firstStep {
+		release, err := c.server.room.claim(ctx, caller, charge(size))
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
+	step := min(size, firstStep)
+	if size > firstStep {
+		*held, err = reserve(ctx, pool, caller, charge(step), fairshare.NoTimeout)
+	} else {
+		*held, err = c.server.reserveFrame(ctx, pool, caller, charge(step))
+	}
+	if err != nil {
+		return nil, err
+	}
+	ends := c.transferDeadline(size) // the wait for room does not count against the client
+	for received := len(frame); ; step = min(size, 2*step) {
+		if step > firstStep {
+			waited := time.Now()
+			if err := held.extend(ctx, charge(step), c.server.opts.Limits.StallTimeout); err != nil {
+				return nil, err
+			}
+			ends = ends.Add(time.Since(waited))
+		}
+		if step > len(frame) {
+			frame = append(make([]byte, 0, step), frame...)[:step]
+		}
+		for received < step {
+			part := frame[received:min(received+smallFrame, step)]
+			if err := c.readPart(part, ends); err != nil {
+				return nil, err
+			}
+			received += len(part)
+		}
+		if step == size {
+			return frame, nil
+		}
+	}
+}
+
+// admit returns the pool from which a large frame takes its room, and its room in multiples of its size. frame has
+// the first bytes of the frame: they show whether the client may send such a request at all.
+func (c *conn) admit(ctx context.Context, frame []byte, size int) (*fairshare.Semaphore, int, error) {
+	if c.auth.raw {
+		return c.server.room.outsiders, 1, checkFrameSize("credentials", size, maxFrameBeforeAuth)
+	}
+	h, _, err := readHeader(frame)
+	if err != nil {
+		return nil, 0, err
+	}
+	api, known := c.server.apis[h.key]
+	if !known {
+		return nil, 0, fmt.Errorf("client requests API %d, which is not supported", h.key)
+	}
+	if err := c.auth.checkAllowed(ctx, c, &h); err != nil {
+		return nil, 0, err
+	}
+	weight := 1
+	wanted := []access.Permission{permitProduce}
+	if h.key != keyProduce {
+		weight, wanted = controlWeight, anyPermission
+		if err := checkFrameSize(api.name, size, maxControlFrame); err != nil {
+			return nil, 0, err
+		}
+	}
+	asks := &call{conn: c, session: c.auth.session, header: h}
+	if asks.hasWithinCluster(wanted...) {
+		return c.server.room.main, weight, nil
+	}
+	return c.server.room.outsiders, weight, checkFrameSize(api.name+" without a permission on the cluster", size,
+		maxOutsiderFrame)
+}
+
+func checkFrameSize(of string, size, limit int) error {
+	if size > limit {
+		return fmt.Errorf("%w: %d bytes of %s, the limit is %d", errFrameSize, size, of, limit)
+	}
+	return nil
 }
 
 // transferDeadline returns the deadline for the transfer of so many bytes. Without it a client that makes
@@ -119,42 +227,6 @@ func foreignProtocolError(head [4]byte) error {
 }
 
 var errFrame = errors.New("frame is not a Kafka request")
-
-// memoryReservation is memory that was acquired from semaphores.
-type memoryReservation struct {
-	semaphores []*semaphore.Weighted
-	bytes      int64
-}
-
-func (h memoryReservation) release() {
-	for _, pool := range h.semaphores {
-		pool.Release(h.bytes)
-	}
-}
-
-// reserveMemory acquires n bytes, at most a quarter of the memory, from a semaphore; for frames also from
-// the connection's own.
-//
-// Frames and responses have separate semaphores: the response that is due next never waits for the
-// memory of later requests, which themselves wait for that response.
-func (c *conn) reserveMemory(ctx context.Context, pool *semaphore.Weighted, n int64) (memoryReservation, error) {
-	held := memoryReservation{bytes: min(n, c.server.opts.Limits.Memory/4)}
-	pools := []*semaphore.Weighted{pool}
-	switch pool {
-	case c.server.frameMemory:
-		pools = []*semaphore.Weighted{c.frameMemory, pool}
-	case c.server.preAuthMemory:
-		held.bytes = n
-	}
-	for _, pool := range pools {
-		if err := pool.Acquire(ctx, held.bytes); err != nil {
-			held.release()
-			return memoryReservation{}, err
-		}
-		held.semaphores = append(held.semaphores, pool)
-	}
-	return held, nil
-}
 
 // header is the header of a request.
 type header struct {

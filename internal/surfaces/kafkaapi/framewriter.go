@@ -79,8 +79,8 @@ type encodable interface {
 func encode(a *pendingResponse, b encodable) (parts [][]byte, size int) {
 	budget := 256
 	fetched, inParts := b.(*fetchResponse)
-	if a.responseMemory != nil && !inParts { // estimate of the encoded size
-		budget += int(a.responseMemory.bytes) + int(a.responseMemory.bytes>>6)
+	if a.room != nil && !inParts { // estimate of the encoded size
+		budget += int(a.room.bytes())
 	}
 	w := frameWriter{tail: make([]byte, 4, budget)}                       // the size is set at the end
 	w.tail = binary.BigEndian.AppendUint32(w.tail, uint32(a.correlation)) //nolint:gosec // signed on the wire

@@ -18,12 +18,14 @@ import (
 // limitMemory limits a server's memory to a few requests.
 func limitMemory(o *kafkaapi.Options) { o.Limits.MaxFrame, o.Limits.Memory = 3<<20, 4<<20 }
 
+const largeTopics = 800
+
 // large returns a request whose response is as large as the request.
 func large() *kmsg.MetadataRequest {
 	request := kmsg.NewPtrMetadataRequest()
 	request.Version = 9
-	for i := range 250 {
-		name := fmt.Sprint(strings.Repeat("x", 3000), i)
+	for i := range largeTopics {
+		name := fmt.Sprint(strings.Repeat("x", 900), i)
 		request.Topics = append(request.Topics, kmsg.MetadataRequestTopic{Topic: &name})
 	}
 	return request
@@ -90,7 +92,7 @@ func TestAttackMemoryOfUnauthenticatedClients(t *testing.T) {
 	successes := 0
 	r := w.wire(w.token)
 	for i := range 3 {
-		if got := roundTrip[*kmsg.MetadataResponse](r, large()); len(got.Topics) != 250 {
+		if got := roundTrip[*kmsg.MetadataResponse](r, large()); len(got.Topics) != largeTopics {
 			successes++
 			t.Errorf("request %d: got %d topics, want a response", i, len(got.Topics))
 		}

@@ -35,9 +35,10 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 	create := request.AllowAutoTopicCreation || c.version < minCreationVersion
 	limit := checkRequestSize(len(request.Topics), 0)
 	id := func(t *kmsg.MetadataRequestTopic) topicKey { return topicKey{deref(t.Topic), t.TopicID} }
-	seen := countOccurrences(request.Topics, id)
-	for i := range request.Topics {
-		requested := &request.Topics[i]
+	topics := request.Topics[:min(len(request.Topics), maxTopics)] // the rest of a larger request has no rows
+	seen := countOccurrences(topics, id)
+	for i := range topics {
+		requested := &topics[i]
 		if !seen.isFirst(id(requested)) {
 			continue
 		}
@@ -56,6 +57,9 @@ func metadata(ctx context.Context, c *call, request *kmsg.MetadataRequest, respo
 		}
 		row := kmsg.NewMetadataResponseTopic()
 		row.Topic, row.TopicID = requested.Topic, requested.TopicID
+		if len(clientName) > maxClientTopicName {
+			row.Topic = nil // not repeated, because it cannot be the name of a topic
+		}
 		if byID && c.version >= minTopicIDVersion {
 			row.Topic = nil // as in Kafka the id decides; the name may belong to another topic
 		}

@@ -56,6 +56,9 @@ type Limits struct {
 	StallTimeout time.Duration // timeout of a transfer without progress
 }
 
+// MaxStallTimeout is the longest timeout of a transfer without progress.
+const MaxStallTimeout = 30 * time.Second
+
 // Policy reports the permissions of principals beyond single decisions. access.Policy implements it.
 type Policy interface {
 	// Filter returns the part of a scope on which a principal has a permission.
@@ -122,6 +125,6 @@ func (o *Options) complete() {
 		o.Limits.Connections = 10_000
 	}
 	if o.Limits.StallTimeout == 0 {
-		o.Limits.StallTimeout = 30 * time.Second
+		o.Limits.StallTimeout = MaxStallTimeout
 	}
 }

@@ -36,6 +36,7 @@ type session struct {
 	cluster   *Cluster
 	namespace names.Namespace // default namespace for topic names
 	mechanism string
+	anonymous bool // the client sent no credentials
 	decisions *decisions
 }
 
@@ -54,11 +55,9 @@ func (a *auth) checkAllowed(ctx context.Context, c *conn, h *header) error {
 	case keySASLAuthenticate:
 		return nil // its response reports a missing handshake
 	}
-	if a.session == nil && c.listener.Anonymous != nil && isLoopback(c.address) {
-		if err := a.startAnonymous(ctx, c); err != nil {
-			c.auditRejected(err.Error())
-			return err
-		}
+	if err := a.startAnonymous(ctx, c); err != nil {
+		c.auditRejected(err.Error())
+		return err
 	}
 	if a.session == nil {
 		c.auditRejected("request before authentication")
@@ -78,8 +77,18 @@ func (a *auth) checkAllowed(ctx context.Context, c *conn, h *header) error {
 }
 
 // startAnonymous starts the session of a client without credentials as the account that the
-// listener has for such clients.
+// listener has for such clients, if it has one and the client is on this machine. It starts a new session
+// when the old one has expired.
 func (a *auth) startAnonymous(ctx context.Context, c *conn) error {
+	if c.listener.Anonymous == nil || !isLoopback(c.address) {
+		return nil
+	}
+	if a.session != nil {
+		end := a.session.principal.ExpiresAt
+		if !a.session.anonymous || end.IsZero() || time.Now().Before(end) {
+			return nil
+		}
+	}
 	cluster, err := c.server.opts.Clusters.Default()
 	if err != nil {
 		return err
@@ -88,8 +97,14 @@ func (a *auth) startAnonymous(ctx context.Context, c *conn) error {
 	if err != nil {
 		return fmt.Errorf("starting an anonymous session: %w", err)
 	}
-	a.session, err = c.newSession(ctx, credentials{token: token})
-	return err
+	next, err := c.newSession(ctx, credentials{token: token})
+	if err != nil {
+		return err
+	}
+	next.anonymous = true
+	c.listener.Anonymous.warnAdministrator(c.server.opts.Logger)
+	a.accept(c, next)
+	return nil
 }
 
 func isLoopback(address string) bool {
@@ -180,7 +195,7 @@ func (a *auth) verify(ctx context.Context, c *conn, data []byte) (*session, erro
 	next, err := c.newSession(ctx, given)
 	if err == nil {
 		next.mechanism = a.mechanism
-		if a.session != nil {
+		if a.session != nil && !a.session.anonymous {
 			err = a.session.checkSameIdentity(next)
 		}
 	}

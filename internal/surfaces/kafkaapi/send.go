@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"freshet/internal/base/fairshare"
 )
 
 // write sends responses in the order of their requests.
@@ -20,8 +22,11 @@ func (c *conn) write(ctx context.Context) error {
 				_ = c.socket.SetReadDeadline(time.Unix(1, 0))
 			}
 		}
-		a.releaseRequest()
+		a.requestRoom.release()
 		c.queuedResponses.Add(-1)
+		if a.waits {
+			c.waiting.Done()
+		}
 	}
 	return failed
 }
@@ -38,13 +43,13 @@ func (c *conn) send(ctx context.Context, a *pendingResponse) error {
 		out := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...) //nolint:gosec // a few bytes
 		return c.writeAll([][]byte{out}, len(out))
 	}
-	response, err := a.build(ctx)
-	if a.responseMemory != nil {
-		defer func() { a.responseMemory.release() }()
+	if a.room != nil {
+		defer a.room.release()
 	}
 	if a.free != nil {
 		defer a.free()
 	}
+	response, out, size, err := c.build(ctx, a)
 	if errors.Is(err, errNoResponse) {
 		c.throttle(a, 0)
 		c.server.requests[a.key].add(a, 0)
@@ -56,22 +61,64 @@ func (c *conn) send(ctx context.Context, a *pendingResponse) error {
 	if a.session != nil && !a.session.principal.Live() {
 		return errRevoked
 	}
-	out, size := encode(a, response)
 	if delay := c.throttle(a, size); delay > 0 {
 		setThrottle(response, delay)
 		out, size = encode(a, response)
-	}
-	if size > smallFrame && (a.responseMemory == nil || a.responseMemory.bytes == 0) {
-		held, err := c.reserveMemory(ctx, c.server.responseMemory, int64(size))
-		if err != nil {
-			return err
-		}
-		defer held.release()
 	}
 	if counted := c.server.requests[a.key]; counted != nil {
 		defer func() { counted.add(a, size) }()
 	}
 	return c.writeAll(out, size)
+}
+
+// build builds and encodes a response that has its room. A Fetch has taken its room while it was read.
+func (c *conn) build(ctx context.Context, a *pendingResponse) (response encodable, out [][]byte, size int, err error) {
+	if a.repeatable && a.room != nil {
+		return c.buildRepeatedly(ctx, a)
+	}
+	response, err = a.build(ctx)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	out, size = encode(a, response)
+	if needed := int64(size) - a.prepaid; a.room != nil && a.room.bytes() == 0 && needed > uncountedBytes {
+		err = a.room.await(ctx, needed)
+	}
+	return response, out, size, err
+}
+
+// buildRepeatedly builds and encodes a response with a permit of describeLimiter. If there is no room for it, the
+// response is dropped, and built again when there is room for one of its size. So the responses that exist without
+// room are at most as many as the permits.
+func (c *conn) buildRepeatedly(ctx context.Context, a *pendingResponse) (encodable, [][]byte, int, error) {
+	for {
+		permit, err := c.takePermit(ctx, c.server.describeLimiter, a.session)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		response, err := a.build(ctx)
+		if err != nil {
+			permit.release()
+			return nil, nil, 0, err
+		}
+		out, size := encode(a, response)
+		needed := int64(size) - a.prepaid
+		fits := a.room.fit(needed, needed)
+		permit.release()
+		if fits {
+			return response, out, size, nil
+		}
+		if err := a.room.await(ctx, needed+needed/8); err != nil { // it may have grown
+			return nil, nil, 0, err
+		}
+	}
+}
+
+// takePermit waits for a permit. The caller must release it.
+func (c *conn) takePermit(ctx context.Context, limiter *fairshare.Semaphore, s *session) (reservation, error) {
+	caller := c.caller(s)
+	n, err := limiter.Acquire(ctx, caller, 1, fairshare.NoTimeout)
+	return reservation{caller: caller, pool: limiter, bytes: n}, err
 }
 
 // updateDeadline reports whether the deadline *has must be set again, and updates it to wanted+slack. A

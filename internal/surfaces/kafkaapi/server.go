@@ -12,20 +12,20 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"freshet/internal/base/fairshare"
 	"freshet/internal/base/retry"
 )
 
 // Server serves the Kafka protocol on any number of listeners.
 type Server struct {
-	opts Options
-	apis map[int16]api
-	// Semaphores for memory in the order in which they are acquired: for request frames, for decoded
-	// requests, for responses. The last one replaces the first for clients that have not
-	// authenticated.
-	frameMemory, decodedMemory, responseMemory, preAuthMemory *semaphore.Weighted
-	// fetchLimiter bounds the number of responses of unknown size that are being read at a time.
-	fetchLimiter    *semaphore.Weighted
-	describeLimiter *semaphore.Weighted // the same for responses of describe APIs
+	opts          Options
+	apis          map[int16]api
+	room          *room               // memory of requests and responses
+	preAuthMemory *semaphore.Weighted // the same for clients that have not authenticated
+	// fetchLimiter bounds how many Fetches read at a time, describeLimiter how many large responses of other APIs are
+	// built at a time. Their holders do not wait for room or for clients.
+	fetchLimiter, describeLimiter *fairshare.Semaphore
+	lastConnection                atomic.Uint64 // number of the last accepted connection
 
 	ctx    context.Context // context of all connections
 	cancel context.CancelFunc
@@ -54,13 +54,10 @@ type Server struct {
 func NewServer(opts Options) *Server {
 	opts.complete()
 	s := &Server{
-		opts: opts, apis: allAPIs(), fetchLimiter: semaphore.NewWeighted(maxConcurrentFetches),
-		frameMemory:     semaphore.NewWeighted(opts.Limits.Memory / 2),
-		responseMemory:  semaphore.NewWeighted(opts.Limits.Memory / 2),
-		decodedMemory:   semaphore.NewWeighted(opts.Limits.Memory / 4),
-		preAuthMemory:   semaphore.NewWeighted(memoryBeforeAuth),
-		describeLimiter: semaphore.NewWeighted(maxConcurrentDescribes),
-		requests:        make(map[int16]*requests), listenerNames: make(map[net.Listener]string),
+		opts: opts, apis: allAPIs(), room: newRoom(opts.Limits.Memory),
+		preAuthMemory: semaphore.NewWeighted(memoryBeforeAuth),
+		fetchLimiter:  newLimiter(maxConcurrentFetches), describeLimiter: newLimiter(maxConcurrentDescribes),
+		requests: make(map[int16]*requests), listenerNames: make(map[net.Listener]string),
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
 		unauthenticated: newUnauthenticatedConns(opts.Limits.maxUnauthenticated()),
 	}
@@ -95,6 +92,9 @@ func (s *Server) Serve(l Listener) error {
 	}
 	s.listeners[l.Listener], s.listenerNames[l.Listener] = 0, l.Name
 	s.mu.Unlock()
+	if l.Anonymous != nil {
+		l.Anonymous.warn(s.opts.Logger, l.Addr())
+	}
 	for failures := 0; ; {
 		socket, err := l.Accept()
 		if err != nil {

@@ -14,6 +14,7 @@ type Stats struct {
 	RejectedConnections int64 // connections rejected or closed because of a limit
 	Throttled           int64 // responses with a throttle time
 	FetchSessions       int   // fetch sessions
+	Memory              int64 // bytes of requests and responses that count against stream.memory
 }
 
 // Client is a client's software, as the client reports it.
@@ -44,7 +45,7 @@ func (s *Server) Stats() Stats {
 	stats := Stats{
 		Connections: make(map[string]int), Clients: make(map[Client]int), Requests: make(map[string]Requests),
 		AuthFailures: s.authFailures.Load(), RejectedConnections: s.rejectedConnections.Load(),
-		Throttled: s.throttled.Load(),
+		Throttled: s.throttled.Load(), Memory: s.room.used(),
 	}
 	for key, api := range s.apis {
 		if r := s.requests[key]; r.count.Load() > 0 {

@@ -17,7 +17,11 @@ import (
 // errTopicID means that a topic id does not belong to this cluster.
 var errTopicID = errors.New("topic id is unknown")
 
-const maxTopicName = 249
+const (
+	maxTopicName = 249
+	// maxClientTopicName is the length of the longest name that clients may use, with tenant and namespace.
+	maxClientTopicName = 4 * maxTopicName
+)
 
 // isLegalTopicName reports whether a name is a legal Kafka topic name.
 func isLegalTopicName(name string) bool {
@@ -38,7 +42,7 @@ func isLegalTopicName(name string) bool {
 // exist.
 func (c *call) topicName(ctx context.Context, clientName string) (names.Topic, error) {
 	if strings.Contains(clientName, "/") {
-		topic, err := names.ParseTopic(cut(clientName, 4*maxTopicName)) // a longer name is invalid anyway
+		topic, err := names.ParseTopic(cut(clientName, maxClientTopicName)) // a longer name is invalid anyway
 		if err != nil {
 			return names.Topic{}, fmt.Errorf("%w: %w", messaging.ErrName, err)
 		}
