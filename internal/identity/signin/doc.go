@@ -49,10 +49,13 @@
 //
 // # Invariants
 //
-//   - The index contains the records of people, sessions and grants. The own writes and
+//   - The index contains the records of people, sessions, grants and confirmed devices. The own writes and
 //     the watch of the store update it, in any order; the newest revision wins.
 //   - Codes, links, refresh tokens and challenges can be used once. The compare and swap
 //     of the store decides which request uses them, not a lock.
+//   - A confirmed device gets its grant only while the session that confirmed it exists.
+//   - A refresh token has a checksum with a key of its grant. Only a token with the right
+//     checksum was issued, so only its reuse ends the grant.
 //   - When a call returns that ends a grant, its tokens do not work in this process any
 //     more, even if the store failed.
 package signin

@@ -12,8 +12,8 @@ import (
 	"freshet/internal/identity"
 )
 
-// index contains the records of people, sessions and grants in memory, and which of them
-// belong to a user or a session.
+// index contains the records of people, sessions, grants and confirmed devices in memory, and
+// which of them belong to a user or a session.
 type index struct {
 	entries *revision.Map[string, indexEntry]
 	byOwner map[string]map[string]struct{} // keys of records by uid, or by key of a session
@@ -22,7 +22,7 @@ type index struct {
 // indexEntry is the part of a record that is kept in memory.
 type indexEntry struct {
 	subject Subject
-	session string // for a grant: the key of its session
+	session string // for a grant and a confirmed device: the key of its session
 	begun   time.Time
 	ends    time.Time
 
@@ -63,7 +63,7 @@ func (x *index) unlink(from, key string) {
 // deleted one. Late and repeated reports have no effect.
 func (s *indexedStore) apply(key string, value []byte, revision int64) {
 	if !strings.HasPrefix(key, peoplePrefix) && !strings.HasPrefix(key, sessionsPrefix) &&
-		!strings.HasPrefix(key, grantsPrefix) {
+		!strings.HasPrefix(key, grantsPrefix) && !strings.HasPrefix(key, devicesPrefix) {
 		return // records of this kind are only read by their secret
 	}
 	if value == nil {
@@ -87,6 +87,12 @@ func (s *indexedStore) apply(key string, value []byte, revision int64) {
 			return
 		}
 		next = indexEntry{subject: b.Subject, begun: b.Begun, ends: b.Ends}
+	case strings.HasPrefix(key, devicesPrefix):
+		var d device
+		if !s.decode(key, value, &d) || d.Session == "" {
+			return // not confirmed, so it belongs to nobody
+		}
+		next = indexEntry{subject: d.Subject, begun: d.Begun, ends: d.Ends, session: sessionsPrefix + d.Session}
 	default:
 		var g grant
 		if !s.decode(key, value, &g) {
@@ -171,7 +177,7 @@ func (s *indexedStore) signedIn() []Subject {
 	return subjects
 }
 
-// keysOf returns the keys of the records of a uid, or of the grants of a session.
+// keysOf returns the keys of the records of a uid, or of the grants and devices of a session.
 func (s *indexedStore) keysOf(of string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,6 +63,10 @@ type grant struct {
 	Before  string    `json:"before,omitempty"`
 	Salt    string    `json:"salt,omitempty"`
 	Renewed time.Time `json:"renewed,omitzero"`
+	// Family is the key of the checksums in the refresh tokens of this grant, with which an
+	// old token is distinguished from a made-up one. It is empty in grants of earlier versions until
+	// their next renewal.
+	Family string `json:"family,omitempty"`
 }
 
 // code is an authorization code. A used code is kept until it expires, so that a second use
@@ -86,7 +90,8 @@ type device struct {
 	Address  string    `json:"address"` // of the device
 	Begun    time.Time `json:"begun"`
 	Ends     time.Time `json:"ends"`
-	Subject  Subject   `json:"subject,omitzero"` // the user who confirmed the sign-in
+	Subject  Subject   `json:"subject,omitzero"`  // the user who confirmed the sign-in
+	Session  string    `json:"session,omitempty"` // browser session of the confirmation, with which it ends
 	Denied   bool      `json:"denied,omitempty"`
 	Grant    string    `json:"grant,omitempty"` // the grant that the device got
 }

@@ -93,6 +93,8 @@ func (a *API) grantErrorOf(r *http.Request, err error) error {
 		return grantError("authorization_pending", err)
 	case errors.Is(err, signin.ErrSlowDown):
 		return grantError("slow_down", err)
+	case errors.Is(err, signin.ErrApprovalEnded):
+		return grantError("access_denied", signin.ErrApprovalEnded)
 	case errors.Is(err, signin.ErrDeviceRejected):
 		return grantError("access_denied", err)
 	case errors.Is(err, signin.ErrDeviceExpired):
