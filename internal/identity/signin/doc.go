@@ -43,8 +43,9 @@
 //	People.mu                leaving: users whose records Run has to remove
 //	pollLimiter.mu           the times of the last polls of devices
 //	hasher.waiting, working  semaphores: how many password hashes may wait and run
+//	hasher.known, reserved   the same, for known addresses only
 //
-// Order: hasher.waiting before hasher.working. No other two are held at the same time.
+// Order: hasher.waiting or known before hasher.working or reserved. No other two are held at the same time.
 // indexedStore.mu is not held during calls of the store or the directory.
 //
 // # Invariants

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"freshet/internal/identity"
 	"freshet/internal/identity/signin"
@@ -203,4 +204,58 @@ func TestGrantOfAnEarlierVersion(t *testing.T) {
 	if _, err := refresh(next.Refresh.Reveal()); err != nil {
 		t.Errorf("next token: %v", err)
 	}
+}
+
+// TestAttackSameEmail creates users with the e-mail address of a person, and one whose name is
+// that address, and lets the person sign in with the address.
+func TestAttackSameEmail(t *testing.T) {
+	t.Parallel()
+	w := signintest.New(t)
+	ann := w.User("acme", "ann", "ann@example.com")
+	w.Invite(ann)
+	attempts, successes := 0, 0
+	try := func(name string) {
+		t.Helper()
+		for _, typed := range []string{"ann", "ann@example.com", "Ann@Example.com"} {
+			attempts++
+			of, err := w.SignIn.Passwords.Authenticate(t.Context(), "acme", typed, signintest.Password)
+			if err != nil || of != ann {
+				successes++
+				t.Errorf("%s: %s signs in as %v, %v; want %v", name, typed, of, err, ann)
+			}
+			if !w.SignIn.Subjects.Matches(ann, "acme", typed) {
+				successes++
+				t.Errorf("%s: passkey does not match %s", name, typed)
+			}
+		}
+	}
+	try("alone")
+	w.User("acme", "aaa", "ann@example.com")
+	try("second user without a password")
+	invite := func(name, email string) {
+		w.User("acme", name, email)
+		token, _, err := w.SignIn.Links.Invite(t.Context(), "acme", name, "mallory", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.SignIn.Passwords.Accept(t.Context(), token.Reveal(), "a password of mallory"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	invite("aaa", "ann@example.com")
+	try("second user with a password")
+	invite("aab", "ANN@example.com")
+	try("third user with a password")
+	invite("ann@example.com", "mallory@example.com")
+	try("user with the address as its name")
+	w.User("other", "ann", "ann@example.com")
+	try("user of another organization")
+	restarted := w.Replica(w.Directory)
+	attempts++
+	if of, err := restarted.Passwords.Authenticate(t.Context(), "acme", "ann@example.com",
+		signintest.Password); err != nil || of != ann {
+		successes++
+		t.Errorf("after a restart: got %v, %v; want %v", of, err, ann)
+	}
+	tally.Attack(t, "block a person with a user of the same e-mail address", attempts, successes)
 }

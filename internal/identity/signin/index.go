@@ -26,9 +26,11 @@ type indexEntry struct {
 	begun   time.Time
 	ends    time.Time
 
-	password bool // the last three are for people
+	password bool // the fields below are for people
 	passkeys int
 	invited  time.Time
+	since    time.Time
+	known    string // the known addresses, each in \x00
 }
 
 const tombstonesKept = 1 << 16
@@ -79,7 +81,7 @@ func (s *indexedStore) apply(key string, value []byte, revision int64) {
 		}
 		next = indexEntry{
 			subject: p.Subject, password: p.Password != "", passkeys: len(p.Passkeys),
-			invited: p.Invitation.Ends,
+			invited: p.Invitation.Ends, since: p.Since, known: p.joinAddresses(),
 		}
 	case strings.HasPrefix(key, sessionsPrefix):
 		var b session
@@ -127,9 +129,15 @@ func (s *indexedStore) applyRecord(key string, next indexEntry, revision int64) 
 	switch {
 	case strings.HasPrefix(key, grantsPrefix):
 		s.directory.PutSession(next.identity(key))
-	case strings.HasPrefix(key, peoplePrefix) && (!known || was != next):
+	case strings.HasPrefix(key, peoplePrefix) && (!known || was.changedCredentials(next)):
 		s.notifyChange(next.subject)
 	}
+}
+
+// changedCredentials reports whether two entries of a user differ in more than the addresses.
+func (h indexEntry) changedCredentials(next indexEntry) bool {
+	h.known, next.known = "", ""
+	return h != next
 }
 
 func (s *indexedStore) applyDeletion(key string, revision int64) {

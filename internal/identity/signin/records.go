@@ -25,6 +25,18 @@ type person struct {
 	Passkeys   []Passkey  `json:"passkeys,omitempty"`
 	Invitation invitation `json:"invitation,omitzero"`
 	Begun      time.Time  `json:"begun"` // time of the last write
+
+	// Since is when the user first had a password. It is the zero time if that was with an
+	// earlier version. Of several users with one e-mail address, the first may sign in with it.
+	Since time.Time `json:"since,omitzero"`
+	// Known are addresses from which the user has signed in, the last one first.
+	Known []knownAddress `json:"known,omitempty"`
+}
+
+// knownAddress is an address from which a user has signed in.
+type knownAddress struct {
+	Address string    `json:"address"`
+	Used    time.Time `json:"used"` // with a precision of addressPrecision
 }
 
 // invitation is the valid invitation link of a user.
