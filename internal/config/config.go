@@ -48,6 +48,7 @@ type Config struct {
 	Admin         Admin         `json:"admin"`
 	Organizations Organizations `json:"organizations"`
 	CORS          CORS          `json:"cors"`
+	Proxies       Proxies       `json:"proxies"`
 	Log           Log           `json:"log"`
 	Metrics       Metrics       `json:"metrics"`
 	Audit         Audit         `json:"audit"`

@@ -57,6 +57,7 @@ func (c *Config) validate(p *problems) {
 		p.addf("dataDir", "must not be empty")
 	}
 	c.validateListeners(p)
+	c.validateProxies(p)
 	c.validateKafka(p)
 	c.validateSignIn(p)
 	c.validateURLs(p)

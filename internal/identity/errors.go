@@ -15,6 +15,10 @@ var (
 	ErrSessionEnded        = errs.New(errs.Unauthenticated, "session of this token has ended; sign in again")
 	ErrCredentialsReplaced = errs.New(errs.Unauthenticated,
 		"credentials of this token have been replaced; request a token with the new credentials")
+	ErrSourceEnded = errs.New(errs.Unauthenticated,
+		"credential with which this token was requested is no longer valid; request a token with another one")
+	ErrManySources = errs.Newf(errs.Denied, "token would depend on more than %d credentials, because it was "+
+		"requested with a token of a token; request it with an earlier credential", maxSources)
 	ErrKeyUnknown = errs.New(errs.Unauthenticated,
 		"API key is unknown: it was deleted, or issued by another server")
 	ErrKeyRevoked     = errs.New(errs.Unauthenticated, "API key has been revoked")

@@ -105,6 +105,7 @@ type claims struct {
 	Scope     string            `json:"scope,omitempty"`
 	UID       string            `json:"https://vendor.io/uid"`
 	SessionID string            `json:"sid,omitempty"` // only in tokens of sessions
+	Sources   []source          `json:"https://vendor.io/sources,omitempty"`
 	Metadata  map[string]string `json:"metadata,omitempty"`
 }
 
@@ -141,17 +142,27 @@ func marshalClaims(c any) ([]byte, error) {
 // DefaultTokenLifetime. AccessToken reduces the lifetime to MaxTokenLifetime, and to the
 // end of replaced credentials.
 func (i *Issuer) AccessToken(account *Account, lifetime time.Duration, audiences ...string) (Secret, time.Time, error) {
+	now := time.Now().Truncate(time.Second)
+	return i.accessToken(account, now, tokenExpiry(account, lifetime, now), nil, audiences)
+}
+
+// tokenExpiry returns when a token expires that is issued now.
+func tokenExpiry(account *Account, lifetime time.Duration, now time.Time) time.Time {
 	switch {
 	case lifetime <= 0:
 		lifetime = DefaultTokenLifetime
 	case lifetime > MaxTokenLifetime:
 		lifetime = MaxTokenLifetime
 	}
-	now := time.Now().Truncate(time.Second)
 	expires := now.Add(lifetime)
 	if ends := account.Replaced.Ends; account.ClientID == account.Replaced.ID && ends.Before(expires) {
 		expires = ends.Truncate(time.Second) // not after the credentials of the request
 	}
+	return expires
+}
+
+func (i *Issuer) accessToken(account *Account, now, expires time.Time, sources []source, audiences []string,
+) (Secret, time.Time, error) {
 	scopes := account.Scopes()
 	token, err := i.keys.sign(claims{
 		Issuer:   i.url,
@@ -164,6 +175,7 @@ func (i *Issuer) AccessToken(account *Account, lifetime time.Duration, audiences
 		Scopes:   scopes,
 		Scope:    strings.Join(scopes, " "),
 		UID:      account.UID,
+		Sources:  sources,
 	})
 	return token, expires, err
 }

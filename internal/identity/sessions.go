@@ -175,7 +175,17 @@ func (v *Verifier) bindSession(ctx context.Context, e *entry, c *claims) error {
 	if c.Expiry == 0 || c.Issuer != v.issuer.url {
 		return ErrInvalidToken
 	}
-	session, err := v.dir.session(ctx, c.SessionID)
+	if err := v.bindSessionRecord(ctx, e, c.SessionID, c.Subject, c.UID); err != nil {
+		return err
+	}
+	e.principal.SessionID, e.principal.TokenID = c.SessionID, c.ID
+	e.principal.ExpiresAt = time.Unix(c.Expiry, 0).UTC()
+	return nil
+}
+
+// bindSessionRecord links a token to a session and to the session's user or account.
+func (v *Verifier) bindSessionRecord(ctx context.Context, e *entry, id, subject, uid string) error {
+	session, err := v.dir.session(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -183,21 +193,14 @@ func (v *Verifier) bindSession(ctx context.Context, e *entry, c *claims) error {
 		return ErrSessionEnded
 	}
 	was := session.live.Load()
-	if was == nil || was.Subject() != c.Subject || was.UID != c.UID {
+	if was == nil || was.Subject() != subject || was.UID != uid {
 		return ErrSessionEnded
 	}
 	e.session = session
 	if was.Account != "" {
-		err = v.bindSessionAccount(e, was)
-	} else {
-		err = v.bindUser(e, was)
+		return v.bindSessionAccount(e, was)
 	}
-	if err != nil {
-		return err
-	}
-	e.principal.SessionID, e.principal.TokenID = was.ID, c.ID
-	e.principal.ExpiresAt = time.Unix(c.Expiry, 0).UTC()
-	return nil
+	return v.bindUser(e, was)
 }
 
 // bindUser links a token to its user. The token is accepted at every data plane of the

@@ -75,6 +75,8 @@ type entry struct {
 	userWas    *User
 	key        *keyRecord // nil for access tokens
 	keyWas     *Key
+	sources    []*entry // credentials with which the token was requested; see source
+	sourcesAre []source // the same, as claims
 	dir        *Directory
 	planes     sync.Map // for an organization's key: its *Principal at each data plane, by audience
 	used       atomicStamp
@@ -118,6 +120,11 @@ func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...
 func (e *entry) check(now time.Time) error {
 	if current := e.dir.current; current != nil && !current() {
 		return ErrNotCurrent
+	}
+	for _, s := range e.sources {
+		if s.check(now) != nil {
+			return ErrSourceEnded
+		}
 	}
 	if e.session != nil && !e.session.good(now) {
 		return ErrSessionEnded
@@ -257,6 +264,9 @@ func (v *Verifier) verify(ctx context.Context, token string, hash [sha256.Size]b
 	default:
 		err = v.bindAccount(e, &c)
 	}
+	if err == nil {
+		err = v.bindSources(ctx, e, c.Sources)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -291,13 +301,8 @@ func (v *Verifier) bindAccount(e *entry, c *claims) error {
 	if !ok || c.Expiry == 0 || c.Issuer != v.issuer.url {
 		return ErrInvalidToken
 	}
-	e.account, e.clientID = v.dir.client(clientID), clientID
-	if e.account == nil {
-		return ErrAccountGone
-	}
-	e.accountWas = e.account.live.Load()
-	if e.accountWas == nil || e.accountWas.UID != c.UID {
-		return ErrAccountGone
+	if err := v.bindClient(e, clientID, c.UID); err != nil {
+		return err
 	}
 	e.principal = v.principal(e.accountWas)
 	e.principal.System = e.accountWas.System
@@ -309,28 +314,29 @@ func (v *Verifier) bindAccount(e *entry, c *claims) error {
 	return nil
 }
 
+// bindClient links a token to the account of a client id.
+func (v *Verifier) bindClient(e *entry, clientID, uid string) error {
+	e.account, e.clientID = v.dir.client(clientID), clientID
+	if e.account == nil {
+		return ErrAccountGone
+	}
+	e.accountWas = e.account.live.Load()
+	if e.accountWas == nil || e.accountWas.UID != uid {
+		return ErrAccountGone
+	}
+	return nil
+}
+
 // bindKey links an API key to its record and account. It does not compare the issuer's
 // URL, because keys without expiry must survive a change of the URL; the record contains
 // the hash of the token, which proves more.
 func (v *Verifier) bindKey(e *entry, c *claims, hash [sha256.Size]byte) error {
-	account, key := v.dir.key(c.ID)
-	if key == nil {
-		return ErrKeyUnknown
-	}
-	e.account, e.key, e.keyWas = account, key, key.live.Load()
-	if e.keyWas == nil {
-		return ErrKeyUnknown
+	if err := v.bindKeyRecord(e, c.ID, c.UID); err != nil {
+		return err
 	}
 	want := e.keyWas.Hash
 	if subtle.ConstantTimeCompare([]byte(want), []byte(hex.EncodeToString(hash[:]))) != 1 {
 		return ErrInvalidToken
-	}
-	if account == nil {
-		return ErrAccountGone
-	}
-	e.accountWas = account.live.Load()
-	if e.accountWas == nil || e.accountWas.UID != c.UID || e.accountWas.UID != e.keyWas.AccountUID {
-		return ErrAccountGone
 	}
 	e.principal = v.principal(e.accountWas)
 	// A key is for one organization at most, so the key of a system administrator
@@ -347,6 +353,26 @@ func (v *Verifier) bindKey(e *entry, c *claims, hash [sha256.Size]byte) error {
 	}
 	if e.keyWas.Instance == "" {
 		e.orgPrefix = OrganizationAudience(e.keyWas.Organization) + ":"
+	}
+	return nil
+}
+
+// bindKeyRecord links a token to the record of an API key and its account.
+func (v *Verifier) bindKeyRecord(e *entry, id, uid string) error {
+	account, key := v.dir.key(id)
+	if key == nil {
+		return ErrKeyUnknown
+	}
+	e.account, e.key, e.keyWas = account, key, key.live.Load()
+	if e.keyWas == nil {
+		return ErrKeyUnknown
+	}
+	if account == nil {
+		return ErrAccountGone
+	}
+	e.accountWas = account.live.Load()
+	if e.accountWas == nil || e.accountWas.UID != uid || e.accountWas.UID != e.keyWas.AccountUID {
+		return ErrAccountGone
 	}
 	return nil
 }

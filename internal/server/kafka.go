@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/broker/groups"
@@ -58,6 +59,9 @@ func (s *server) openKafkaPorts(ctx context.Context) error {
 			s.kafka.stopTurnAway = append(s.kafka.stopTurnAway, s.topology.refuseEarly(tcp))
 		}
 		*port.to, *port.real = s.ports.shared.Apply(listener), listen.WithPort(port.address, listener.Addr())
+		if s.cfg.Proxies.SendProtocol(strings.TrimPrefix(port.flag, "--")) {
+			*port.to = listen.AcceptProxied(*port.to, s.cfg.Proxies.Set(), s.cfg.Timeouts.ReadHeader.Std())
+		}
 	}
 	if s.kafka.plain != nil {
 		s.plan.KafkaPlain = s.cfg.Kafka.Plain

@@ -90,6 +90,7 @@ func (s *server) openPorts(ctx context.Context) (err error) {
 		Connections: s.cfg.Limits.Connections, Shared: s.ports.shared,
 		ReadHeader: s.cfg.Timeouts.ReadHeader.Std(), Idle: s.cfg.Timeouts.Idle.Std(),
 		HeaderSize: int(s.cfg.Limits.HeaderSize), Log: s.log, Failed: s.failed,
+		Proxied: s.cfg.Proxies.SendProtocol, Trusted: s.cfg.Proxies.Set(),
 	})
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (s *server) serveStarting(context.Context) error {
 		s.cors()))
 	bounded := web.LimitHeaders(web.LimitBodyTime(&s.front, s.cfg.Timeouts.ReadBody.Std()),
 		int(s.cfg.Limits.HeaderSize))
-	main := web.MiddlewareWithShutdown(bounded, s.access, s.metrics, &s.ending)
+	main := web.FromProxies(web.MiddlewareWithShutdown(bounded, s.access, s.metrics, &s.ending), s.cfg.Proxies.Set())
 	s.ports.http.ServeMain(main, &refusal.Malformed{Routes: &s.front, Log: s.access, Observer: s.metrics}, secure)
 	return nil
 }
@@ -50,7 +50,8 @@ func (s *server) openSurfaces(context.Context) (err error) {
 	}
 	s.routes = s.whileAlive(newRouter(mounts(surfaces, s.cors()), s.cors()))
 	s.front.Serve(newRouter(mounts(refusingHandlers(web.ErrStarting, surfaces.health), s.cors()), s.cors()))
-	s.ports.http.ServeOps(s.metrics.OpsHandler(s.log, s.api.Handler()))
+	s.ports.http.ServeOps(s.metrics.OpsHandler(s.log, s.api.Handler()),
+		&refusal.Malformed{Routes: refusal.Plain, Log: s.access, Observer: s.metrics})
 	return nil
 }
 

@@ -22,6 +22,7 @@ var (
 	ErrPending        = errs.New(errs.Precondition, "sign-in of the device is not confirmed yet")
 	ErrSlowDown       = errs.New(errs.Precondition, "device polls too often")
 	ErrDeviceRejected = errs.New(errs.Denied, "sign-in of the device was rejected")
+	ErrApprovalEnded  = errs.New(errs.Denied, "session that confirmed the device has ended; start again")
 	ErrDeviceExpired  = errs.New(errs.Unauthenticated, "sign-in of the device was not confirmed in time; start again")
 )
 
@@ -117,14 +118,15 @@ func (s *Devices) waitingDevice(ctx context.Context,
 }
 
 // DecideDevice confirms or rejects the sign-in of a device as the user of a
-// session. It can be called once per device.
+// session. It can be called once per device. The confirmation ends with the session, until the
+// device gets its grant. The grant is independent of the session.
 func (s *Devices) DecideDevice(ctx context.Context, typed string, in *Session, confirm bool) error {
 	key, record, revision, err := s.waitingDevice(ctx, typed)
 	if err != nil {
 		return err
 	}
 	if confirm {
-		record.Subject = in.Subject
+		record.Subject, record.Session = in.Subject, in.ID
 	} else {
 		record.Denied = true
 	}
@@ -162,15 +164,43 @@ func (s *Devices) PollDevice(ctx context.Context, token, client string) (*Grant,
 		}
 		return nil, ErrPending
 	}
+	if err := s.checkApproval(ctx, record.Session); err != nil {
+		return nil, err
+	}
 	record.Grant = newID()
 	err = s.records.put(ctx, key, record, revision)
 	if errors.Is(err, ErrChanged) {
-		return nil, ErrInvalidGrant // another request got the grant
+		return nil, ErrInvalidGrant // another request got the grant, or ended the confirmation
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s.grants.newGrant(ctx, record.Grant, client, record.Subject, nil, "", time.Now().UTC())
+	g, err := s.grants.newGrant(ctx, record.Grant, client, record.Subject, nil, "", time.Now().UTC())
+	if err != nil {
+		return nil, err
+	}
+	// The session may have ended while the grant was being created.
+	if err := s.checkApproval(ctx, record.Session); err != nil {
+		return nil, errors.Join(err, s.records.delete(ctx, grantsPrefix+g.ID))
+	}
+	return g, nil
+}
+
+// checkApproval returns ErrApprovalEnded if the session that confirmed a device has ended. It
+// reads the store, so that the end of the session in another replica counts immediately.
+// Confirmations of earlier versions name no session; they count as ended.
+func (s *Devices) checkApproval(ctx context.Context, id string) error {
+	if id == "" {
+		return ErrApprovalEnded
+	}
+	in, _, exists, err := read[session](ctx, s.records, sessionsPrefix+id)
+	if err != nil {
+		return err
+	}
+	if !exists || !time.Now().Before(in.Ends) {
+		return ErrApprovalEnded
+	}
+	return nil
 }
 
 // newUserCode returns a random user code without the dash.

@@ -43,16 +43,20 @@
 //	People.mu                leaving: users whose records Run has to remove
 //	pollLimiter.mu           the times of the last polls of devices
 //	hasher.waiting, working  semaphores: how many password hashes may wait and run
+//	hasher.known, reserved   the same, for known addresses only
 //
-// Order: hasher.waiting before hasher.working. No other two are held at the same time.
+// Order: hasher.waiting or known before hasher.working or reserved. No other two are held at the same time.
 // indexedStore.mu is not held during calls of the store or the directory.
 //
 // # Invariants
 //
-//   - The index contains the records of people, sessions and grants. The own writes and
+//   - The index contains the records of people, sessions, grants and confirmed devices. The own writes and
 //     the watch of the store update it, in any order; the newest revision wins.
 //   - Codes, links, refresh tokens and challenges can be used once. The compare and swap
 //     of the store decides which request uses them, not a lock.
+//   - A confirmed device gets its grant only while the session that confirmed it exists.
+//   - A refresh token has a checksum with a key of its grant. Only a token with the right
+//     checksum was issued, so only its reuse ends the grant.
 //   - When a call returns that ends a grant, its tokens do not work in this process any
 //     more, even if the store failed.
 package signin

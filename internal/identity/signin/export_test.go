@@ -10,3 +10,6 @@ func (s *Sessions) EndAll(ctx context.Context, uid string) error { return s.endA
 
 // Hashed returns how many password hashes were computed.
 func (s *Passwords) Hashed() int64 { return s.hasher.hashed.Load() }
+
+// EndOthers ends all sessions of a user except for one.
+func (s *Sessions) EndOthers(ctx context.Context, in *Session) error { return s.endOthers(ctx, in) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"strings"
@@ -71,8 +72,11 @@ func (s *Grants) newGrant(ctx context.Context, id, client string, of Subject, in
 	if err := s.sessions.endOldest(ctx, of.UID, grantsPrefix); err != nil {
 		return nil, err
 	}
-	secret := identity.GenerateSecret()
-	record := grant{Subject: of, Client: client, Session: inID, Hash: hashOf(secret.Reveal()), Begun: begun}
+	family := identity.GenerateSecret().Reveal()
+	secret := withChecksum(family, random(secretBytes))
+	record := grant{
+		Subject: of, Client: client, Session: inID, Hash: hashOf(secret), Begun: begun, Family: family,
+	}
 	if in != nil {
 		record.Ends = in.Ends
 	} else {
@@ -83,7 +87,7 @@ func (s *Grants) newGrant(ctx context.Context, id, client string, of Subject, in
 	}
 	return &Grant{
 		ID: id, Client: client, Subject: of, Display: display, Begun: begun,
-		Refresh: identity.NewSecret(id + "." + secret.Reveal()), session: record.identity(id),
+		Refresh: identity.NewSecret(id + "." + secret), session: record.identity(id),
 	}, nil
 }
 
@@ -98,7 +102,8 @@ func deviceEnd(begun time.Time, lifetime time.Duration) time.Time {
 // Refresh exchanges a refresh token for the next one. A token that was exchanged before is
 // known to two clients, so it was stolen and Refresh ends the grant. The exception is a
 // token that was exchanged less than RefreshGrace ago and whose successor was not used:
-// then the response was probably lost, and Refresh returns the same successor again.
+// then the response was probably lost, and Refresh returns the same successor again. A secret
+// that was never issued changes nothing, because the id of a grant is not a secret.
 func (s *Grants) Refresh(ctx context.Context, token, client string) (*Grant, error) {
 	id, secret, ok := strings.Cut(token, ".")
 	if !ok || len(token) > maxToken || !isID(id) {
@@ -124,6 +129,9 @@ func (s *Grants) refresh(ctx context.Context, id, secret, client string) (*Grant
 	again := record.Before != "" && matchesHash(record.Before, secret) &&
 		time.Since(record.Renewed) < s.refreshGrace
 	if !again && !matchesHash(record.Hash, secret) {
+		if !record.issued(secret) {
+			return nil, ErrInvalidGrant
+		}
 		return nil, s.endReused(ctx, id, record.Subject)
 	}
 	display, alive := s.subjects.Alive(record.Subject)
@@ -141,24 +149,63 @@ func (s *Grants) refresh(ctx context.Context, id, secret, client string) (*Grant
 		if record.Session == "" {
 			record.Ends = deviceEnd(record.Begun, s.deviceLifetime)
 		}
+		if record.Family == "" {
+			record.Family = identity.GenerateSecret().Reveal()
+		}
 		record.Salt, record.Renewed = identity.GenerateSecret().Reveal(), time.Now().UTC()
-		record.Before, record.Hash = record.Hash, hashOf(successor(secret, record.Salt))
+		record.Before, record.Hash = record.Hash, hashOf(record.successor(secret))
 		if err := s.records.put(ctx, grantsPrefix+id, record, revision); err != nil {
 			return nil, err
 		}
 	}
 	return &Grant{
 		ID: id, Client: client, Subject: record.Subject, Display: display, Begun: record.Begun,
-		Refresh: identity.NewSecret(id + "." + successor(secret, record.Salt)), session: record.identity(id),
+		Refresh: identity.NewSecret(id + "." + record.successor(secret)), session: record.identity(id),
 	}, nil
 }
 
 // successor returns the secret of the next refresh token. It cannot be computed from the
 // previous secret alone or from the stored record alone.
-func successor(secret, salt string) string {
-	mac := hmac.New(sha256.New, []byte(secret))
-	_, _ = mac.Write([]byte("refresh token after\x00" + salt)) // never fails
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+func (g *grant) successor(secret string) string {
+	next := sum(secret, "refresh token after\x00"+g.Salt)
+	if g.Family == "" { // renewed by an earlier version
+		return base64.RawURLEncoding.EncodeToString(next)
+	}
+	return withChecksum(g.Family, next)
+}
+
+// Sizes of the parts of a refresh token's secret, in bytes.
+const (
+	secretBytes   = 32
+	checksumBytes = 16
+)
+
+// withChecksum returns the secret of a refresh token: a random part, and its checksum with the
+// key of the grant.
+func withChecksum(family string, random []byte) string {
+	checksum := sum(family, "refresh token\x00"+string(random))
+	return base64.RawURLEncoding.EncodeToString(append(random, checksum[:checksumBytes]...))
+}
+
+// issued reports whether secret is from a refresh token of the grant, of any age. Of the tokens
+// without a checksum, which earlier versions issued, it recognizes only the previous one.
+func (g *grant) issued(secret string) bool {
+	if g.Before != "" && matchesHash(g.Before, secret) {
+		return true
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(secret)
+	if g.Family == "" || err != nil || len(raw) != secretBytes+checksumBytes {
+		return false
+	}
+	want := withChecksum(g.Family, raw[:secretBytes:secretBytes])
+	return subtle.ConstantTimeCompare([]byte(want), []byte(secret)) == 1
+}
+
+// sum returns the HMAC-SHA-256 of a text.
+func sum(key, text string) []byte {
+	mac := hmac.New(sha256.New, []byte(key))
+	_, _ = mac.Write([]byte(text)) // never fails
+	return mac.Sum(nil)
 }
 
 // ReusedTokenError is the error for a refresh token that was used before, with its subject for the

@@ -28,36 +28,53 @@ const (
 var ErrBusy = errs.New(errs.Unavailable, "too many people are signing in at the moment; try again in a few seconds")
 
 // hasher computes and checks password hashes. It limits their concurrency, because each
-// needs a core and memory.
+// needs a core and memory. Callers at addresses from which their user has signed in before have
+// a capacity of their own in addition, so that guesses from other addresses cannot use up all.
 type hasher struct {
-	working chan struct{} // semaphore of running hashes
-	waiting chan struct{} // semaphore of callers that wait for working
-	decoy   string        // hash of an unknown password, for users without one
-	hashed  atomic.Int64
+	working  chan struct{} // semaphore of running hashes
+	reserved chan struct{} // the same, for known addresses only
+	waiting  chan struct{} // semaphore of callers that wait for working
+	known    chan struct{} // semaphore of callers at known addresses that wait for working or reserved
+	decoy    string        // hash of an unknown password, for users without one
+	hashed   atomic.Int64
 }
 
 // waitingPerCore is how many callers may wait per running hash: about two seconds.
-const waitingPerCore = 64
+// reservedHashes is how many hashes of known addresses may run in addition to the others.
+const (
+	waitingPerCore = 64
+	reservedHashes = 1
+)
 
 func newHasher(cores int) *hasher {
-	h := &hasher{working: make(chan struct{}, cores), waiting: make(chan struct{}, cores*waitingPerCore)}
+	h := &hasher{
+		working: make(chan struct{}, cores), waiting: make(chan struct{}, cores*waitingPerCore),
+		reserved: make(chan struct{}, reservedHashes), known: make(chan struct{}, reservedHashes*waitingPerCore),
+	}
 	salt := random(argonSalt)
 	h.decoy = format(salt, random(argonKey))
 	return h
 }
 
-// enter acquires working. The caller must call leave.
-func (h *hasher) enter(ctx context.Context) (leave func(), err error) {
+// enter acquires working, or reserved for a known address. The caller must call leave.
+func (h *hasher) enter(ctx context.Context, known bool) (leave func(), err error) {
+	waiting, reserved := h.waiting, (chan struct{})(nil) // a nil channel is never ready
+	if known {
+		waiting, reserved = h.known, h.reserved
+	}
 	select {
-	case h.waiting <- struct{}{}:
+	case waiting <- struct{}{}:
 	default:
 		return nil, ErrBusy
 	}
-	defer func() { <-h.waiting }()
+	defer func() { <-waiting }()
 	select {
 	case h.working <- struct{}{}:
 		h.hashed.Add(1)
 		return func() { <-h.working }, nil
+	case reserved <- struct{}{}:
+		h.hashed.Add(1)
+		return func() { <-reserved }, nil
 	case <-ctx.Done():
 		return nil, errs.Newf(errs.Unavailable, "waiting to check a password: %w", context.Cause(ctx))
 	}
@@ -65,7 +82,7 @@ func (h *hasher) enter(ctx context.Context) (leave func(), err error) {
 
 // hash returns the stored form of a password.
 func (h *hasher) hash(ctx context.Context, password string) (string, error) {
-	leave, err := h.enter(ctx)
+	leave, err := h.enter(ctx, false)
 	if err != nil {
 		return "", err
 	}
@@ -75,15 +92,15 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 }
 
 // check compares a password with its stored form. If stored is empty, it does the same work
-// and returns false.
-func (h *hasher) check(ctx context.Context, stored, password string) (bool, error) {
-	leave, err := h.enter(ctx)
+// and returns false. known is true for a known address of the user.
+func (h *hasher) check(ctx context.Context, stored, password string, known bool) (bool, error) {
+	leave, err := h.enter(ctx, known)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	known := stored != ""
-	if !known {
+	exists := stored != ""
+	if !exists {
 		stored = h.decoy
 	}
 	var memory, time uint32
@@ -106,7 +123,7 @@ func (h *hasher) check(ctx context.Context, stored, password string) (bool, erro
 		password = "" // too long to be a valid password; the hash takes as long as any other
 	}
 	got := argon2.IDKey([]byte(password), rawSalt, time, memory, threads, uint32(len(rawWant)))
-	return subtle.ConstantTimeCompare(got, rawWant) == 1 && known && password != "", nil
+	return subtle.ConstantTimeCompare(got, rawWant) == 1 && exists && password != "", nil
 }
 
 // format returns the standard encoding of argon2 hashes, which contains the parameters.

@@ -12,8 +12,8 @@ import (
 	"freshet/internal/identity"
 )
 
-// index contains the records of people, sessions and grants in memory, and which of them
-// belong to a user or a session.
+// index contains the records of people, sessions, grants and confirmed devices in memory, and
+// which of them belong to a user or a session.
 type index struct {
 	entries *revision.Map[string, indexEntry]
 	byOwner map[string]map[string]struct{} // keys of records by uid, or by key of a session
@@ -22,13 +22,15 @@ type index struct {
 // indexEntry is the part of a record that is kept in memory.
 type indexEntry struct {
 	subject Subject
-	session string // for a grant: the key of its session
+	session string // for a grant and a confirmed device: the key of its session
 	begun   time.Time
 	ends    time.Time
 
-	password bool // the last three are for people
+	password bool // the fields below are for people
 	passkeys int
 	invited  time.Time
+	since    time.Time
+	known    string // the known addresses, each in \x00
 }
 
 const tombstonesKept = 1 << 16
@@ -63,7 +65,7 @@ func (x *index) unlink(from, key string) {
 // deleted one. Late and repeated reports have no effect.
 func (s *indexedStore) apply(key string, value []byte, revision int64) {
 	if !strings.HasPrefix(key, peoplePrefix) && !strings.HasPrefix(key, sessionsPrefix) &&
-		!strings.HasPrefix(key, grantsPrefix) {
+		!strings.HasPrefix(key, grantsPrefix) && !strings.HasPrefix(key, devicesPrefix) {
 		return // records of this kind are only read by their secret
 	}
 	if value == nil {
@@ -79,7 +81,7 @@ func (s *indexedStore) apply(key string, value []byte, revision int64) {
 		}
 		next = indexEntry{
 			subject: p.Subject, password: p.Password != "", passkeys: len(p.Passkeys),
-			invited: p.Invitation.Ends,
+			invited: p.Invitation.Ends, since: p.Since, known: p.joinAddresses(),
 		}
 	case strings.HasPrefix(key, sessionsPrefix):
 		var b session
@@ -87,6 +89,12 @@ func (s *indexedStore) apply(key string, value []byte, revision int64) {
 			return
 		}
 		next = indexEntry{subject: b.Subject, begun: b.Begun, ends: b.Ends}
+	case strings.HasPrefix(key, devicesPrefix):
+		var d device
+		if !s.decode(key, value, &d) || d.Session == "" {
+			return // not confirmed, so it belongs to nobody
+		}
+		next = indexEntry{subject: d.Subject, begun: d.Begun, ends: d.Ends, session: sessionsPrefix + d.Session}
 	default:
 		var g grant
 		if !s.decode(key, value, &g) {
@@ -121,9 +129,15 @@ func (s *indexedStore) applyRecord(key string, next indexEntry, revision int64) 
 	switch {
 	case strings.HasPrefix(key, grantsPrefix):
 		s.directory.PutSession(next.identity(key))
-	case strings.HasPrefix(key, peoplePrefix) && (!known || was != next):
+	case strings.HasPrefix(key, peoplePrefix) && (!known || was.changedCredentials(next)):
 		s.notifyChange(next.subject)
 	}
+}
+
+// changedCredentials reports whether two entries of a user differ in more than the addresses.
+func (h indexEntry) changedCredentials(next indexEntry) bool {
+	h.known, next.known = "", ""
+	return h != next
 }
 
 func (s *indexedStore) applyDeletion(key string, revision int64) {
@@ -171,7 +185,7 @@ func (s *indexedStore) signedIn() []Subject {
 	return subjects
 }
 
-// keysOf returns the keys of the records of a uid, or of the grants of a session.
+// keysOf returns the keys of the records of a uid, or of the grants and devices of a session.
 func (s *indexedStore) keysOf(of string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -153,8 +153,12 @@ func (s *Links) accept(ctx context.Context, of Subject, token string, revision i
 		return err
 	}
 	err := s.people.change(ctx, of, func(p *person) error {
-		p.Password, p.Passkeys, p.Invitation = "", nil, invitation{}
+		first := p.Password == "" && p.Since.IsZero()
+		p.Password, p.Passkeys, p.Invitation, p.Known = "", nil, invitation{}, nil
 		set(p)
+		if first && p.Password != "" {
+			p.Since = time.Now().UTC()
+		}
 		return nil
 	})
 	if err != nil {

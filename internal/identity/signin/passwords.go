@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"freshet/internal/base/errs"
@@ -44,21 +45,59 @@ func checkPassword(password string, of Subject) error {
 type Passwords struct {
 	records  *indexedStore
 	subjects *Subjects
+	people   *People
 	links    *Links
 	hasher   *hasher
 }
 
-func newPasswords(records *indexedStore, subjects *Subjects, links *Links) *Passwords {
+func newPasswords(records *indexedStore, subjects *Subjects, people *People, links *Links) *Passwords {
 	return &Passwords{
-		records: records, subjects: subjects, links: links, hasher: newHasher(max(1, runtime.GOMAXPROCS(0)/2)),
+		records: records, subjects: subjects, people: people, links: links,
+		hasher: newHasher(max(1, runtime.GOMAXPROCS(0)/2)),
 	}
 }
 
-// Authenticate returns the user with a password. For an unknown user, or one without a
-// password, it does the same work as for a wrong password, so that the response time does
-// not reveal which users exist.
+// find returns the user with a name or e-mail address. Several users may have the same e-mail
+// address, or one has the e-mail address of another as its name. Then find returns the user
+// who has had a password for the longest time, so that no user can take the address of another.
+func (s *Passwords) find(organization, name string) (Subject, bool) {
+	candidates := s.subjects.candidates(organization, name)
+	var found Subject
+	var since time.Time
+	for _, of := range candidates {
+		p, ok := s.records.entry(peoplePrefix + of.UID)
+		if !ok || !p.password || !identity.SameEmail(p.subject.Email, of.Email) {
+			continue
+		}
+		if found.UID == "" || p.since.Before(since) {
+			found, since = of, p.since
+		}
+	}
+	if found.UID == "" && len(candidates) == 1 {
+		return candidates[0], true
+	}
+	return found, found.UID != ""
+}
+
+// KnowsAddress reports whether the user with a name or e-mail address has signed in from an
+// address before. It also returns the uid of the user.
+func (s *Passwords) KnowsAddress(organization, name, address string) (uid string, known bool) {
+	of, ok := s.find(organization, name)
+	return of.UID, ok && s.people.knowsAddress(of, address)
+}
+
+// Authenticate is AuthenticateFrom for a caller whose address is not known.
 func (s *Passwords) Authenticate(ctx context.Context, organization, name, password string) (Subject, error) {
-	of, known := s.subjects.find(organization, name)
+	return s.AuthenticateFrom(ctx, "", organization, name, password)
+}
+
+// AuthenticateFrom returns the user with a password. For an unknown user, or one without a
+// password, it does the same work as for a wrong password, so that the response time does
+// not reveal which users exist. Callers at an address from which the user has signed in before
+// do not wait for others.
+func (s *Passwords) AuthenticateFrom(ctx context.Context, address, organization, name, password string,
+) (Subject, error) {
+	of, known := s.find(organization, name)
 	stored := ""
 	key := peoplePrefix + of.UID
 	if !known {
@@ -71,7 +110,7 @@ func (s *Passwords) Authenticate(ctx context.Context, organization, name, passwo
 	if ok && known && identity.SameEmail(p.Subject.Email, of.Email) {
 		stored = p.Password
 	}
-	right, err := s.hasher.check(ctx, stored, password)
+	right, err := s.hasher.check(ctx, stored, password, known && s.people.knowsAddress(of, address))
 	if err != nil {
 		return Subject{}, err
 	}

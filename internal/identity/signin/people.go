@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,6 +63,63 @@ func (s *People) CredentialsOf(ctx context.Context, of Subject) (Credentials, er
 		return Credentials{}, err
 	}
 	return Credentials{Password: p.Password != "", Passkeys: p.Passkeys}, nil
+}
+
+// Bounds of the addresses that are kept for a user. An address of a user that signs in every day
+// is written once in addressPrecision.
+const (
+	maxAddresses     = 16
+	maxAddress       = 64 // characters
+	addressPrecision = 24 * time.Hour
+)
+
+// RememberAddress remembers that a user with a password has signed in from an address.
+func (s *People) RememberAddress(ctx context.Context, of Subject, address string) error {
+	p, _, ok, err := read[person](ctx, s.records, peoplePrefix+of.UID)
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	if !ok || p.Password == "" || address == "" || len(address) > maxAddress || !p.addAddress(address, now) {
+		return nil
+	}
+	return s.change(ctx, of, func(p *person) error {
+		p.addAddress(address, now)
+		return nil
+	})
+}
+
+// addAddress adds an address, or renews it, and reports whether it has changed the record.
+func (p *person) addAddress(address string, now time.Time) bool {
+	at := slices.IndexFunc(p.Known, func(k knownAddress) bool { return k.Address == address })
+	if at >= 0 {
+		if now.Sub(p.Known[at].Used) < addressPrecision {
+			return false
+		}
+		p.Known = slices.Delete(p.Known, at, at+1)
+	}
+	p.Known = slices.Insert(p.Known, 0, knownAddress{address, now})
+	p.Known = p.Known[:min(len(p.Known), maxAddresses)]
+	return true
+}
+
+// joinAddresses returns the known addresses in the form of the index.
+func (p *person) joinAddresses() string {
+	if len(p.Known) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, k := range p.Known {
+		b.WriteString("\x00" + k.Address)
+	}
+	return b.String() + "\x00"
+}
+
+// knowsAddress reports whether a user has signed in from an address.
+func (s *People) knowsAddress(of Subject, address string) bool {
+	p, ok := s.records.entry(peoplePrefix + of.UID)
+	return ok && address != "" && identity.SameEmail(p.subject.Email, of.Email) &&
+		strings.Contains(p.known, "\x00"+address+"\x00")
 }
 
 // change changes the record of a user by compare and swap, and retries on conflicts.

@@ -25,6 +25,18 @@ type person struct {
 	Passkeys   []Passkey  `json:"passkeys,omitempty"`
 	Invitation invitation `json:"invitation,omitzero"`
 	Begun      time.Time  `json:"begun"` // time of the last write
+
+	// Since is when the user first had a password. It is the zero time if that was with an
+	// earlier version. Of several users with one e-mail address, the first may sign in with it.
+	Since time.Time `json:"since,omitzero"`
+	// Known are addresses from which the user has signed in, the last one first.
+	Known []knownAddress `json:"known,omitempty"`
+}
+
+// knownAddress is an address from which a user has signed in.
+type knownAddress struct {
+	Address string    `json:"address"`
+	Used    time.Time `json:"used"` // with a precision of addressPrecision
 }
 
 // invitation is the valid invitation link of a user.
@@ -63,6 +75,10 @@ type grant struct {
 	Before  string    `json:"before,omitempty"`
 	Salt    string    `json:"salt,omitempty"`
 	Renewed time.Time `json:"renewed,omitzero"`
+	// Family is the key of the checksums in the refresh tokens of this grant, with which an
+	// old token is distinguished from a made-up one. It is empty in grants of earlier versions until
+	// their next renewal.
+	Family string `json:"family,omitempty"`
 }
 
 // code is an authorization code. A used code is kept until it expires, so that a second use
@@ -86,7 +102,8 @@ type device struct {
 	Address  string    `json:"address"` // of the device
 	Begun    time.Time `json:"begun"`
 	Ends     time.Time `json:"ends"`
-	Subject  Subject   `json:"subject,omitzero"` // the user who confirmed the sign-in
+	Subject  Subject   `json:"subject,omitzero"`  // the user who confirmed the sign-in
+	Session  string    `json:"session,omitempty"` // browser session of the confirmation, with which it ends
 	Denied   bool      `json:"denied,omitempty"`
 	Grant    string    `json:"grant,omitempty"` // the grant that the device got
 }

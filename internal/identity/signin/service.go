@@ -80,7 +80,7 @@ func New(opts Options) *Service {
 	}
 	return &Service{
 		Subjects: subjects, People: people, Links: links, Sessions: sessions, Grants: grants,
-		Passwords: newPasswords(records, subjects, links),
+		Passwords: newPasswords(records, subjects, people, links),
 		Passkeys: &Passkeys{
 			records: records, subjects: subjects, people: people, links: links, sessions: sessions,
 		},

@@ -118,29 +118,36 @@ func (s *Sessions) EndSession(ctx context.Context, id string) error {
 
 // endAll ends all sessions and grants of a user.
 func (s *Sessions) endAll(ctx context.Context, uid string) error {
-	var problems []error
-	for _, key := range s.records.keysOf(uid) {
-		if !strings.HasPrefix(key, peoplePrefix) {
-			problems = append(problems, s.records.delete(ctx, key))
-		}
-	}
-	return errors.Join(problems...)
+	return s.endEach(ctx, uid, func(key string) bool { return strings.HasPrefix(key, peoplePrefix) })
 }
 
-// endOthers ends all sessions and grants of a user except for one browser session.
+// endOthers ends all sessions and grants of a user except for one browser session. It also ends
+// the devices that this session has confirmed and that have no grant yet, as it ends the grants
+// of devices.
 func (s *Sessions) endOthers(ctx context.Context, in *Session) error {
 	kept := s.records.keysOf(sessionsPrefix + in.ID)
+	return s.endEach(ctx, in.Subject.UID, func(key string) bool {
+		return strings.HasPrefix(key, peoplePrefix) || key == sessionsPrefix+in.ID ||
+			slices.Contains(kept, key) && !strings.HasPrefix(key, devicesPrefix)
+	})
+}
+
+// endEach ends the records of a user except for those that keep selects. It repeats the search
+// once, because a device or code may have got its grant while the sessions were being ended.
+func (s *Sessions) endEach(ctx context.Context, uid string, keep func(key string) bool) error {
 	var problems []error
-	for _, key := range s.records.keysOf(in.Subject.UID) {
-		if !strings.HasPrefix(key, peoplePrefix) && key != sessionsPrefix+in.ID && !slices.Contains(kept, key) {
-			problems = append(problems, s.records.delete(ctx, key))
+	for range 2 {
+		for _, key := range s.records.keysOf(uid) {
+			if !keep(key) {
+				problems = append(problems, s.records.delete(ctx, key))
+			}
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// endTree ends a session with its grants. It ends the grants first, so that a failure of
-// the store leaves a session without grants and not the reverse.
+// endTree ends a session with its grants and the devices that it has confirmed. It ends these
+// first, so that a failure of the store leaves a session without grants and not the reverse.
 func (s *Sessions) endTree(ctx context.Context, key string) error {
 	var problems []error
 	for _, child := range s.records.keysOf(key) {

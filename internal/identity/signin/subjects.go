@@ -1,6 +1,10 @@
 package signin
 
-import "freshet/internal/identity"
+import (
+	"slices"
+
+	"freshet/internal/identity"
+)
 
 // Subjects finds the users and accounts that sign in. It has no state of its own: the
 // directory contains them.
@@ -38,28 +42,24 @@ func subjectOf(u *identity.User) Subject {
 	return Subject{Organization: u.Organization, User: u.Name, UID: u.UID, Email: u.Email}
 }
 
-// find returns the user of an organization with a name, or with an e-mail address that only
-// one user of the organization has.
-func (s *Subjects) find(organization, name string) (Subject, bool) {
+// candidates returns the users of an organization with a name or an e-mail address: the user
+// with the name first, then those with the address, sorted by name.
+func (s *Subjects) candidates(organization, name string) []Subject {
+	var found []Subject
 	if user, ok := s.directory.User(organization, name); ok {
-		return subjectOf(user), true
+		found = append(found, subjectOf(user))
 	}
-	var found []*identity.User
 	for _, user := range s.directory.UsersByEmail(name) {
-		if user.Organization == organization && !user.Barred {
-			found = append(found, user)
+		if of := subjectOf(user); user.Organization == organization && !user.Barred && !slices.Contains(found, of) {
+			found = append(found, of)
 		}
 	}
-	if len(found) != 1 {
-		return Subject{}, false
-	}
-	return subjectOf(found[0]), true
+	return found
 }
 
 // Matches reports whether a user has the typed organization, and name or e-mail address.
 func (s *Subjects) Matches(of Subject, organization, name string) bool {
-	found, ok := s.find(organization, name)
-	return ok && found.UID == of.UID
+	return slices.ContainsFunc(s.candidates(organization, name), func(c Subject) bool { return c.UID == of.UID })
 }
 
 // UsersByVerifiedEmail returns the users with an e-mail address that the OpenID provider has verified.

@@ -16,7 +16,18 @@ import (
 const (
 	verifier = "a-code-verifier-of-the-length-that-is-demanded-by-the-rfc"
 	redirect = "http://127.0.0.1:8080/console/"
+	audience = identitytest.IssuerURL
 )
+
+// begin starts a browser session of a user.
+func begin(t *testing.T, w *signintest.World, of signin.Subject) *signin.Session {
+	t.Helper()
+	s, _, err := w.SignIn.Sessions.BeginSession(t.Context(), of, signin.MethodPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
 
 func challenge(verifier string) string {
 	sum := sha256.Sum256([]byte(verifier))

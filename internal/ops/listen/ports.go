@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"freshet/internal/base/proxies"
 )
 
 // Ports contains the open HTTP ports. They are opened early, so that an address in use is
@@ -36,6 +38,11 @@ type Options struct {
 	// connection. HeaderSize is the largest header that the handlers accept.
 	ReadHeader, Idle time.Duration
 	HeaderSize       int
+
+	// Proxied reports whether the proxies on a port, http or https, send the PROXY protocol.
+	// Trusted are their addresses.
+	Proxied func(port string) bool
+	Trusted proxies.Set
 
 	Log    *slog.Logger
 	Failed chan<- error // receives the error of a port that fails while it is served
@@ -80,6 +87,9 @@ func Open(ctx context.Context, opts Options) (*Ports, error) {
 		for _, limit := range port.limits {
 			listener = limit.Apply(listener)
 		}
+		if opts.Proxied != nil && opts.Proxied(port.name) {
+			listener = AcceptProxied(listener, opts.Trusted, opts.ReadHeader)
+		}
 		*port.to = listener
 	}
 	return l, nil
@@ -104,10 +114,12 @@ func (l *Ports) Close() {
 	}
 }
 
-// ServeOps starts serving the ops port.
-func (l *Ports) ServeOps(ops http.Handler) {
+// ServeOps starts serving the ops port. refused replaces the error responses of net/http.
+func (l *Ports) ServeOps(ops http.Handler, refused Refuser) {
 	if l.ops != nil {
-		l.start(l.newServer(ops), l.ops)
+		server := l.newServer(ops)
+		refused.Attach(server)
+		l.start(server, refused.Watch(l.ops))
 	}
 }
 

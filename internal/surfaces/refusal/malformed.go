@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"freshet/internal/base/httpframing"
 	"freshet/internal/base/web"
 )
 
@@ -24,6 +25,8 @@ import (
 // It cannot confuse the text with the response of a handler, because it only looks for it
 // while no handler uses the connection: from its start, or from the end of the last response
 // (http.StateIdle), until the next handler starts.
+//
+// It also rejects requests that net/http accepts, but whose length is ambiguous (package httpframing).
 type Malformed struct {
 	Routes   http.Handler // responds in the format of the surface of a path
 	Log      web.RequestLog
@@ -41,13 +44,40 @@ func (r *Malformed) Attach(server *http.Server) {
 		}
 	}
 	next := server.Handler
-	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(watchedKey{}).(*watchedConn); ok {
+	server.DisableGeneralOptionsHandler = true // every request must reach the handler below
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if c, ok := req.Context().Value(watchedKey{}).(*watchedConn); ok {
 			c.handled.Store(true)
+			if err := c.framing.Begin(req); err != nil {
+				r.refuse(w, req, err)
+				return
+			}
 		}
-		next.ServeHTTP(w, r)
+		if req.Method == http.MethodOptions && req.RequestURI == "*" {
+			w.Header().Set("Content-Length", "0") // as net/http does
+			return
+		}
+		next.ServeHTTP(w, req)
 	})
 }
+
+// refuse rejects a request whose length is ambiguous. The connection is closed, so that nothing
+// after the header is taken for another request.
+func (r *Malformed) refuse(w http.ResponseWriter, req *http.Request, err error) {
+	w.Header().Set("Connection", "close")
+	req.Body = http.NoBody
+	refusal := &web.Refusal{Status: http.StatusBadRequest, Text: err.Error()}
+	web.Middleware(web.Refuse(r.Routes, refusal), r.Log, r.Observer).ServeHTTP(w, req)
+}
+
+// Plain responds to refusals with plain text, for ports without surfaces.
+var Plain http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	refusal := web.Refused(r)
+	if refusal == nil {
+		refusal = &web.Refusal{Status: http.StatusNotFound, Text: http.StatusText(http.StatusNotFound)}
+	}
+	http.Error(w, refusal.Text, refusal.Status)
+})
 
 type watchedKey struct{}
 
@@ -82,7 +112,8 @@ type watchedConn struct {
 	refusals     *Malformed
 	handled      atomic.Bool // a handler uses the connection
 	http2        atomic.Bool // the connection uses HTTP/2, for which nothing is replaced
-	requestStart []byte      // start of the next request
+	framing      httpframing.Tracker
+	requestStart []byte // start of the next request
 }
 
 func (c *watchedConn) watched() *watchedConn { return c }
@@ -101,7 +132,7 @@ func (c *watchedConn) awaitRequest() {
 
 // Read implements net.Conn.
 func (c *watchedConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
+	n, err := c.framing.Read(c.Conn, p)
 	if n <= 0 || c.handled.Load() || c.http2.Load() {
 		return n, err
 	}

@@ -11,6 +11,7 @@ import (
 	"freshet/internal/base/web"
 	"freshet/internal/identity"
 	"freshet/internal/identity/signin"
+	"freshet/internal/surfaces/throttle"
 )
 
 // The cookies.
@@ -94,6 +95,9 @@ func (a *API) startSession(w http.ResponseWriter, r *http.Request, subject signi
 		if err := a.opts.Sessions.EndSession(r.Context(), old.ID); err != nil {
 			return err
 		}
+	}
+	if err := a.opts.People.RememberAddress(r.Context(), subject, throttle.AddressKey(r.RemoteAddr)); err != nil {
+		return err
 	}
 	s, cookie, err := a.opts.Sessions.BeginSession(r.Context(), subject, method)
 	if err != nil {

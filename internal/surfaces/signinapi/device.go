@@ -31,7 +31,7 @@ func (a *API) showDevice(w http.ResponseWriter, r *http.Request) error {
 		return a.show(w, r, http.StatusOK, ask)
 	}
 	if wait := a.deviceCodes.Take(session.ID); wait > 0 {
-		return &throttledError{wait}
+		return &throttledError{perSession, wait}
 	}
 	device, err := a.opts.Devices.DeviceOf(r.Context(), userCode)
 	if errors.Is(err, signin.ErrNoDevice) {
@@ -55,7 +55,7 @@ func (a *API) decideDevice(w http.ResponseWriter, r *http.Request, form url.Valu
 		return signin.ErrNoSession
 	}
 	if wait := a.deviceCodes.Take(session.ID); wait > 0 {
-		return &throttledError{wait}
+		return &throttledError{perSession, wait}
 	}
 	approved := form.Get("decision") == "approve"
 	err = a.opts.Devices.DecideDevice(r.Context(), form.Get("user_code"), session, approved)

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ type harness struct {
 	t      testing.TB
 	server *httptest.Server
 
+	handler atomic.Pointer[http.Handler]
+
 	mu      sync.Mutex // protects records and counts
 	records []audit.Record
 	counts  map[string]int
@@ -36,6 +39,25 @@ func newHarness(t testing.TB, edit ...func(*signinapi.Options)) *harness {
 	t.Helper()
 	w := &harness{World: signintest.New(t), t: t, counts: map[string]int{}}
 	w.server = httptest.NewUnstartedServer(nil)
+	w.serve(edit...)
+	w.server.Config.Handler = http.HandlerFunc(func(res http.ResponseWriter, r *http.Request) {
+		(*w.handler.Load()).ServeHTTP(res, r)
+	})
+	w.server.Start()
+	t.Cleanup(w.server.Close)
+	return w
+}
+
+// restart continues with a new service and new pages over the same records.
+func (w *harness) restart(edit ...func(*signinapi.Options)) {
+	w.t.Helper()
+	w.SignIn = w.Replica(w.Directory)
+	w.serve(edit...)
+}
+
+// serve makes the server serve new pages.
+func (w *harness) serve(edit ...func(*signinapi.Options)) {
+	w.t.Helper()
 	opts := signinapi.Options{
 		Subjects: w.SignIn.Subjects, People: w.SignIn.People, Links: w.SignIn.Links, Passwords: w.SignIn.Passwords,
 		Passkeys: w.SignIn.Passkeys, Sessions: w.SignIn.Sessions, Codes: w.SignIn.Codes, Devices: w.SignIn.Devices,
@@ -48,12 +70,10 @@ func newHarness(t testing.TB, edit ...func(*signinapi.Options)) *harness {
 	}
 	api, err := signinapi.New(opts)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	w.server.Config.Handler = fromAddress(web.Middleware(api, slog.New(slog.DiscardHandler), nil))
-	w.server.Start()
-	t.Cleanup(w.server.Close)
-	return w
+	handler := fromAddress(web.Middleware(api, slog.New(slog.DiscardHandler), nil))
+	w.handler.Store(&handler)
 }
 
 // addressHeader is the header of the address that a test sends a request from.

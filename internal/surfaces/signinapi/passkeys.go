@@ -10,7 +10,6 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/identity/passkey"
 	"freshet/internal/identity/signin"
-	"freshet/internal/surfaces/throttle"
 )
 
 // maxPasskeySessionAge is the maximum age of a session that may change passkeys. So an attacker who
@@ -112,9 +111,9 @@ func (a *API) signInPasskey(w http.ResponseWriter, r *http.Request, form url.Val
 	if formPage.Organization == "" {
 		formPage.Organization = a.opts.Organization
 	}
-	if wait := a.guard.TakeAddress(throttle.AddressKey(r.RemoteAddr)); wait > 0 {
+	if err := a.admitAttempt(r); err != nil {
 		a.opts.Counter.Count(signin.MethodPasskey, "throttled")
-		return a.showSignInError(w, r, &throttledError{wait}, formPage)
+		return a.showSignInError(w, r, err, formPage)
 	}
 	subject, err := a.checkPasskey(r, form, organization, userName)
 	if kind := errs.KindOf(err); kind == errs.Unauthenticated {

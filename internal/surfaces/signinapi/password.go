@@ -32,10 +32,20 @@ func (a *API) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	return a.signInForm(w, r, http.StatusOK, page{Next: query.Get("next"), Organization: organization})
 }
 
-// throttledError rejects an attempt that exceeds a rate limit; wait is the Retry-After time.
-type throttledError struct{ wait time.Duration }
+// throttledError rejects an attempt that exceeds a rate limit. scope is what was limited, wait is
+// the Retry-After time.
+type throttledError struct {
+	scope throttle.Scope
+	wait  time.Duration
+}
 
-func (*throttledError) Error() string { return "too many attempts; wait a moment and try again" }
+// perSession is the scope of the limit on the codes of devices.
+const perSession throttle.Scope = "in this session"
+
+func (e *throttledError) Error() string {
+	return "too many attempts " + string(e.scope) + "; " + throttle.TryAgain(e.wait)
+}
+
 func (*throttledError) Unwrap() error { return errThrottled }
 
 var errThrottled = errs.New(errs.Throttled, "too many attempts")
@@ -49,13 +59,12 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) er
 		return errForm
 	}
 	formPage := page{Next: form.Get("next"), Organization: organization, Name: userName}
-	account := organization + "\x00" + strings.ToLower(userName)
 	address := throttle.AddressKey(r.RemoteAddr)
-	if wait := a.guard.Take(account, address); wait > 0 {
+	if over := a.takeAttempt(organization, userName, address); !over.None() {
 		a.opts.Counter.Count(signin.MethodPassword, "throttled")
-		return a.showSignInError(w, r, &throttledError{wait}, formPage)
+		return a.showSignInError(w, r, &throttledError{over.Scope, over.Wait}, formPage)
 	}
-	subject, err := a.opts.Passwords.Authenticate(r.Context(), organization, userName, password)
+	subject, err := a.opts.Passwords.AuthenticateFrom(r.Context(), address, organization, userName, password)
 	if errors.Is(err, signin.ErrWrongPassword) {
 		a.record(r, subject, "signin", signin.MethodPassword, http.StatusUnauthorized)
 		a.opts.Counter.Count(signin.MethodPassword, "failure")
@@ -64,17 +73,26 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) er
 	if err != nil {
 		return err
 	}
-	a.guard.Succeed(account, address)
 	if err := a.startSession(w, r, subject, signin.MethodPassword); err != nil {
 		return err
 	}
 	return a.redirect(w, r, nextPage(form.Get("next")))
 }
 
+// takeAttempt counts an attempt to sign in with a password. The limits for other addresses use
+// the typed name, because a limit that a name and an e-mail address share would reveal that both
+// belong to one user.
+func (a *API) takeAttempt(organization, userName, address string) throttle.Exceeded {
+	if uid, known := a.opts.Passwords.KnowsAddress(organization, userName, address); known {
+		return a.guard.TakeKnown("uid\x00"+uid, address)
+	}
+	return a.guard.Take(organization+"\x00"+strings.ToLower(userName), address)
+}
+
 // admitAttempt counts an attempt to use a secret in a link or form.
 func (a *API) admitAttempt(r *http.Request) error {
-	if wait := a.guard.TakeAddress(throttle.AddressKey(r.RemoteAddr)); wait > 0 {
-		return &throttledError{wait}
+	if over := a.guard.TakeAddress(throttle.AddressKey(r.RemoteAddr)); !over.None() {
+		return &throttledError{over.Scope, over.Wait}
 	}
 	return nil
 }

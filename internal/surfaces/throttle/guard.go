@@ -1,23 +1,23 @@
 package throttle
 
 import (
+	"fmt"
 	"time"
-
-	"freshet/internal/base/lru"
 )
 
 // Guard slows down the guessing of secrets, whether or not the guessed account exists. It has
 // three limits: per address, per account and address, and per account over all addresses.
-// The last limit does not apply to an address that has presented the right secret of the
-// account before, so that an attacker at other addresses cannot lock the owner out.
 //
-// A surface counts every attempt before it is made (Take), or only failed attempts (Peek,
-// then Fail).
+// A surface whose checks are expensive counts every attempt before it is made (Take). Attempts at
+// addresses that are known for their account count separately (TakeKnown), so that an attacker
+// at other addresses cannot lock the owner out, and neither can callers at the same address that
+// guess at other accounts. A surface whose checks are cheap counts failed attempts only (Fail):
+// the right secret always passes.
 type Guard struct {
 	addresses *Limiter
 	attempts  *Limiter // per account and address
 	guesses   *Limiter // per account
-	known     *lru.Cache[string, struct{}]
+	known     *Limiter // per address, for accounts that are known there
 }
 
 // GuardRates are the rates of a guard's limits.
@@ -33,53 +33,79 @@ func NewGuard(rates GuardRates, maxKeys int) *Guard {
 		addresses: New(rates.Address, maxKeys),
 		attempts:  New(rates.AccountByAddress, maxKeys),
 		guesses:   New(rates.Account, maxKeys),
-		known:     lru.New[string, struct{}](int64(maxKeys)),
+		known:     New(rates.Address, maxKeys),
 	}
 }
 
-// TakeAddress counts a request of an address. It returns 0, or how long the caller must wait.
-func (g *Guard) TakeAddress(address string) time.Duration { return g.addresses.Take(address) }
+// Scope is what a limit counts together.
+type Scope string
 
-// Take counts an attempt before it is made, by all three limits. It returns 0, or how long the
-// caller must wait.
-func (g *Guard) Take(account, address string) time.Duration {
-	if wait := g.addresses.Take(address); wait > 0 {
-		return wait
-	}
-	key := pairKey(account, address)
-	if wait := g.attempts.Take(key); wait > 0 {
-		return wait
-	}
-	if g.knows(key) {
-		return 0
-	}
-	return g.guesses.Take(account)
+// The scopes of a guard's limits.
+const (
+	PerAddress          Scope = "from this address"
+	PerAccountByAddress Scope = "for this account from this address"
+	PerAccount          Scope = "for this account from new addresses"
+)
+
+// Exceeded is a limit that an attempt exceeds. The zero value is none.
+type Exceeded struct {
+	Scope Scope
+	Wait  time.Duration // until the next attempt may succeed
 }
 
-// Peek returns how long the caller must wait for an attempt because of earlier failures, or 0.
-// It counts nothing.
-func (g *Guard) Peek(account, address string) time.Duration {
-	key := pairKey(account, address)
-	if wait := g.attempts.Peek(key); wait > 0 || g.knows(key) {
-		return wait
+// None reports whether no limit was exceeded.
+func (e Exceeded) None() bool { return e.Wait <= 0 }
+
+// TryAgain returns when to try again, in words.
+func TryAgain(wait time.Duration) string {
+	seconds := max(1, int64((wait+time.Second-1)/time.Second))
+	if seconds == 1 {
+		return "try again in a second"
 	}
-	return g.guesses.Peek(account)
+	return fmt.Sprintf("try again in %d seconds", seconds)
 }
 
-// Fail counts a failed attempt.
-func (g *Guard) Fail(account, address string) {
-	g.attempts.Take(pairKey(account, address))
-	g.guesses.Take(account)
+// TakeAddress counts an attempt of an address.
+func (g *Guard) TakeAddress(address string) Exceeded {
+	return Exceeded{PerAddress, g.addresses.Take(address)}
 }
 
-// Succeed remembers that the address has presented the right secret of the account.
-func (g *Guard) Succeed(account, address string) {
-	g.known.Add(pairKey(account, address), struct{}{}, 1)
+// PeekAddress returns whether an address has made too many attempts. It counts nothing.
+func (g *Guard) PeekAddress(address string) Exceeded {
+	return Exceeded{PerAddress, g.addresses.Peek(address)}
 }
 
-func (g *Guard) knows(key string) bool {
-	_, ok := g.known.Get(key)
-	return ok
+// Take counts an attempt before it is made, by all three limits.
+func (g *Guard) Take(account, address string) Exceeded {
+	if e := g.TakeAddress(address); !e.None() {
+		return e
+	}
+	if wait := g.attempts.Take(pairKey(account, address)); wait > 0 {
+		return Exceeded{PerAccountByAddress, wait}
+	}
+	return Exceeded{PerAccount, g.guesses.Take(account)}
+}
+
+// TakeKnown counts an attempt at an address that is known for the account, before it is made.
+func (g *Guard) TakeKnown(account, address string) Exceeded {
+	if wait := g.attempts.Take(pairKey(account, address)); wait > 0 {
+		return Exceeded{PerAccountByAddress, wait}
+	}
+	return Exceeded{PerAddress, g.known.Take(address)}
+}
+
+// Fail counts a failed attempt by all three limits, and returns the one with the longest wait.
+func (g *Guard) Fail(account, address string) Exceeded {
+	worst := g.TakeAddress(address)
+	for _, e := range []Exceeded{
+		{PerAccountByAddress, g.attempts.Take(pairKey(account, address))},
+		{PerAccount, g.guesses.Take(account)},
+	} {
+		if e.Wait > worst.Wait {
+			worst = e
+		}
+	}
+	return worst
 }
 
 func pairKey(account, address string) string { return account + "\x00" + address }

@@ -19,10 +19,10 @@ func rates() throttle.GuardRates {
 }
 
 // admitted returns how many of 20 attempts are admitted.
-func admitted(attempt func(i int) time.Duration) int {
+func admitted(attempt func(i int) throttle.Exceeded) int {
 	n := 0
 	for i := range 20 {
-		if attempt(i) == 0 {
+		if attempt(i).None() {
 			n++
 		}
 	}
@@ -33,55 +33,60 @@ func TestGuardTakesBeforeTheAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := throttle.NewGuard(rates(), 100)
-		if n := admitted(func(int) time.Duration { return g.Take("a", "home") }); n != 3 {
-			t.Errorf("one account, one address: got %d attempts, want 3", n)
+		for range 3 {
+			if e := g.Take("a", "home"); !e.None() {
+				t.Errorf("one account, one address: got %v, want three attempts", e)
+			}
 		}
-		if n := admitted(func(i int) time.Duration { return g.Take(fmt.Sprint(i), "hall") }); n != 10 {
+		if e := g.Take("a", "home"); e.Scope != throttle.PerAccountByAddress || e.Wait != 2*time.Second {
+			t.Errorf("got %v, want the limit of the account and address, and two seconds", e)
+		}
+		if n := admitted(func(i int) throttle.Exceeded { return g.Take(fmt.Sprint(i), "hall") }); n != 10 {
 			t.Errorf("many accounts, one address: got %d attempts, want 10", n)
 		}
-		if n := admitted(func(i int) time.Duration { return g.Take("b", fmt.Sprint(i)) }); n != 6 {
+		if e := g.Take("x", "hall"); e.Scope != throttle.PerAddress {
+			t.Errorf("got %v, want the limit of the address", e)
+		}
+		if n := admitted(func(i int) throttle.Exceeded { return g.Take("b", fmt.Sprint(i)) }); n != 6 {
 			t.Errorf("one account, many addresses: got %d attempts, want 6", n)
 		}
-		g.Succeed("b", "office")
-		if wait := g.Take("b", "office"); wait != 0 {
-			t.Errorf("known address of an attacked account: got a wait of %v, want none", wait)
+		if e := g.Take("b", "cafe"); e.Scope != throttle.PerAccount {
+			t.Errorf("unknown address of an attacked account: got %v, want the limit of the account", e)
 		}
-		if wait := g.Take("b", "cafe"); wait == 0 {
-			t.Error("unknown address of an attacked account: got no wait")
-		}
-		time.Sleep(2 * time.Second)
-		if wait := g.Take("a", "home"); wait != 0 {
-			t.Errorf("2s later: got a wait of %v, want none", wait)
+		time.Sleep(2 * time.Second) // synctest's fake clock
+		if e := g.Take("a", "home"); !e.None() {
+			t.Errorf("2s later: got %v, want none", e)
 		}
 	})
 }
 
-func TestGuardCountsFailuresOnly(t *testing.T) {
+func TestGuardAdmitsKnownAddresses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := throttle.NewGuard(rates(), 100)
-		if n := admitted(func(int) time.Duration { return g.Peek("a", "home") }); n != 20 {
-			t.Errorf("without failures: got %d attempts, want 20", n)
+		admitted(func(i int) throttle.Exceeded { return g.Take("b", fmt.Sprint(i)) })      // account at its limit
+		admitted(func(i int) throttle.Exceeded { return g.Take(fmt.Sprint(i), "office") }) // address at its limit
+		if n := admitted(func(int) throttle.Exceeded { return g.TakeKnown("b", "office") }); n != 3 {
+			t.Errorf("known account: got %d attempts, want 3", n)
 		}
-		failing := func(account, address string) time.Duration {
-			wait := g.Peek(account, address)
-			if wait == 0 {
-				g.Fail(account, address)
-			}
-			return wait
+		if n := admitted(func(i int) throttle.Exceeded { return g.TakeKnown(fmt.Sprint(i, "k"), "hall") }); n != 10 {
+			t.Errorf("many known accounts, one address: got %d attempts, want 10", n)
 		}
-		if n := admitted(func(int) time.Duration { return failing("a", "home") }); n != 3 {
+	})
+}
+
+func TestGuardCountsFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := throttle.NewGuard(rates(), 100)
+		if n := admitted(func(int) throttle.Exceeded { return g.Fail("a", "home") }); n != 3 {
 			t.Errorf("one account, one address: got %d failures, want 3", n)
 		}
-		if n := admitted(func(i int) time.Duration { return failing("b", fmt.Sprint(i)) }); n != 6 {
+		if n := admitted(func(i int) throttle.Exceeded { return g.Fail("b", fmt.Sprint(i)) }); n != 6 {
 			t.Errorf("one account, many addresses: got %d failures, want 6", n)
 		}
-		g.Succeed("b", "office")
-		if wait := g.Peek("b", "office"); wait != 0 {
-			t.Errorf("known address of an attacked account: got a wait of %v, want none", wait)
-		}
-		if wait := g.Peek("b", "cafe"); wait == 0 {
-			t.Error("unknown address of an attacked account: got no wait")
+		if n := admitted(func(i int) throttle.Exceeded { return g.Fail(fmt.Sprint(i), "hall") }); n != 10 {
+			t.Errorf("many accounts, one address: got %d failures, want 10", n)
 		}
 	})
 }
@@ -89,10 +94,16 @@ func TestGuardCountsFailuresOnly(t *testing.T) {
 func TestGuardLimitsAddresses(t *testing.T) {
 	t.Parallel()
 	g := throttle.NewGuard(rates(), 100)
-	if n := admitted(func(int) time.Duration { return g.TakeAddress("home") }); n != 10 {
+	if e := g.PeekAddress("home"); !e.None() {
+		t.Errorf("before the first request: got %v, want none", e)
+	}
+	if n := admitted(func(int) throttle.Exceeded { return g.TakeAddress("home") }); n != 10 {
 		t.Errorf("got %d requests, want 10", n)
 	}
-	if wait := g.TakeAddress("office"); wait != 0 {
-		t.Errorf("other address: got a wait of %v, want none", wait)
+	if e := g.PeekAddress("home"); e.None() {
+		t.Error("after the last request: got none, want the limit of the address")
+	}
+	if e := g.TakeAddress("office"); !e.None() {
+		t.Errorf("other address: got %v, want none", e)
 	}
 }

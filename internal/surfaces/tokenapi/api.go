@@ -51,7 +51,9 @@ type API struct {
 	router           *web.Router[operation]
 	discovery        []byte
 	clients          *throttle.Limiter
+	organizations    *throttle.Limiter
 	guard            *throttle.Guard // protects the secrets of clients
+	slow             chan struct{}   // semaphore of requests from addresses with too many failures
 	devicePerAddress *throttle.Limiter
 	deviceTotal      *throttle.Limiter
 }
@@ -76,8 +78,10 @@ func New(opts Options) (*API, error) {
 			Name: surfaceName, Errors: errorTable{}, BearerOnly: true,
 			Options: pipeline.Options{Authenticator: opts.Authenticator, Auditor: opts.Auditor},
 		},
-		discovery: discovery,
-		clients:   throttle.New(opts.Limits.Client, opts.Limits.MaxTracked),
+		discovery:     discovery,
+		clients:       throttle.New(opts.Limits.Client, opts.Limits.MaxTracked),
+		slow:          make(chan struct{}, slowChecks),
+		organizations: throttle.New(opts.Limits.Issued, opts.Limits.MaxTracked),
 		guard: throttle.NewGuard(throttle.GuardRates{
 			Address: opts.Limits.Address, AccountByAddress: opts.Limits.Failures, Account: opts.Limits.Guesses,
 		}, opts.Limits.MaxTracked),

@@ -170,6 +170,9 @@ type tokenResponse struct {
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type"`
 	ExpiresIn   int    `json:"expires_in"`
+
+	RefreshToken string `json:"refresh_token"`
+
 	Error       string `json:"error"`
 	Description string `json:"error_description"`
 }

@@ -10,6 +10,7 @@ import (
 	"freshet/internal/base/web"
 	"freshet/internal/identity"
 	"freshet/internal/surfaces/pipeline"
+	"freshet/internal/surfaces/throttle"
 )
 
 // jsonType has no charset, because clients compare it as a string.
@@ -70,10 +71,12 @@ func audienceDenied() error {
 	}
 }
 
-func throttled(wait time.Duration) error {
+// throttled is the error of a limit. what is what the limit counts.
+func throttled(what string, over throttle.Exceeded) error {
 	return &oauthError{
 		status: http.StatusTooManyRequests, code: "too_many_requests",
-		text: "too many token requests; reuse tokens until they expire", cause: errRate, retryAfter: wait,
+		text:  "too many " + what + " " + string(over.Scope) + "; " + throttle.TryAgain(over.Wait),
+		cause: errRate, retryAfter: over.Wait,
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"freshet/internal/identity/signin"
+	"freshet/internal/identity/signin/signintest"
 	"freshet/internal/surfaces/tokenapi"
 	"freshet/test/tally"
 )
@@ -120,8 +122,8 @@ func TestGuessingIsSlowAndDoesNotLockOutTheClient(t *testing.T) {
 		if w := f.post("application/json", jsonBody(f.fields(base)), from("192.0.2.1:1")); w.Code != 200 {
 			t.Errorf("real client: got status %d, want 200", w.Code)
 		}
-		if w := f.post("application/json", jsonBody(f.fields(base)), from("203.0.113.9:1")); w.Code != 429 {
-			t.Errorf("address of the attacker: got status %d, want 429", w.Code)
+		if w := f.post("application/json", jsonBody(f.fields(base)), from("203.0.113.9:1")); w.Code != 200 {
+			t.Errorf("real client at the address of the attacker: got status %d, want 200", w.Code)
 		}
 	})
 }
@@ -159,6 +161,93 @@ func TestAttackLockingAClientOut(t *testing.T) {
 	})
 }
 
+// deviceGrant signs a user in on a device and returns the refresh token.
+func deviceGrant(t *testing.T, w *signintest.World) string {
+	t.Helper()
+	in, _, err := w.SignIn.Sessions.BeginSession(t.Context(), w.User("acme", "ann", "ann@example.com"),
+		signin.MethodPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := w.SignIn.Devices.BeginDevice(t.Context(), signin.ClientCLI, "192.0.2.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.SignIn.Devices.DecideDevice(t.Context(), d.UserCode, in, true); err != nil {
+		t.Fatal(err)
+	}
+	g, err := w.SignIn.Devices.PollDevice(t.Context(), d.Code.Reveal(), signin.ClientCLI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.Refresh.Reveal()
+}
+
+// TestAttackWrongSecretsBehindAProxy sends wrong requests of every kind from the address of a
+// proxy, until every limit of the address is exceeded. Clients behind the same proxy that have
+// the right secret must not notice.
+func TestAttackWrongSecretsBehindAProxy(t *testing.T) {
+	t.Parallel()
+	people := signintest.New(t)
+	f := newFixture(t, func(o *tokenapi.Options) {
+		o.Subjects, o.Codes, o.Devices = people.SignIn.Subjects, people.SignIn.Codes, people.SignIn.Devices
+		o.Grants = people.SignIn.Grants
+		o.Limits.Address = tokenapi.Rate{PerSecond: 0.01, Burst: 10}
+		o.Limits.Failures = tokenapi.Rate{PerSecond: 0.01, Burst: 5}
+		o.Limits.Guesses = tokenapi.Rate{PerSecond: 0.01, Burst: 5}
+	})
+	proxy := from("192.0.2.1:1")
+	refresh := deviceGrant(t, people)
+	wrong := f.fields(base)
+	wrong["client_secret"] = "guess"
+	other := f.fields(base)
+	other["client_id"], other["client_secret"] = "nobody", "guess"
+	texts := map[string]bool{}
+	for range 30 {
+		for _, body := range []string{
+			jsonBody(wrong), jsonBody(other), "{", `{"grant_type":"x"}`,
+			`{"grant_type":"refresh_token","client_id":"freshet-cli","refresh_token":"junk"}`,
+		} {
+			w := f.post("application/json", body, proxy)
+			if w.Code != 429 {
+				continue
+			}
+			got := decode(t, w)
+			texts[got.Description] = true
+			if w.Header().Get("Retry-After") == "" || !strings.Contains(got.Description, "try again in ") {
+				t.Errorf("got Retry-After %q and %q, want both to say when to try again",
+					w.Header().Get("Retry-After"), got.Description)
+			}
+		}
+	}
+	for _, want := range []string{"wrong secrets for this account", "failed requests from this address"} {
+		found := false
+		for text := range texts {
+			found = found || strings.Contains(text, want)
+		}
+		if !found {
+			t.Errorf("got the texts %v, want one with %q", texts, want)
+		}
+	}
+	attempts, lockedOut := 0, 0
+	for range 5 {
+		attempts += 2
+		if w := f.post("application/json", jsonBody(f.fields(base)), proxy); w.Code != 200 {
+			lockedOut++
+			t.Errorf("client with the right secret: got %d %s, want 200", w.Code, w.Body)
+		}
+		w := f.post("application/json", jsonBody(map[string]string{
+			"grant_type": "refresh_token", "client_id": "freshet-cli", "refresh_token": refresh,
+		}), proxy)
+		if w.Code != 200 {
+			lockedOut++
+			t.Fatalf("device with the right refresh token: got %d %s, want 200", w.Code, w.Body)
+		}
+		refresh = decode(t, w).RefreshToken
+	}
+	tally.Attack(t, "lock clients out with wrong secrets behind the same proxy", attempts, lockedOut)
+}
+
 func TestLimitersEvictTheLeastRecentlyUsed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *tokenapi.Options) {
@@ -187,9 +276,11 @@ func TestLimitersEvictTheLeastRecentlyUsed(t *testing.T) {
 func TestConnectionDecidesTheAddress(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *tokenapi.Options) { o.Limits.Address = tokenapi.Rate{PerSecond: 0.001, Burst: 1} })
-	for i, want := range []int{200, 429} {
+	wrong := f.fields(base)
+	wrong["client_secret"] = "guess"
+	for i, want := range []int{401, 429} {
 		forwarded := func(r *http.Request) { r.Header.Set("X-Forwarded-For", fmt.Sprintf("192.0.2.%d", i)) }
-		if w := f.post("application/json", jsonBody(f.fields(base)), from("192.0.2.9:1"), forwarded); w.Code != want {
+		if w := f.post("application/json", jsonBody(wrong), from("192.0.2.9:1"), forwarded); w.Code != want {
 			t.Errorf("request %d: status %d, want %v", i, w.Code, want)
 		}
 	}

@@ -27,21 +27,18 @@ type response struct {
 // token serves POST /oauth/token.
 func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	address := throttle.AddressKey(r.RemoteAddr)
-	if wait := a.guard.TakeAddress(address); wait > 0 {
-		return throttled(wait)
-	}
 	req, err := parseRequest(r)
 	if err != nil {
-		return err
+		return a.failAddress(address, err)
 	}
 	switch req.grantType {
 	case grantClient:
 	case grantCode, grantRefresh, grantDevice:
-		return a.userGrant(w, r, req)
+		return a.userGrant(w, r, req, address)
 	case "":
-		return invalidRequest("parameter grant_type is missing")
+		return a.failAddress(address, invalidRequest("parameter grant_type is missing"))
 	default:
-		return unsupportedGrant()
+		return a.failAddress(address, unsupportedGrant())
 	}
 	account, err := a.authenticate(r, req, address)
 	if err != nil {
@@ -50,7 +47,7 @@ func (a *API) token(w http.ResponseWriter, r *http.Request) error {
 	audiences, lifetime, err := a.audience(r, account, req.audience)
 	if err != nil {
 		a.record(r, account, loggableAudience(req.audience), http.StatusForbidden)
-		return err
+		return a.failAddress(address, err)
 	}
 	token, expires, err := a.opts.Issuer.AccessToken(account, lifetime, audiences...)
 	if err != nil {
@@ -75,18 +72,18 @@ func secondsUntil(end time.Time) int64 {
 	return int64((time.Until(end) + time.Second - 1) / time.Second)
 }
 
-// authenticate finds the account by the client credentials. It applies the limits on
-// wrong secrets first, so that guessing is slow whether or not the client exists.
+// authenticate finds the account by the client credentials. The limits count wrong secrets only,
+// and the right secret always passes, so that nobody can lock a client out. Guessing is hopeless
+// without a limit, because secrets have 256 random bits, and a check costs only one HMAC.
 func (a *API) authenticate(r *http.Request, req *request, address string) (*identity.Account, error) {
 	if req.clientID == "" || len(req.clientID) > maxClientID || req.clientSecret.IsZero() {
-		return nil, invalidClient(req.basic)
-	}
-	if wait := a.guard.Peek(req.clientID, address); wait > 0 {
-		return nil, throttled(wait)
+		return nil, a.failAddress(address, invalidClient(req.basic))
 	}
 	account, err := identity.Authenticate(a.opts.Directory, a.opts.Sealer, req.clientID, req.clientSecret)
 	if errors.Is(err, identity.ErrInvalidClient) {
-		a.guard.Fail(req.clientID, address)
+		if over := a.guard.Fail(req.clientID, address); !over.None() {
+			return nil, throttled(wrongSecretsOf, over)
+		}
 		known, _ := a.opts.Directory.AccountByClientID(req.clientID)
 		a.record(r, known, "", http.StatusUnauthorized)
 		return nil, invalidClient(req.basic)
@@ -94,9 +91,11 @@ func (a *API) authenticate(r *http.Request, req *request, address string) (*iden
 	if err != nil {
 		return nil, err
 	}
-	a.guard.Succeed(req.clientID, address)
 	if wait := a.clients.Take(req.clientID); wait > 0 {
-		return nil, throttled(wait)
+		return nil, throttled(tokensOf, throttle.Exceeded{Scope: perClient, Wait: wait})
+	}
+	if wait := a.organizations.Take(account.Organization); wait > 0 {
+		return nil, throttled(tokensOf, throttle.Exceeded{Scope: perOrganization, Wait: wait})
 	}
 	return account, nil
 }

@@ -50,33 +50,44 @@ func publicClient(req *request, grant string) error {
 }
 
 // userGrant serves the user grants at the token endpoint.
-func (a *API) userGrant(w http.ResponseWriter, r *http.Request, req *request) error {
+func (a *API) userGrant(w http.ResponseWriter, r *http.Request, req *request, address string) error {
 	if err := publicClient(req, req.grantType); err != nil {
+		return a.failAddress(address, err)
+	}
+	leave, err := a.enterAddress(r.Context(), address)
+	if err != nil {
 		return err
 	}
-	var g *signin.Grant
-	var err error
+	g, err := a.exchange(r, req)
+	leave()
+	if err != nil {
+		mapped := a.grantErrorOf(r, err)
+		if errors.Is(err, signin.ErrInvalidGrant) || errors.Is(err, errRequest) {
+			return a.failAddress(address, mapped)
+		}
+		return mapped
+	}
+	return a.writeGrant(w, r, req, g)
+}
+
+// exchange exchanges the secret of a request for a grant.
+func (a *API) exchange(r *http.Request, req *request) (*signin.Grant, error) {
 	switch req.grantType {
 	case grantCode:
 		if req.code == "" || req.redirect == "" || req.verifier == "" {
-			return invalidRequest("code, redirect_uri and code_verifier are required")
+			return nil, invalidRequest("code, redirect_uri and code_verifier are required")
 		}
-		g, err = a.opts.Codes.UseCode(r.Context(), req.code, req.clientID, req.redirect, req.verifier)
+		return a.opts.Codes.UseCode(r.Context(), req.code, req.clientID, req.redirect, req.verifier)
 	case grantRefresh:
 		if req.refresh == "" {
-			return invalidRequest("parameter refresh_token is missing")
+			return nil, invalidRequest("parameter refresh_token is missing")
 		}
-		g, err = a.opts.Grants.Refresh(r.Context(), req.refresh, req.clientID)
-	default:
-		if req.device == "" {
-			return invalidRequest("parameter device_code is missing")
-		}
-		g, err = a.opts.Devices.PollDevice(r.Context(), req.device, req.clientID)
+		return a.opts.Grants.Refresh(r.Context(), req.refresh, req.clientID)
 	}
-	if err != nil {
-		return a.grantErrorOf(r, err)
+	if req.device == "" {
+		return nil, invalidRequest("parameter device_code is missing")
 	}
-	return a.writeGrant(w, r, req, g)
+	return a.opts.Devices.PollDevice(r.Context(), req.device, req.clientID)
 }
 
 // grantErrorOf maps an error to an error response of RFC 6749 or RFC 8628. It writes an
@@ -93,6 +104,8 @@ func (a *API) grantErrorOf(r *http.Request, err error) error {
 		return grantError("authorization_pending", err)
 	case errors.Is(err, signin.ErrSlowDown):
 		return grantError("slow_down", err)
+	case errors.Is(err, signin.ErrApprovalEnded):
+		return grantError("access_denied", signin.ErrApprovalEnded)
 	case errors.Is(err, signin.ErrDeviceRejected):
 		return grantError("access_denied", err)
 	case errors.Is(err, signin.ErrDeviceExpired):
@@ -138,21 +151,21 @@ func (a *API) recordSignIn(r *http.Request, subject signin.Subject, verb string,
 // beginDevice serves POST /oauth/device_authorization (RFC 8628 §3.1).
 func (a *API) beginDevice(w http.ResponseWriter, r *http.Request) error {
 	address := throttle.AddressKey(r.RemoteAddr)
-	if wait := a.guard.TakeAddress(address); wait > 0 {
-		return throttled(wait)
-	}
 	req, err := parseRequest(r)
 	if err != nil {
-		return err
+		return a.failAddress(address, err)
 	}
 	if req.clientID == "" {
 		req.clientID = "?" // a missing client id gets the same error as an unknown one
 	}
 	if err := publicClient(req, grantDevice); err != nil {
-		return err
+		return a.failAddress(address, err)
 	}
-	if wait := max(a.devicePerAddress.Take(address), a.deviceTotal.Take("")); wait > 0 {
-		return throttled(wait)
+	if wait := a.devicePerAddress.Take(address); wait > 0 {
+		return throttled(deviceSignInsOf, throttle.Exceeded{Scope: throttle.PerAddress, Wait: wait})
+	}
+	if wait := a.deviceTotal.Take(""); wait > 0 {
+		return throttled(deviceSignInsOf, throttle.Exceeded{Scope: perServer, Wait: wait})
 	}
 	device, err := a.opts.Devices.BeginDevice(r.Context(), req.clientID, address)
 	if err != nil {
@@ -176,19 +189,22 @@ func (a *API) beginDevice(w http.ResponseWriter, r *http.Request) error {
 // revoke serves POST /oauth/revoke (RFC 7009), which signs the user out. It responds with
 // 200 to an invalid token: such a token counts as revoked.
 func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
-	if wait := a.guard.TakeAddress(throttle.AddressKey(r.RemoteAddr)); wait > 0 {
-		return throttled(wait)
-	}
+	address := throttle.AddressKey(r.RemoteAddr)
 	req, err := parseRequest(r)
+	if err != nil {
+		return a.failAddress(address, err)
+	}
+	if err := publicClient(req, grantRefresh); err != nil {
+		return a.failAddress(address, err)
+	}
+	if req.token == "" {
+		return a.failAddress(address, invalidRequest("parameter token is missing"))
+	}
+	leave, err := a.enterAddress(r.Context(), address)
 	if err != nil {
 		return err
 	}
-	if err := publicClient(req, grantRefresh); err != nil {
-		return err
-	}
-	if req.token == "" {
-		return invalidRequest("parameter token is missing")
-	}
+	defer leave()
 	subject, err := a.opts.Grants.Revoke(r.Context(), req.token, req.clientID)
 	if err != nil {
 		return err
@@ -208,6 +224,8 @@ func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 	}
 	if subject != (signin.Subject{}) {
 		a.recordSignIn(r, subject, "delete", http.StatusOK)
+	} else if err := a.failAddress(address, nil); err != nil {
+		return err
 	}
 	noStore(w.Header())
 	w.WriteHeader(http.StatusOK)

@@ -7,6 +7,7 @@ package tokens
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -100,7 +101,7 @@ func (m *tokenIssuer) Execute(ctx context.Context,
 	}
 	out := call.Body.DeepCopy()
 	out.Name, out.Namespace, out.CreationTimestamp = call.Name, call.Organization, metav1.Now()
-	return out, m.issue(account, out, call.DryRun)
+	return out, m.issue(caller.Principal(ctx), account, out, call.DryRun)
 }
 
 // A new account gets its credentials shortly after its creation.
@@ -179,8 +180,10 @@ func (*tokenIssuer) Validate(body *authenticationv1.TokenRequest) field.ErrorLis
 }
 
 // issue fills in the status. The lifetime of a token for several audiences is the shortest that
-// they allow.
-func (m *tokenIssuer) issue(account *identity.Account, out *authenticationv1.TokenRequest, dryRun bool) error {
+// they allow. The token ends with the credential of the principal at the latest.
+func (m *tokenIssuer) issue(principal *identity.Principal, account *identity.Account,
+	out *authenticationv1.TokenRequest, dryRun bool,
+) error {
 	requested := out.Spec.Audiences
 	if len(requested) == 0 {
 		requested = []string{""}
@@ -208,11 +211,16 @@ func (m *tokenIssuer) issue(account *identity.Account, out *authenticationv1.Tok
 	}
 	out.Spec.Audiences = audiences
 	if dryRun {
-		out.Status.ExpirationTimestamp = metav1.NewTime(time.Now().Add(lifetime))
+		out.Status.ExpirationTimestamp = metav1.NewTime(m.Issuer.DelegatedExpiry(principal, account, lifetime))
 		return nil
 	}
-	token, expires, err := m.Issuer.AccessToken(account, lifetime, audiences...)
-	if err != nil {
+	token, expires, err := m.Issuer.DelegatedToken(principal, account, lifetime, audiences...)
+	switch {
+	case errors.Is(err, identity.ErrManySources):
+		return apierrors.NewForbidden(v1alpha1.Resource(m.resource.Resource+"/"+subresourceName), account.Name, err)
+	case errors.Is(err, identity.ErrSourceEnded):
+		return apierrors.NewUnauthorized(err.Error())
+	case err != nil:
 		return err
 	}
 	out.Status = authenticationv1.TokenRequestStatus{
