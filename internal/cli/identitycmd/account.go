@@ -143,13 +143,8 @@ default file is ORGANIZATION-NAME.json.`,
 			}
 			account, err := r.Get(cmd.Context(),
 				resources.Ref{Kind: resources.ServiceAccounts, Organization: at.Organization, Name: args[0]})
-			if errors.Is(err, client.ErrNotFound) {
-				return hint.Add(err,
-					"'freshet sa list' lists the accounts of organization %s, 'freshet sa create' creates one.",
-					at.Organization)
-			}
 			if err != nil {
-				return err
+				return explainNoAccount(err, at.Organization)
 			}
 			return writeCredentials(env, account.Text("status", "privateKeyData"),
 				cmp.Or(out, at.Organization+"-"+args[0]+".json"))
@@ -158,6 +153,15 @@ default file is ORGANIZATION-NAME.json.`,
 	cmd.Flags().StringVar(&out, "out", "",
 		"`file` to write, or - for standard output (default ORGANIZATION-NAME.json)")
 	return cmd
+}
+
+// explainNoAccount adds a hint at the list of accounts to the server's error about a missing one.
+func explainNoAccount(err error, organization string) error {
+	if !errors.Is(err, client.ErrNotFound) {
+		return err
+	}
+	return hint.Add(err, "'freshet sa list' lists the accounts of organization %s, 'freshet sa create' creates one.",
+		organization)
 }
 
 // rotation has the flags of one rotate command.
@@ -224,7 +228,7 @@ func (k *rotation) run(ctx context.Context, name string) error {
 			"spec": spec,
 		})
 	if err != nil {
-		return err
+		return explainNoAccount(err, at.Organization)
 	}
 	if k.end {
 		return k.env.Printf("only the newest credentials of %s work now\n", name)

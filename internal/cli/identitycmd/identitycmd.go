@@ -11,6 +11,7 @@ import (
 
 	"freshet/client"
 	"freshet/client/resources"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
@@ -133,6 +134,10 @@ objects, and lists them in the error; delete them first.`,
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "'freshet get all -n %s' shows its objects; delete them with 'freshet delete "+
 					"KIND --all -n %s'.", args[0], args[0])
+			}
+			if errors.Is(err, client.ErrNotFound) {
+				return hint.Add(errs.Newf(errs.NotFound, "organization %s does not exist", args[0]),
+					"'freshet org list' lists the organizations.")
 			}
 			if err != nil {
 				return err

@@ -89,7 +89,7 @@ func (o *produceOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.eventTime, "event-time", "", "event `time` of the messages, in RFC 3339")
 	f.DurationVar(&o.delay, "delay", 0, "`duration` by which the delivery is delayed")
 	f.BoolVar(&o.nullValue, "null-value", false,
-		"send one message without a value, a tombstone for --key, which consumers interpret as a deletion")
+		"send one message without a value (a tombstone); the server keeps the earlier messages of its key")
 	f.StringVar(&o.idempotencyKey, "idempotency-key", "",
 		"`key` by which the server recognizes a repeated message; for one message")
 	f.StringVar(&o.encode, "encode", codeNone,
