@@ -113,7 +113,7 @@ func writeCredentials(env *command.Env, data, out string) error {
 		_, err = env.Out.Write(text)
 		return err
 	}
-	if err := contexts.WritePrivate(out, text); err != nil {
+	if err := contexts.WritePrivate(out, text); err != nil || !env.ResultIsText() {
 		return err
 	}
 	return env.Notef("credentials written to %s; sign in with 'freshet login %s'\n", out, out)
@@ -146,8 +146,12 @@ default file is ORGANIZATION-NAME.json.`,
 			if err != nil {
 				return explainNoAccount(err, at.Organization)
 			}
-			return writeCredentials(env, account.Text("status", "privateKeyData"),
-				cmp.Or(out, at.Organization+"-"+args[0]+".json"))
+			file := cmp.Or(out, at.Organization+"-"+args[0]+".json")
+			if err := writeCredentials(env, account.Text("status", "privateKeyData"), file); err != nil || file == "-" ||
+				env.ResultIsText() {
+				return err
+			}
+			return env.Done(command.Result{Kind: "serviceaccount", Name: args[0], Action: "written", File: file}, "")
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "",
@@ -231,7 +235,8 @@ func (k *rotation) run(ctx context.Context, name string) error {
 		return explainNoAccount(err, at.Organization)
 	}
 	if k.end {
-		return k.env.Printf("only the newest credentials of %s work now\n", name)
+		return k.env.Done(command.Result{Kind: "serviceaccount", Name: name, Action: "ended"},
+			"only the newest credentials of %s work now", name)
 	}
 	out := cmp.Or(k.out, at.Organization+"-"+name+".json")
 	if err := writeCredentials(k.env, result.Text("status", "privateKeyData"), out); err != nil {
@@ -243,7 +248,11 @@ func (k *rotation) run(ctx context.Context, name string) error {
 		}
 	}
 	ends := cmp.Or(result.Text("status", "replaced", "expirationTime"), "now")
-	return k.env.Printf("%s has new credentials; the old ones end: %s\n", name, ends)
+	if out == "-" && !k.env.ResultIsText() {
+		return nil // the credentials are the output
+	}
+	rotated := command.Result{Kind: "serviceaccount", Name: name, Action: "rotated", File: out, Until: ends}
+	return k.env.Done(rotated, "%s has new credentials; the old ones end: %s", name, ends)
 }
 
 // ownCredentials returns the context's credentials if they belong to the account, else empty ones.
