@@ -90,6 +90,7 @@ organization, including the resource API. Without --expires it never expires.`,
 	completeAccount(cmd, env)
 	f.StringVar(&s.InstanceName, "instance", "",
 		"`instance` for which the key is valid (default: the whole organization)")
+	completeInstance(cmd, env)
 	f.StringVar(&expires, "expires", "", "`time` at which the key expires: 90d, 12h or a date (default: never)")
 	f.StringVar(&s.Description, "description", "", "description `text` of the key")
 	f.StringToStringVar(&s.CustomizedMetadata, "metadata", nil, "`name=value` pairs to add to the token's claims")

@@ -123,7 +123,8 @@ objects, and lists them in the error; delete them first.`,
 
   # delete its objects first
   freshet delete sa,ak,rb --all -n mistake`,
-		Args: command.OneArg("the name of the organization"),
+		Args:              command.OneArg("the name of the organization"),
+		ValidArgsFunction: completeNames(env, resources.Organizations, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, _, err := env.Resources()
 			if err != nil {
