@@ -161,10 +161,15 @@ func reporter(w io.Writer, done string) func(backup.Progress) {
 	const pause = 5 * time.Second
 	last := time.Now()
 	return func(p backup.Progress) {
-		if p.Files < p.AllFiles && time.Since(last) < pause {
+		isLast := p.AllFiles > 0 && p.Files >= p.AllFiles
+		if !isLast && time.Since(last) < pause {
 			return
 		}
 		last = time.Now()
+		if p.AllFiles == 0 { // of a tar stream
+			_, _ = fmt.Fprintf(w, "%s %d files, %s\n", done, p.Files, formatBytes(p.Bytes))
+			return
+		}
 		_, _ = fmt.Fprintf(w, "%s %d of %d files, %s of %s (%s of these linked)\n",
 			done, p.Files, p.AllFiles, formatBytes(p.Bytes), formatBytes(p.AllBytes), formatBytes(p.Linked))
 	}
