@@ -49,7 +49,7 @@ keys within a second, a stopped one at its next start, before it accepts request
   freshet admin signing-key list
 
   # the active key has leaked
-  freshet admin signing-key withdraw $(freshet admin signing-key list | sed -n 's/ (active)//p')
+  freshet admin signing-key withdraw -- $(freshet admin signing-key list | sed -n 's/ (active)//p')
 
   # the data directory has leaked
   freshet admin signing-key withdraw all`,
