@@ -11,6 +11,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,18 +23,24 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 2 || heads[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: go test -json … | tally attack|fault [PACKAGE.TEST]...")
-		os.Exit(2)
-	}
-	r := newResults(os.Args[1])
-	if err := r.read(os.Stdin); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "tally:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // a command of its own
 	}
-	if !r.print(os.Stdout, os.Args[2:]) {
-		os.Exit(1)
+}
+
+func run(args []string) error {
+	if len(args) == 0 || heads[args[0]] == nil {
+		return errors.New("usage: go test -json … | tally attack|fault [PACKAGE.TEST]")
 	}
+	r := newResults(args[0])
+	if err := r.read(os.Stdin); err != nil {
+		return err
+	}
+	if !r.print(os.Stdout, args[1:]) {
+		return errors.New("an attack succeeded, or a test failed or was not run")
+	}
+	return nil
 }
 
 // heads are the columns of the tables.
@@ -153,15 +160,19 @@ func (r *results) print(w io.Writer, wanted []string) bool {
 	for _, name := range r.packages {
 		bad = append(bad, name+" (package)")
 	}
-	successes := printTable(w, table)
+	var b strings.Builder
+	successes := printTable(&b, table)
 	for _, name := range skipped {
-		fmt.Fprintln(w, "skipped:", name)
+		b.WriteString("skipped: " + name + "\n")
 	}
 	for _, note := range r.notes {
-		fmt.Fprintln(w, note)
+		b.WriteString(note + "\n")
 	}
 	for _, name := range bad {
-		fmt.Fprintln(w, "FAILED:", name)
+		b.WriteString("FAILED: " + name + "\n")
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return false
 	}
 	return len(bad) == 0 && len(table) > 1 && (r.kind != "attack" || successes == 0)
 }
@@ -201,7 +212,7 @@ func (r *results) rowsOf(name string, one *test) [][]string {
 func short(name string) string { return path.Base(name) }
 
 // printTable prints a table with the sums of its columns, and returns the sum of the third column.
-func printTable(w io.Writer, table [][]string) int {
+func printTable(b *strings.Builder, table [][]string) int {
 	widths, sums := make([]int, len(table[0])), make([]int, len(table[0]))
 	for _, row := range table {
 		for i := range min(len(row), len(widths)) {
@@ -218,12 +229,12 @@ func printTable(w io.Writer, table [][]string) int {
 	for _, row := range append(table, total) {
 		for i := range min(len(row), len(widths)) {
 			if i == 0 {
-				fmt.Fprintf(w, "%-*s", widths[i], row[i])
+				fmt.Fprintf(b, "%-*s", widths[i], row[i])
 			} else {
-				fmt.Fprintf(w, "  %*s", widths[i], row[i])
+				fmt.Fprintf(b, "  %*s", widths[i], row[i])
 			}
 		}
-		fmt.Fprintln(w)
+		b.WriteByte('\n')
 	}
 	return sums[2]
 }

@@ -41,7 +41,8 @@ func TestResults(t *testing.T) {
 			[]string{"guessing 20 0", "TOTAL 20 0"},
 		},
 		"a reported success": {
-			of("TestAttackA", output("a: tally attack | guessing | 20 | 3"), fail), nil, false, []string{"guessing 20 3"},
+			of("TestAttackA", output("a: tally attack | guessing | 20 | 3"), fail), nil, false,
+			[]string{"guessing 20 3"},
 		},
 		"failed without a reported success": {
 			of("TestAttackA", output("a: tally attack | guessing | 20 | 0"), fail), nil, false,
@@ -54,7 +55,9 @@ func TestResults(t *testing.T) {
 				of("TestAttackA/two", fail), of("TestAttackA", fail)), nil, false, []string{"x.TestAttackA 2 1"},
 		},
 		"not run": {
-			of("TestAttackA", pass), []string{"p/x.TestAttackA", "p/y.TestAttackB"}, false,
+			of("TestAttackA", pass),
+			[]string{"p/x.TestAttackA", "p/y.TestAttackB"},
+			false,
 			[]string{"p/y.TestAttackB (not run) 0 0"},
 		},
 		"package that does not build": {
@@ -62,7 +65,9 @@ func TestResults(t *testing.T) {
 			[]string{"FAILED: p/y (package)"},
 		},
 		"skipped": {
-			join(of("TestAttackA", pass), of("TestAttackB", event{Action: "skip"})), []string{"p/x.TestAttackB"}, true,
+			join(of("TestAttackA", pass), of("TestAttackB", event{Action: "skip"})),
+			[]string{"p/x.TestAttackB"},
+			true,
 			[]string{"skipped: p/x.TestAttackB"},
 		},
 		"no attack": {of("TestOther", pass), nil, false, nil},

@@ -115,8 +115,8 @@ are lost. If you have a backup that is newer, restore it instead.`,
 				return err
 			}
 			return env.Done(command.Result{Kind: "shard", Name: args[0] + "/" + args[1], Action: "accepted loss"},
-				"Accepted. The shard resumes within seconds; 'freshet get messagingclusters %s' shows when the cluster "+
-					"is ready.", name)
+				"Accepted. The shard resumes within seconds; 'freshet get messagingclusters %s' shows when the "+
+					"cluster is ready.", name)
 		},
 	}
 	f := cmd.Flags()

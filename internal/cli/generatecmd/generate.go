@@ -47,8 +47,8 @@ settings of this version.`,
 	return command.InSection(command.SectionServer, command.Offline(cmd)...)
 }
 
-// write fills in a template and prints it, in another format than its own if format is one. The delimiters are [[ and ]], because Prometheus and Grafana
-// use braces.
+// write fills in a template and prints it, in another format than its own if format is one. The
+// delimiters are [[ and ]], because Prometheus and Grafana use braces.
 func write(env *command.Env, format output.Format, name string, v values) error {
 	text, err := templates.ReadFile("templates/" + name)
 	if err != nil {

@@ -147,8 +147,8 @@ default file is ORGANIZATION-NAME.json.`,
 				return explainNoAccount(err, at.Organization)
 			}
 			file := cmp.Or(out, at.Organization+"-"+args[0]+".json")
-			if err := writeCredentials(env, account.Text("status", "privateKeyData"), file); err != nil || file == "-" ||
-				env.ResultIsText() {
+			err = writeCredentials(env, account.Text("status", "privateKeyData"), file)
+			if err != nil || file == "-" || env.ResultIsText() {
 				return err
 			}
 			return env.Done(command.Result{Kind: "serviceaccount", Name: args[0], Action: "written", File: file}, "")

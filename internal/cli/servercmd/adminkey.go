@@ -112,8 +112,8 @@ it: add, copy the file to every replica, activate, copy again.`,
 				return output.Value(cmd.OutOrStdout(), format, keyList(k.sealer.KeyIDs(), "active", "retired"))
 			}
 			id, _, _ := strings.Cut(text, "\n")
-			return command.Result{Kind: "encryption-key", Name: id, Action: action.done}.Print(cmd.OutOrStdout(), format,
-				"%s", text)
+			result := command.Result{Kind: "encryption-key", Name: id, Action: action.done}
+			return result.Print(cmd.OutOrStdout(), format, "%s", text)
 		},
 	}
 	f := cmd.Flags()

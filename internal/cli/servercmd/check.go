@@ -81,7 +81,9 @@ type checkPart struct {
 	Problem  string `json:"problem,omitempty"`
 }
 
-func check(ctx context.Context, server Server, cfg *config.Config, format output.Format, out, progress io.Writer) error {
+func check(ctx context.Context, server Server, cfg *config.Config, format output.Format,
+	out, progress io.Writer,
+) error {
 	p := &checkPrinter{out: out, progress: output.NewProgress(progress, os.Getenv), parts: []checkPart{}}
 	if format.IsData() {
 		p.out = io.Discard

@@ -58,8 +58,8 @@ func newConfigCheck() *cobra.Command {
 			if err := cfg.Validate(); err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			return command.Result{Kind: "configuration", Name: args[0], Action: "valid"}.Print(cmd.OutOrStdout(), format,
-				"%s is valid", args[0])
+			result := command.Result{Kind: "configuration", Name: args[0], Action: "valid"}
+			return result.Print(cmd.OutOrStdout(), format, "%s is valid", args[0])
 		},
 	}
 	command.AddResultFlag(cmd.Flags(), &format)

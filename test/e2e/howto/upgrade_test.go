@@ -57,9 +57,10 @@ func TestUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "installed"), 0o700),
-		os.WriteFile(filepath.Join(dir, "installed", "freshet"), program, 0o700), //nolint:gosec // a program
-		os.WriteFile(filepath.Join(dir, "service"), []byte(service), 0o700)); err != nil { //nolint:gosec // a program
+	const executable = 0o700
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "installed"), executable),
+		os.WriteFile(filepath.Join(dir, "installed", "freshet"), program, executable),
+		os.WriteFile(filepath.Join(dir, "service"), []byte(service), executable)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
