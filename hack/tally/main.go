@@ -38,7 +38,7 @@ func run(args []string) error {
 		return err
 	}
 	if !r.print(os.Stdout, args[1:]) {
-		return errors.New("an attack succeeded, or a test failed or was not run")
+		return errors.New("attack succeeded, or a test failed or was not run")
 	}
 	return nil
 }
