@@ -167,7 +167,7 @@ def main():
     if "FRESHET_CLUSTER" in env:
         cluster = "/clusters/" + env["FRESHET_ORGANIZATION"] + "/" + env["FRESHET_CLUSTER"]
     client = Client(
-        env.get("FRESHET_SERVER") or env.get("FRESHET_URL", "http://127.0.0.1:8080"), credentials,
+        env.get("FRESHET_SERVER", "http://127.0.0.1:8080"), credentials,
         env.get("FRESHET_AUDIENCE", "urn:vendor:messaging:default:default"), env.get("FRESHET_API_KEY", ""), cluster,
         base64.b64decode(env.get("FRESHET_CA_DATA", "")).decode())
 

@@ -189,7 +189,7 @@ async function main(): Promise<void> {
     : JSON.parse(await readFile(file, "utf8")) as Credentials;
   const cluster = env.FRESHET_CLUSTER === undefined ? ""
     : `/clusters/${env.FRESHET_ORGANIZATION}/${env.FRESHET_CLUSTER}`;
-  const client = new Client(env.FRESHET_SERVER ?? env.FRESHET_URL ?? "http://127.0.0.1:8080", credentials,
+  const client = new Client(env.FRESHET_SERVER ?? "http://127.0.0.1:8080", credentials,
     env.FRESHET_AUDIENCE ?? "urn:vendor:messaging:default:default", env.FRESHET_API_KEY, cluster);
 
   // The handler of this example: a job is JSON, takes some seconds, and may fail on its

@@ -8,8 +8,8 @@
 #   RUN              prefix of the topics; choose a new one for each run (run and the process id)
 set -euo pipefail
 
-server=${FRESHET_SERVER:-${BASE_URL:-http://127.0.0.1:8080}} # BASE_URL and TOKEN are older names
-token=${FRESHET_API_KEY:-${TOKEN:-$(cat freshet-data/admin.token)}}
+server=${FRESHET_SERVER:-http://127.0.0.1:8080}
+token=${FRESHET_API_KEY:-$(cat freshet-data/admin.token)}
 RUN=${RUN:-run$$}
 
 admin=$server/admin/v2

@@ -83,25 +83,11 @@ type listMeta struct {
 func (c *Client) List(ctx context.Context, kind Kind, organization string, o ListOptions) ([]Object, error) {
 	var all []Object
 	err := c.pages(ctx, kind, organization, o, "application/json", func(body []byte) (string, error) {
-		var list struct {
-			Metadata listMeta          `json:"metadata"`
-			Items    []json.RawMessage `json:"items"`
+		events, meta, err := listEvents(body, kind, false)
+		for _, e := range events {
+			all = append(all, e.Object)
 		}
-		if err := json.Unmarshal(body, &list); err != nil {
-			return "", fmt.Errorf("decoding the list of %s: %w", kind.Resource, err)
-		}
-		for _, item := range list.Items {
-			object, err := ParseObject(item)
-			if err != nil {
-				return "", err
-			}
-			// Items of some lists have no kind.
-			if object.Kind() == "" {
-				object["kind"], object["apiVersion"] = kind.Kind, kind.APIVersion()
-			}
-			all = append(all, object)
-		}
-		return list.Metadata.Continue, nil
+		return meta.Continue, err
 	})
 	return all, err
 }

@@ -1,6 +1,7 @@
 package resources_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -165,40 +166,52 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	}
 }
 
+// TestWatchContinuesAfterABrokenConnection ends connections, and compacts the version of one of them:
+// the objects that did not change meanwhile are not repeated.
 func TestWatchContinuesAfterABrokenConnection(t *testing.T) {
 	t.Parallel()
-	var versions []string
+	var requests []string
+	list := func(version string, items ...string) string {
+		return `{"metadata": {"resourceVersion": "` + version + `"}, "items": [` + strings.Join(items, ",") + `]}`
+	}
 	r := connect(t, func(w http.ResponseWriter, request *http.Request) {
-		versions = append(versions, request.URL.Query().Get("resourceVersion"))
-		switch len(versions) {
+		query := request.URL.Query()
+		requests = append(requests, cmp.Or(query.Get("resourceVersion"), "list"))
+		switch len(requests) {
 		case 1:
-			_, _ = io.WriteString(w, event("ADDED", account("a", "3", "True"))+
-				event("BOOKMARK", `{"metadata": {"resourceVersion": "5"}}`))
+			_, _ = io.WriteString(w, list("4", account("a", "3", "True"), account("b", "2", "True"),
+				account("c", "1", "True")))
 		case 2:
+			_, _ = io.WriteString(w, event("MODIFIED", account("b", "5", "True"))+
+				event("BOOKMARK", `{"metadata": {"resourceVersion": "6"}}`))
+		case 3:
 			w.WriteHeader(http.StatusGone)
 			_, _ = io.WriteString(w, `{"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}`)
-		case 3:
-			_, _ = io.WriteString(w, event("ADDED", account("a", "9", "True")))
+		case 4:
+			_, _ = io.WriteString(w, list("9", account("a", "3", "True"), account("b", "8", "True"),
+				account("d", "7", "True")))
+		case 5: // the list had this event already
+			_, _ = io.WriteString(w, event("MODIFIED", account("b", "8", "True")))
 		default:
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = io.WriteString(w, `{"kind": "Status", "code": 403, "message": "no more"}`)
 		}
 	})
-	count := 0
+	var got []string
 	var ended error
 	for e, err := range r.Watch(t.Context(), resources.ServiceAccounts, "acme", resources.ListOptions{}) {
 		if err != nil {
 			ended = err
 			break
 		}
-		count++
-		if e.Type != "ADDED" || e.Object.Name() != "a" {
-			t.Errorf("got %v, want a added", e)
-		}
+		got = append(got, e.Type+" "+e.Object.Name()+" "+e.Object.ResourceVersion())
 	}
-	if got := strings.Join(versions, ","); got != ",5,,9" || count != 2 || !errors.Is(ended, client.ErrDenied) {
-		t.Errorf("watches from versions %q, %d events and error %v; want \",5,,9\", 2 events and ErrDenied",
-			got, count, ended)
+	want := "ADDED a 3,ADDED b 2,ADDED c 1,MODIFIED b 5,MODIFIED b 8,ADDED d 7,DELETED c 1"
+	if strings.Join(got, ",") != want || !errors.Is(ended, client.ErrDenied) {
+		t.Errorf("got %s and error %v, want %s and ErrDenied", strings.Join(got, ","), ended, want)
+	}
+	if want := "list,4,6,list,9,8"; strings.Join(requests, ",") != want {
+		t.Errorf("got requests from %v, want %s", requests, want)
 	}
 }
 

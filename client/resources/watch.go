@@ -16,7 +16,8 @@ import (
 // Event is a change of an object. Watch sets Object, WatchTable sets Table.
 type Event struct {
 	// Type is ADDED, MODIFIED or DELETED. The first events are ADDED, one for each existing
-	// object.
+	// object. If the object was deleted while the connection was interrupted, the DELETED event
+	// may have only its kind, organization, name and last version.
 	Type   string
 	Object Object
 	Table  *Table
@@ -24,8 +25,8 @@ type Event struct {
 
 // Watch yields the existing objects and then every change, until the context is canceled or the
 // loop ends. When the connection ends, Watch reconnects and continues from the last resource
-// version. If the server has compacted that version, Watch yields all objects again as ADDED.
-// An error ends Watch.
+// version. If the server has compacted that version, Watch lists the objects again and yields
+// only those that have changed since. An error ends Watch.
 func (c *Client) Watch(ctx context.Context, kind Kind, organization string, o ListOptions) iter.Seq2[Event, error] {
 	return c.watch(ctx, kind, organization, o, plainJSON)
 }
@@ -47,10 +48,16 @@ func (c *Client) watch(ctx context.Context, kind Kind, organization string, o Li
 	accept string,
 ) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		version := ""
+		version, seen := "", seenVersions{}
 		for {
 			begin := time.Now()
-			err := c.watchOnce(ctx, kind, organization, o, accept, &version, yield)
+			err := error(nil)
+			if version == "" {
+				version, err = c.relist(ctx, kind, organization, o, accept, seen, yield)
+			}
+			if err == nil {
+				err = c.watchOnce(ctx, kind, organization, o, accept, &version, seen.record(yield))
+			}
 			var refused *client.Error
 			switch {
 			case errors.Is(err, errStop):
@@ -58,8 +65,8 @@ func (c *Client) watch(ctx context.Context, kind Kind, organization string, o Li
 			case ctx.Err() != nil:
 				yield(Event{}, context.Cause(ctx))
 				return
-			case errors.As(err, &refused) && refused.Status == http.StatusGone && version != "":
-				version = ""
+			case errors.As(err, &refused) && refused.Status == http.StatusGone:
+				version = "" // of the watch, or of a page of the list
 			case err != nil && !errors.Is(err, client.ErrUnavailable):
 				yield(Event{}, err)
 				return

@@ -255,7 +255,7 @@ const fakeCurl = `curl() {
     p=$a
   done
 }
-TOKEN=t BASE_URL=http://h
+TOKEN=t FRESHET_SERVER=http://h
 `
 
 test('the command of a message keeps any payload and key', () => {

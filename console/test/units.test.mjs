@@ -106,14 +106,14 @@ test('every method has snippets, and none has the token', () => {
     assert.equal(kubectl(r), wantKubectl)
     assert.equal(freshet(r), wantFreshet)
     assert.match(curl(r), /Bearer \$TOKEN/)
-    assert.ok(curl(r).includes('"$BASE_URL"'))
+    assert.ok(curl(r).includes('"$FRESHET_SERVER"'))
   }
 })
 
 test('a shell runs curl snippets with any body', () => {
   const body = `{"text":"it's $HOME \`id\` \\"quoted\\" & more"}`
   const text = curl({ method: 'POST', url: `/x y/'$(id)'?a=b&c=d`, body, contentType: 'application/json' })
-  const fakeCurl = `curl() { printf '%s\\n' "$@"; }; TOKEN=t BASE_URL=http://h; `
+  const fakeCurl = `curl() { printf '%s\\n' "$@"; }; TOKEN=t FRESHET_SERVER=http://h; `
   const printed = execFileSync('bash', ['-c', fakeCurl + text], { encoding: 'utf8' })
   assert.ok(printed.includes('Authorization: Bearer t'), printed)
   assert.ok(printed.includes(`http://h/x y/'$(id)'?a=b&c=d`), printed)
@@ -202,7 +202,7 @@ test('programs send the request of the console', async () => {
   })
   await new Promise(done => server.listen(0, '127.0.0.1', done))
   const dir = mkdtempSync('/tmp/freshet-snippets-')
-  const env = { ...process.env, TOKEN: 't', BASE_URL: `http://127.0.0.1:${server.address().port}`, GOFLAGS: '' }
+  const env = { ...process.env, TOKEN: 't', FRESHET_SERVER: `http://127.0.0.1:${server.address().port}`, GOFLAGS: '' }
   const run = (...words) => new Promise((done, fail) => {
     const p = spawn(words[0], words.slice(1), { cwd: dir, env })
     let out = ''

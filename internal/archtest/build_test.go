@@ -17,17 +17,23 @@ func TestFirstBuildAnnouncesItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir() // it has no Go module, so the script could not build anything
-	runScript := func() string {
+	runScript := func(cpus string) string {
 		cmd := exec.CommandContext(t.Context(), script)
 		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "FRESHET_CPUS="+cpus)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		return string(out)
 	}
-	if got := runScript(); !strings.Contains(got, "takes a minute or two") {
-		t.Errorf("before the first build: got %q, want a note that it takes long", got)
+	// The time is the measured CPU time, divided by the CPUs.
+	for cpus, want := range map[string]string{
+		"1": "takes about 4 minutes with 1 CPUs", "2": "takes about 2 minutes", "8": "takes about 33 seconds",
+	} {
+		if got := runScript(cpus); !strings.Contains(got, want) {
+			t.Errorf("before the first build with %s CPUs: got %q, want %q", cpus, got, want)
+		}
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
 		t.Fatal(err)
@@ -35,7 +41,7 @@ func TestFirstBuildAnnouncesItself(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "bin", "freshet"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := runScript(); got != "" {
+	if got := runScript("2"); got != "" {
 		t.Errorf("with a binary: got %q, want no output", got)
 	}
 	makefile, err := os.ReadFile("../../Makefile")

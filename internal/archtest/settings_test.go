@@ -6,6 +6,8 @@ import (
 	"go/token"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"strings"
 	"testing"
 
 	"freshet/internal/config"
@@ -64,4 +66,24 @@ func leaves(of reflect.Type, path string) map[string]string {
 		}
 	}
 	return found
+}
+
+// TestOneNameForTheServer checks that the address of the server has one environment variable,
+// FRESHET_SERVER, in the command line, the examples, the console, the tests and the pages. (The
+// setting baseURL of the server, FRESHET_BASE_URL, is something else.) The pattern is concatenated
+// so that it does not match this file.
+func TestOneNameForTheServer(t *testing.T) {
+	t.Parallel()
+	other := regexp.MustCompile(`\bFRESHET_` + `URL\b|\bBASE` + `_URL\b`)
+	files := tracked(t, ".go", ".js", ".mjs", ".ts", ".py", ".sh", ".java", ".md", ".txtar", ".yaml", ".yml", ".html")
+	for name, text := range files {
+		if name == "CHANGELOG.md" { // it reports the names of earlier versions
+			continue
+		}
+		for i, line := range strings.Split(text, "\n") {
+			if match := other.FindString(line); match != "" {
+				t.Errorf("%s:%d names the server %s, want FRESHET_SERVER", name, i+1, match)
+			}
+		}
+	}
 }

@@ -14,8 +14,10 @@ var reporting = []string{
 	"subscription create", "subscription reset", "subscription delete",
 	"group reset", "group delete", "ack", "nack", "dead-letter replay",
 	"tenant create", "tenant delete", "namespace create", "namespace update", "namespace delete",
-	"org create", "org delete", "sa create", "sa delete", "user create", "user delete", "grant", "ungrant",
+	"org create", "org delete", "sa create", "sa credentials", "sa rotate", "sa delete",
+	"user create", "user delete", "grant", "ungrant",
 	"apikey revoke", "schema delete", "schema import",
+	"ensemble join", "ensemble replace", "ensemble accept-loss",
 	"login", "logout", "context use", "context delete", "delete", "wait", "edit",
 }
 

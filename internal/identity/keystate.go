@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -125,7 +126,18 @@ func (s *keyState) encode() []byte {
 // keyStateJSON is keyState without its redacting methods.
 type keyStateJSON keyState
 
+// newStoredKey creates a key whose id does not begin with a dash, because commands would read such
+// an id as a flag.
 func newStoredKey(now time.Time) (storedKey, error) {
+	for {
+		key, err := generateStoredKey(now)
+		if err != nil || !strings.HasPrefix(key.ID, "-") {
+			return key, err
+		}
+	}
+}
+
+func generateStoredKey(now time.Time) (storedKey, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return storedKey{}, fmt.Errorf("creating a signing key: %w", err)

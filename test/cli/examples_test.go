@@ -22,6 +22,7 @@ import (
 // commandDoc is a command as `freshet docs json` lists it.
 type commandDoc struct {
 	Path, Examples, Short string
+	Flags                 []struct{ Name, Value string }
 }
 
 // preparations is the folder with what the examples need, by command: NAME.sh runs before

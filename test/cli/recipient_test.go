@@ -10,8 +10,8 @@ import (
 )
 
 // TestRecipientOfAnEnvironmentFile plays the person who receives the file of 'freshet apikey
-// create --env-file', and nothing else: they sign in, produce, consume, and use the registry,
-// the examples and kcat.
+// create --env-file', or what the command prints without the flag, and nothing else: they sign
+// in, produce, consume, and use the registry, the examples and kcat.
 func TestRecipientOfAnEnvironmentFile(t *testing.T) {
 	t.Parallel()
 	s, err := startOwn()
@@ -44,13 +44,19 @@ END
 		for role in topic-producer topic-consumer schema-writer; do freshet grant $role --to app; done
 		freshet apikey create app --account app --instance prod --env-file app.env
 		freshet apikey create all --account app --cluster east --env-file all.env
-		! freshet apikey create wrong --account app --instance prod --cluster default --env-file wrong.env
-		! freshet get ak/wrong
+		freshet apikey create printed --account app --instance prod > printed.token 2> printed.txt
+		test "$(wc -l < printed.token)" = 1
+		grep '^FRESHET_' printed.txt | sed "s/(the token above)/$(cat printed.token)/" > printed.env
+		test "$(cut -d= -f1 printed.env)" = "$(cut -d= -f1 app.env)"
+		if freshet apikey create wrong --account app --instance prod --cluster default --env-file wrong.env; then
+			exit 1
+		fi
+		if freshet get ak/wrong; then exit 1; fi
 		grep -q '^FRESHET_CLUSTER=east$' app.env
 		grep -q '^FRESHET_INSTANCE=prod$' app.env`); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, name := range []string{"app.env", "all.env"} {
+	for _, name := range []string{"app.env", "all.env", "printed.env"} {
 		dir := t.TempDir()
 		if err := os.Mkdir(filepath.Join(dir, "home"), 0o700); err != nil {
 			t.Fatal(err)
@@ -60,7 +66,9 @@ END
 				test "$(freshet consume jobs -s work --create-from earliest)" = '{"name": "one"}'`},
 			{"registry", `echo '"string"' | freshet schema register jobs-value - -o name
 				freshet schema list | grep jobs-value`},
-			{"context", `freshet context show | grep 'environment variable FRESHET_API_KEY'; freshet doctor`},
+			{"context", `freshet context show | grep 'environment variable FRESHET_API_KEY'; freshet doctor > checks
+				if grep -v ^ok checks; then exit 1; fi
+				grep "^ok *stream .*$FRESHET_KAFKA" checks`},
 			{"login", `freshet login --name work
 				freshet login --name piped --token-file - <<< "$FRESHET_API_KEY"
 				freshet context list | grep ' work .* east'

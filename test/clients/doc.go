@@ -7,7 +7,7 @@
 // with one consumer, and package origins checks that every record belongs to the partition
 // that the client reports.
 //
-// FRESHET_URL and FRESHET_TOKEN select the server of the registry tests; without them the
+// FRESHET_SERVER and FRESHET_TOKEN select the server of the registry tests; without them the
 // tests use a registry in this process. Tests that need a C compiler, Node or Python run
 // only if FRESHET_TEST_CLIENTS is set, because downloading and building takes minutes. A
 // skipped test prints NOT TESTED and the reason.

@@ -13,7 +13,7 @@ func run(t *testing.T, folder, name string, args ...string) {
 	url, token := target(t)
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "FRESHET_URL="+url, "FRESHET_TOKEN="+token, "CGO_ENABLED=1")
+	cmd.Env = append(os.Environ(), "FRESHET_SERVER="+url, "FRESHET_TOKEN="+token, "CGO_ENABLED=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %v: %v\n%s", name, args, err, out)

@@ -26,7 +26,7 @@ type kafkaServer struct {
 // environment returns the environment variables of scripts and modules.
 func (s *kafkaServer) environment() []string {
 	return append(append(os.Environ(), s.origins.Environment(s.output)...),
-		"FRESHET_URL="+s.URL, "FRESHET_TOKEN="+s.Token, "FRESHET_STREAM="+s.Kafka, "FRESHET_STREAM_TLS="+s.KafkaTLS,
+		"FRESHET_SERVER="+s.URL, "FRESHET_TOKEN="+s.Token, "FRESHET_STREAM="+s.Kafka, "FRESHET_STREAM_TLS="+s.KafkaTLS,
 		"FRESHET_CA="+filepath.Join(s.DataDir, "tls", "ca.crt"), "FRESHET_DATA="+s.DataDir,
 		"FRESHET_AVRO_TOPIC="+s.avro,
 		"FRESHET_CLIENT_ID="+s.ClientID, "FRESHET_CLIENT_SECRET="+s.ClientSecret,

@@ -22,7 +22,7 @@ const localToken = "a-key-for-tests"
 // target returns the registry under test: the one in the environment, or a local one.
 func target(t *testing.T) (url, token string) {
 	t.Helper()
-	if url := os.Getenv("FRESHET_URL"); url != "" {
+	if url := os.Getenv("FRESHET_SERVER"); url != "" {
 		return url, os.Getenv("FRESHET_TOKEN")
 	}
 	e, err := pebbletest.OpenMemory()

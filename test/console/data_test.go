@@ -141,7 +141,7 @@ func TestProduceBySchema(t *testing.T) {
 	b.until(`[...document.querySelectorAll('.rows-list a')].some(a => /^\d+:0:-1:0/.test(a.innerText))`)
 	snippet := eval[string](b, `document.querySelector('.show-as pre').innerText`)
 	run := exec.CommandContext(t.Context(), "bash", "-c", snippet) // repeats the produce
-	run.Env = append(os.Environ(), "TOKEN="+server.Token, "BASE_URL="+server.URL)
+	run.Env = append(os.Environ(), "TOKEN="+server.Token, "FRESHET_SERVER="+server.URL)
 	if out, err := run.CombinedOutput(); err != nil {
 		t.Errorf("%s\n%v %s", snippet, err, out)
 	}

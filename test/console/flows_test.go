@@ -448,7 +448,7 @@ func TestSnippetsRun(t *testing.T) {
 		t.Fatal("token is in the snippet")
 	}
 	run := exec.CommandContext(t.Context(), "bash", "-c", snippet)
-	run.Env = append(os.Environ(), "TOKEN="+server.Token, "BASE_URL="+server.URL)
+	run.Env = append(os.Environ(), "TOKEN="+server.Token, "FRESHET_SERVER="+server.URL)
 	out, err := run.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "Shop, production") {
 		t.Errorf("%s\n%v %.300s", snippet, err, out)
@@ -457,7 +457,7 @@ func TestSnippetsRun(t *testing.T) {
 	b.until(`document.querySelector('dialog pre')?.innerText.startsWith('import')`)
 	snippet = eval[string](b, `document.querySelector('dialog pre').innerText`)
 	run = exec.CommandContext(t.Context(), "python3", "-c", snippet)
-	run.Env = append(os.Environ(), "TOKEN="+server.Token, "BASE_URL="+server.URL)
+	run.Env = append(os.Environ(), "TOKEN="+server.Token, "FRESHET_SERVER="+server.URL)
 	if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), "Shop, production") {
 		t.Errorf("%s\n%v %.300s", snippet, err, out)
 	}

@@ -12,7 +12,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// target is the server under test: the one at FRESHET_URL with the administrator
+// target is the server under test: the one at FRESHET_SERVER with the administrator
 // credentials in FRESHET_TOKEN, FRESHET_CLIENT_ID and FRESHET_CLIENT_SECRET, or a server
 // that this test starts.
 var target Target
@@ -32,7 +32,7 @@ func run(m *testing.M) (code int, err error) {
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		return 0, err
 	}
-	if base := os.Getenv("FRESHET_URL"); base != "" {
+	if base := os.Getenv("FRESHET_SERVER"); base != "" {
 		target = newTarget(base, os.Getenv("FRESHET_TOKEN"), os.Getenv("FRESHET_CLIENT_ID"),
 			os.Getenv("FRESHET_CLIENT_SECRET"))
 		return m.Run(), nil

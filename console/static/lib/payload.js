@@ -122,7 +122,7 @@ export function curlProduce(url, m) {
   const parts = ['curl --fail-with-body -sS -X POST', '-H "Authorization: Bearer $TOKEN"']
   for (const [k, v] of Object.entries(produceHeaders(m))) parts.push(`-H ${quote(`${k}: ${v}`)}`)
   if (m.bytes.length) parts.push(`--data-binary ${asText ? quote(text) : '@-'}`)
-  parts.push(`"$BASE_URL"${quote(url)}`)
+  parts.push(`"$FRESHET_SERVER"${quote(url)}`)
   const command = parts.join(' \\\n  ')
   return asText ? command : `${command} < <(base64 -d <<'END'\n${toBase64(m.bytes)}\nEND\n)`
 }

@@ -103,7 +103,7 @@ function showCommand() {
   const body = () => entry ? html`
     <div class="stack">
       <p class="muted">
-        This is a request that the console sent. <code>$TOKEN</code> is your token, <code>$BASE_URL</code> is
+        This is a request that the console sent. <code>$TOKEN</code> is your token, <code>$FRESHET_SERVER</code> is
         <code>${location.origin}</code>.
       </p>
       <p class="mono small">${entry.method} ${entry.url}</p>

@@ -18,7 +18,7 @@ export function curl(r) {
     parts.push(r.whole === false ? '--data-binary @body' : `--data-binary ${quote(compactJSON(r.body))}`)
   }
   const noBuffer = /[?&]watch=true/.test(r.url) ? '-N ' : ''
-  parts.push(`${noBuffer}"$BASE_URL"${quote(r.url)}`)
+  parts.push(`${noBuffer}"$FRESHET_SERVER"${quote(r.url)}`)
   return parts.join(' \\\n  ')
 }
 
@@ -79,7 +79,8 @@ import (
 ${imports.map(i => `\t${literal(i)}\n`).join('')})
 
 func main() {
-${goBody(r)}\treq, err := http.NewRequest(${literal(r.method)}, os.Getenv("BASE_URL")+${literal(r.url)}, ${reader})
+${goBody(r)}\turl := os.Getenv("FRESHET_SERVER") + ${literal(r.url)}
+\treq, err := http.NewRequest(${literal(r.method)}, url, ${reader})
 ${checkError}\treq.Header.Set("Authorization", "Bearer "+os.Getenv("TOKEN"))
 ${headers.join('')}\tres, err := http.DefaultClient.Do(req)
 ${checkError}\tdefer res.Body.Close()
@@ -106,7 +107,7 @@ export function python(r) {
   return `import os, sys, urllib.error, urllib.request
 
 request = urllib.request.Request(
-    os.environ["BASE_URL"] + ${literal(r.url)},
+    os.environ["FRESHET_SERVER"] + ${literal(r.url)},
     method=${literal(r.method)},
 ${pythonBody(r)}    headers={
         "Authorization": "Bearer " + os.environ["TOKEN"],

@@ -159,7 +159,7 @@ function doneView(org, name, s, ctl) {
     download(`${org}-${name}.${extension}`, content, type)
     ctl.update()
   }
-  const environment = `FRESHET_URL=${location.origin}\nFRESHET_TOKEN=${s.token}\n`
+  const environment = `FRESHET_SERVER=${location.origin}\nFRESHET_ORGANIZATION=${org}\nFRESHET_API_KEY=${s.token}\n`
   return html`
     <p class="callout ok">
       <span>

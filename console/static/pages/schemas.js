@@ -70,7 +70,7 @@ function list(page) {
       'your role can read.',
     action: addButton(),
     command: `curl -X POST -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\\n` +
-      `  --data '{"schema":"\\"string\\""}' "$BASE_URL"${path('/subjects/orders-value/versions')}`,
+      `  --data '{"schema":"\\"string\\""}' "$FRESHET_SERVER"${path('/subjects/orders-value/versions')}`,
     href: link(org, 'reference'),
     more: 'API reference',
   })

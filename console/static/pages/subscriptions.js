@@ -165,7 +165,7 @@ export function subscriptionsTab(page) {
     title: 'No subscription yet',
     text: 'A subscription stores which messages were acknowledged. Any number of programs can share one.',
     action: addButton(),
-    command: `curl -X PUT -H "Authorization: Bearer $TOKEN" "$BASE_URL"${path('my-subscription')}`,
+    command: `curl -X PUT -H "Authorization: Bearer $TOKEN" "$FRESHET_SERVER"${path('my-subscription')}`,
   })
   const listView = (rows, chosen) => html`
     <div class="cluster">

@@ -188,7 +188,8 @@ function list(ctx) {
     text: 'A topic keeps messages in order until all its subscriptions have acknowledged them. You see only topics ' +
       'that your role can read.',
     action: addButton(),
-    command: `curl -X PUT -H "Authorization: Bearer $TOKEN" "$BASE_URL"${client.topic('public', 'default', 'orders')}`,
+    command: 'curl -X PUT -H "Authorization: Bearer $TOKEN" ' +
+      `"$FRESHET_SERVER"${client.topic('public', 'default', 'orders')}`,
     href: link(org, 'reference'),
     more: 'API reference',
   })

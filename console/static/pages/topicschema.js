@@ -71,7 +71,7 @@ export function schemaTab(page) {
       'compatibility with the old ones.',
     action: addButton(),
     command: `curl -X POST -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' ` +
-      `--data '{"type":"STRING","schema":"","properties":{}}' "$BASE_URL"${root}/schema`,
+      `--data '{"type":"STRING","schema":"","properties":{}}' "$FRESHET_SERVER"${root}/schema`,
   })
   const versionsView = list => {
     if (!list.length) return noSchema()

@@ -80,7 +80,7 @@ export function tailTab(page) {
         <button class="primary" @click=${() => setStart('earliest')}>Show from the beginning</button>
         <button @click=${() => setQuery({ tab: 'produce' })}>Produce a message</button>
       </span>`,
-    command: `curl -N -H "Authorization: Bearer $TOKEN" "$BASE_URL"${page.messages('/tail?from=earliest')}`,
+    command: `curl -N -H "Authorization: Bearer $TOKEN" "$FRESHET_SERVER"${page.messages('/tail?from=earliest')}`,
   })
   const selectedView = m => {
     if (m.error) return failure(m.error)

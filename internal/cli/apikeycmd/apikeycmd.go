@@ -81,6 +81,7 @@ func (k *keys) get(ctx context.Context, name string) (resources.Object, error) {
 type tokenFiles struct {
 	file, env string
 	format    output.Format
+	explain   bool // print on standard error what the recipient of a printed token needs besides it
 }
 
 func (d *tokenFiles) addFlags(f *pflag.FlagSet) {
@@ -97,10 +98,10 @@ func (k *keys) writeToken(ctx context.Context, d tokenFiles, instance, token str
 	if d.file != "" {
 		failed = contexts.WritePrivate(d.file, []byte(token+"\n"))
 	}
+	h, err := k.handOver(ctx, instance, token)
 	if d.env != "" {
-		text, err := k.envFile(ctx, instance, token)
 		if err == nil {
-			err = contexts.WritePrivate(d.env, []byte(text))
+			err = contexts.WritePrivate(d.env, []byte(h.variables()))
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -112,10 +113,13 @@ func (k *keys) writeToken(ctx context.Context, d tokenFiles, instance, token str
 		return nil
 	}
 	if d.format.IsData() {
-		return output.Value(k.env.Out, d.format, map[string]string{"token": token})
+		return output.Value(k.env.Out, d.format, h)
 	}
-	_, err := fmt.Fprintln(k.env.Out, token)
-	return err
+	if _, err := fmt.Fprintln(k.env.Out, token); err != nil || !d.explain {
+		return err
+	}
+	h.Token = "(the token above)"
+	return k.env.Notef("Its recipient needs these variables, which --env-file writes to a file:\n%s", h.variables())
 }
 
 // keyFile returns the path of the file that stores the private key of an API key.

@@ -19,9 +19,18 @@ func completeKeys(env *command.Env, all bool) cobra.CompletionFunc {
 
 // completeAccount completes --account with the names of service accounts.
 func completeAccount(cmd *cobra.Command, env *command.Env) {
+	completeFlag(cmd, env, "account", resources.ServiceAccounts)
+}
+
+// completeInstance completes --instance with the names of instances.
+func completeInstance(cmd *cobra.Command, env *command.Env) {
+	completeFlag(cmd, env, "instance", resources.MessagingInstances)
+}
+
+func completeFlag(cmd *cobra.Command, env *command.Env, flag string, kind resources.Kind) {
 	// RegisterFlagCompletionFunc fails only for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("account",
+	_ = cmd.RegisterFlagCompletionFunc(flag,
 		func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return env.ObjectNames(cmd.Context(), resources.ServiceAccounts), cobra.ShellCompDirectiveNoFileComp
+			return env.ObjectNames(cmd.Context(), kind), cobra.ShellCompDirectiveNoFileComp
 		})
 }

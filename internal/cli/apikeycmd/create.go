@@ -31,15 +31,16 @@ type spec struct {
 }
 
 func newCreate(env *command.Env) *cobra.Command {
-	var d tokenFiles
+	d := tokenFiles{explain: true}
 	var s spec
 	var expires string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "create NAME --account ACCOUNT",
 		Short: "Create an API key and print its token",
-		Long: `Create an API key of a service account, wait until it works, and print its token. Only
-the token is printed; --out and --env-file write it to a file that only you can read.
+		Long: `Create an API key of a service account, wait until it works, and print its token, and on
+standard error the other variables that its recipient needs. --out and --env-file write
+the token to a file that only you can read.
 
 The environment file has FRESHET_SERVER, FRESHET_ORGANIZATION, FRESHET_CLUSTER,
 FRESHET_INSTANCE and FRESHET_API_KEY, which this program reads; FRESHET_CA_DATA, the
@@ -89,6 +90,7 @@ organization, including the resource API. Without --expires it never expires.`,
 	completeAccount(cmd, env)
 	f.StringVar(&s.InstanceName, "instance", "",
 		"`instance` for which the key is valid (default: the whole organization)")
+	completeInstance(cmd, env)
 	f.StringVar(&expires, "expires", "", "`time` at which the key expires: 90d, 12h or a date (default: never)")
 	f.StringVar(&s.Description, "description", "", "description `text` of the key")
 	f.StringToStringVar(&s.CustomizedMetadata, "metadata", nil, "`name=value` pairs to add to the token's claims")
@@ -130,6 +132,9 @@ func (k *keys) create(ctx context.Context, name string, s spec, timeout time.Dur
 			"key name %q is not valid; use at most 253 lower-case letters, digits, '-' and '.'", name)
 	}
 	if err := k.requireAccount(ctx, s.ServiceAccountName); err != nil {
+		return "", err
+	}
+	if err := k.requireInstance(ctx, s.InstanceName); err != nil {
 		return "", err
 	}
 	file := k.keyFile(name)

@@ -16,33 +16,56 @@ import (
 	"freshet/internal/cli/hint"
 )
 
-// envFile returns the content of an environment file for a key: the variables that the command
-// line and the examples read.
-func (k *keys) envFile(ctx context.Context, instance, token string) (string, error) {
+// handover is what the recipient of a key needs: the key, and where it is valid.
+type handover struct {
+	Server        string `json:"server"`
+	Organization  string `json:"organization"`
+	Cluster       string `json:"cluster,omitempty"`
+	Instance      string `json:"instance,omitempty"`
+	Token         string `json:"token"`
+	CAData        string `json:"caData,omitempty"` // PEM of the certificate authority, in base64
+	Kafka         string `json:"kafka,omitempty"`  // address of the Kafka protocol
+	KafkaSecurity string `json:"kafkaSecurity,omitempty"`
+	KafkaUser     string `json:"kafkaUser,omitempty"`
+}
+
+// handOver returns what the recipient of a key for an instance ("" for all) needs. After an error
+// about the cluster, it has all but the cluster.
+func (k *keys) handOver(ctx context.Context, instance, token string) (handover, error) {
 	cluster, err := k.clusterFor(ctx, instance)
-	if err != nil {
-		return "", err
+	h := handover{
+		Server: k.at.Server, Organization: k.at.Organization, Cluster: cluster.name, Instance: cluster.instance,
+		Token: token, Kafka: cluster.kafka, KafkaSecurity: cluster.kafkaSecurity,
 	}
+	if k.at.CA != "" && strings.HasPrefix(k.at.Server, "https:") {
+		h.CAData = base64.StdEncoding.EncodeToString([]byte(k.at.CA))
+	}
+	if cluster.kafka != "" { // the user name selects the cluster
+		h.KafkaUser = "public/default@" + k.at.Organization + "/" + cluster.name
+	}
+	return h, err
+}
+
+// variables returns the environment variables that the command line and the examples read, one
+// per line.
+func (h *handover) variables() string {
 	var b strings.Builder
-	set := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(&b, "%s=%s\n", name, value)
+	for _, v := range []struct{ name, value string }{
+		{"SERVER", h.Server},
+		{"ORGANIZATION", h.Organization},
+		{"CLUSTER", h.Cluster},
+		{"INSTANCE", h.Instance},
+		{"API_KEY", h.Token},
+		{"CA_DATA", h.CAData},
+		{"KAFKA", h.Kafka},
+		{"KAFKA_SECURITY", h.KafkaSecurity},
+		{"KAFKA_USER", h.KafkaUser},
+	} {
+		if v.value != "" {
+			fmt.Fprintf(&b, "FRESHET_%s=%s\n", v.name, v.value)
 		}
 	}
-	set("FRESHET_SERVER", k.at.Server)
-	set("FRESHET_ORGANIZATION", k.at.Organization)
-	set("FRESHET_CLUSTER", cluster.name)
-	set("FRESHET_INSTANCE", cluster.instance)
-	set("FRESHET_API_KEY", token)
-	if k.at.CA != "" && strings.HasPrefix(k.at.Server, "https:") {
-		set("FRESHET_CA_DATA", base64.StdEncoding.EncodeToString([]byte(k.at.CA)))
-	}
-	set("FRESHET_KAFKA", cluster.kafka)
-	set("FRESHET_KAFKA_SECURITY", cluster.kafkaSecurity)
-	if cluster.kafka != "" { // the user name selects the cluster
-		set("FRESHET_KAFKA_USER", "public/default@"+k.at.Organization+"/"+cluster.name)
-	}
-	return b.String(), nil
+	return b.String()
 }
 
 // clusterTarget is the cluster that an environment file names.

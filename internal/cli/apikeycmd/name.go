@@ -25,6 +25,19 @@ func (k *keys) requireAccount(ctx context.Context, name string) error {
 	return nil
 }
 
+// requireInstance returns an error if an instance does not exist, for the same reasons.
+func (k *keys) requireInstance(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	ref := resources.Ref{Kind: resources.MessagingInstances, Organization: k.at.Organization, Name: name}
+	if _, err := k.Get(ctx, ref); errors.Is(err, client.ErrNotFound) {
+		return hint.Add(errs.Newf(errs.NotFound, "instance %s does not exist in organization %s", name,
+			k.at.Organization), "'freshet get mi' lists the instances.")
+	}
+	return nil
+}
+
 // freeName makes the name of a key available: it deletes a key of that name that was revoked or
 // has expired, and the private key of a key that no longer exists. It changes nothing if a key
 // of that name works.

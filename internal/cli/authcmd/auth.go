@@ -182,8 +182,15 @@ func printIdentity(env *command.Env, caller identity) error {
 		expires, caller.Server, text)
 }
 
+// printedToken is the output of token in the form of -o json.
+type printedToken struct {
+	Token   string     `json:"token"`
+	Expires *time.Time `json:"expires,omitempty"`
+}
+
 func newToken(env *command.Env) *cobra.Command {
 	var purpose string
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Print an access token",
@@ -208,9 +215,17 @@ instance that the context's cluster belongs to. The token is a secret.`,
 			if err != nil {
 				return err
 			}
+			if format.IsData() {
+				result := printedToken{Token: secret.Value}
+				if !secret.Expiry.IsZero() {
+					result.Expires = &secret.Expiry
+				}
+				return output.Value(env.Out, format, result)
+			}
 			return env.Println(secret.Value)
 		},
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	cmd.Flags().StringVar(&purpose, "for", "resources", "`API` for which the token is valid: resources or messages")
 	return cmd
 }

@@ -17,12 +17,14 @@ import (
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
 	"freshet/internal/ops/kubeconfig"
 )
 
 type kubeconfigCommand struct {
 	dataDir, file, name string
 	merge, use, static  bool
+	format              output.Format
 }
 
 func newKubeconfig(env *command.Env) *cobra.Command {
@@ -49,6 +51,7 @@ server with its data in that directory instead of the context.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return k.run(cmd.Context(), env) },
 	}
 	f := cmd.Flags()
+	output.AddFlag(f, &k.format, output.FormatYAML, output.FormatJSON)
 	f.StringVar(&k.dataDir, "data-dir", "", "data `directory` of a server on this machine, instead of a context")
 	f.BoolVar(&k.merge, "merge", false, "add the entry to the file that kubectl reads instead of printing it")
 	f.StringVar(&k.file, "file", "",
@@ -97,6 +100,9 @@ func (k *kubeconfigCommand) run(ctx context.Context, env *command.Env) error {
 	text, err := kubeconfig.Marshal(o)
 	if err != nil {
 		return err
+	}
+	if k.format != output.FormatYAML {
+		return output.Document(env.Out, k.format, text)
 	}
 	_, err = env.Out.Write(text)
 	return err
@@ -206,5 +212,10 @@ func (k *kubeconfigCommand) mergeInto(env *command.Env, o kubeconfig.Options) er
 	if err := contexts.WritePrivate(path, text); err != nil {
 		return err
 	}
-	return env.Printf("%s has the context %s: kubectl --context %s get all\n", path, o.Name, o.Name)
+	result := command.Result{Kind: "kubeconfig", Name: o.Name, Action: "written", File: path}
+	format := k.format
+	if format == output.FormatYAML { // the default is the format of a printed kubeconfig
+		format = output.FormatText
+	}
+	return result.Print(env.Out, format, "%s has the context %s: kubectl --context %s get all", path, o.Name, o.Name)
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/pflag"
 
@@ -15,25 +16,39 @@ type Result struct {
 	Action string `json:"action"` // created, deleted, exists, …
 	// Count is the number of messages or versions that an action was done to, if it has one.
 	Count *int `json:"count,omitempty"`
+	// File is the file or directory that the command has written, if there is one.
+	File string `json:"file,omitempty"`
+	// Until is the time at which the result, or what it replaces, ends.
+	Until string `json:"until,omitempty"`
 }
 
 // AddResultFlag adds the flag -o to a command that reports with Done.
 func (e *Env) AddResultFlag(f *pflag.FlagSet) {
-	output.AddFlag(f, &e.resultFormat, output.FormatText, output.FormatJSON, output.FormatYAML, output.FormatName)
+	AddResultFlag(f, &e.resultFormat)
 }
 
 // Done reports what the command has done: as a sentence, or in the format of -o.
 func (e *Env) Done(result Result, sentence string, args ...any) error {
+	return result.Print(e.Out, e.resultFormat, sentence, args...)
+}
+
+// Print prints the result: as a sentence, or in another format.
+func (r Result) Print(w io.Writer, format output.Format, sentence string, args ...any) error {
 	var err error
 	switch {
-	case e.resultFormat.IsData():
-		err = output.Value(e.Out, e.resultFormat, result)
-	case e.resultFormat == output.FormatName:
-		_, err = fmt.Fprintln(e.Out, output.Clean(result.Name))
+	case format.IsData():
+		err = output.Value(w, format, r)
+	case format == output.FormatName:
+		_, err = fmt.Fprintln(w, output.Clean(r.Name))
 	default:
-		_, err = fmt.Fprintf(e.Out, sentence+"\n", args...)
+		_, err = fmt.Fprintf(w, sentence+"\n", args...)
 	}
 	return err
+}
+
+// AddResultFlag adds the flag -o to a command without an Env that reports with Result.Print.
+func AddResultFlag(f *pflag.FlagSet, format *output.Format) {
+	output.AddFlag(f, format, output.FormatText, output.FormatJSON, output.FormatYAML, output.FormatName)
 }
 
 // ResultIsText reports whether Done prints sentences.

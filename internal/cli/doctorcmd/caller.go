@@ -181,7 +181,7 @@ func (d *doctor) roles(ctx context.Context, r *resources.Client, caller identity
 			caller.Status.Principal, d.at.Organization), next)
 	case !messages:
 		d.warned("roles", "no role gives access to messages or schemas", next)
-	case !canReadCluster:
+	case !canReadCluster && d.at.Instance == "":
 		d.warned("roles", fmt.Sprintf("you may not read cluster %s, so commands cannot look up its instance",
 			d.at.Cluster), "Set FRESHET_INSTANCE, or ask for the role org-readonly.")
 	default:

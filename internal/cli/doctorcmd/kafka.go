@@ -1,6 +1,7 @@
 package doctorcmd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -17,13 +18,17 @@ import (
 )
 
 // kafka checks the Kafka protocol of the cluster at the addresses that its status names. Without
-// permission to read the cluster, it checks the default ports.
+// permission to read the cluster, it checks the address in FRESHET_KAFKA, which an environment
+// file of 'freshet apikey create' sets, or else the default ports.
 func (d *doctor) kafka(ctx context.Context, authenticated bool) {
 	server, err := url.Parse(d.at.Server)
 	if err != nil {
 		return // the connection checks have reported it
 	}
 	addresses, err := d.kafkaAddresses(ctx, authenticated)
+	if at := d.env.Getenv("FRESHET_KAFKA"); err != nil && at != "" { // of an environment file
+		addresses, err = []string{cmp.Or(d.env.Getenv("FRESHET_KAFKA_SECURITY"), "SASL_SSL") + "://" + at}, nil
+	}
 	switch {
 	case err != nil && d.config == nil && !d.kafkaReached:
 		d.kafkaProtocol(ctx, server.Hostname())

@@ -91,7 +91,11 @@ are lost. If you have a backup that is newer, restore it instead.`,
 			if err := response.JSON(&l); err != nil {
 				return err
 			}
-			if err := l.print(env.Out); err != nil {
+			shown := env.Out
+			if !env.ResultIsText() { // a program reads standard output, and a person confirms
+				shown = env.Err
+			}
+			if err := l.print(shown); err != nil {
 				return err
 			}
 			if !yes {
@@ -110,8 +114,9 @@ are lost. If you have a backup that is newer, restore it instead.`,
 				}); err != nil {
 				return err
 			}
-			return env.Printf("Accepted. The shard resumes within seconds; 'freshet get "+
-				"messagingclusters %s' shows when the cluster is ready.\n", name)
+			return env.Done(command.Result{Kind: "shard", Name: args[0] + "/" + args[1], Action: "accepted loss"},
+				"Accepted. The shard resumes within seconds; 'freshet get messagingclusters %s' shows when the "+
+					"cluster is ready.", name)
 		},
 	}
 	f := cmd.Flags()

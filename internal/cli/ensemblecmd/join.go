@@ -61,6 +61,9 @@ The command does not start the server. It can be repeated with the same bundle.`
 			if err := replaceFile(file, text); err != nil {
 				return err
 			}
+			if !env.ResultIsText() {
+				return env.Done(command.Result{Kind: "member", Name: part.Self, Action: "joined", File: file}, "")
+			}
 			return printNext(env, part, cfg, file)
 		},
 	}

@@ -66,12 +66,12 @@ pass the data directory of a running member (--data-dir): its keys go into the b
 			if err := bundle.Write(path, part); err != nil {
 				return err
 			}
-			return env.Printf(`%s is the bundle of the new member %s.
+			result := command.Result{Kind: "member", Name: args[0], Action: "replaced", File: path}
+			return env.Done(result, `%s is the bundle of the new member %s.
 
 Next, on its machine, which must have the addresses of the old one:
   freshet ensemble join %s --data-dir /var/lib/freshet --config /etc/freshet.yaml
-  freshet serve --config /etc/freshet.yaml
-`, path, args[0], filepath.Base(path))
+  freshet serve --config /etc/freshet.yaml`, path, args[0], filepath.Base(path))
 		},
 	}
 	f := cmd.Flags()

@@ -4,7 +4,9 @@
 package generatecmd
 
 import (
+	"bytes"
 	"embed"
+	"path"
 	"regexp"
 	"strings"
 	"text/template"
@@ -12,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
 )
 
 //go:embed templates
@@ -44,9 +47,9 @@ settings of this version.`,
 	return command.InSection(command.SectionServer, command.Offline(cmd)...)
 }
 
-// write fills in a template. The delimiters are [[ and ]], because Prometheus and Grafana
-// use braces.
-func write(env *command.Env, name string, v values) error {
+// write fills in a template and prints it, in another format than its own if format is one. The
+// delimiters are [[ and ]], because Prometheus and Grafana use braces.
+func write(env *command.Env, format output.Format, name string, v values) error {
 	text, err := templates.ReadFile("templates/" + name)
 	if err != nil {
 		return err
@@ -55,7 +58,22 @@ func write(env *command.Env, name string, v values) error {
 	if err != nil {
 		return err
 	}
-	return filled.Execute(env.Out, v)
+	if format == "" || format == native(name) {
+		return filled.Execute(env.Out, v)
+	}
+	var b bytes.Buffer
+	if err := filled.Execute(&b, v); err != nil {
+		return err
+	}
+	return output.Document(env.Out, format, b.Bytes())
+}
+
+// native returns the format of a template.
+func native(name string) output.Format {
+	if path.Ext(name) == ".json" {
+		return output.FormatJSON
+	}
+	return output.FormatYAML
 }
 
 // plain is the syntax of flag values. They are inserted into files of other programs without
@@ -71,7 +89,8 @@ func check(cmd *cobra.Command, flag, value string) error {
 }
 
 func newGrafana(env *command.Env) *cobra.Command {
-	return &cobra.Command{
+	var format output.Format
+	cmd := &cobra.Command{
 		Use:   "grafana",
 		Short: "Generate a Grafana dashboard",
 		Long: `Generate a Grafana dashboard: rates, backlogs, lag of consumer groups, disk, quotas,
@@ -85,12 +104,15 @@ requests and their latency. Grafana asks for the Prometheus data source at the i
   # the metrics that it shows
   freshet generate grafana | grep -o 'freshet_[a-z_]*' | sort -u`,
 		Args: command.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return write(env, "grafana.json", values{}) },
+		RunE: func(*cobra.Command, []string) error { return write(env, format, "grafana.json", values{}) },
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatJSON, output.FormatYAML)
+	return cmd
 }
 
 func newPrometheus(env *command.Env) *cobra.Command {
 	var ops string
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "prometheus",
 		Short: "Generate a Prometheus configuration",
@@ -109,15 +131,17 @@ the rules of 'freshet generate alerts' from the same directory.`,
 			if err := check(cmd, "ops", ops); err != nil {
 				return err
 			}
-			return write(env, "prometheus.yml", values{Ops: ops})
+			return write(env, format, "prometheus.yml", values{Ops: ops})
 		},
 	}
 	cmd.Flags().StringVar(&ops, "ops", "127.0.0.1:8081", "ops `address` of the server")
+	output.AddFlag(cmd.Flags(), &format, output.FormatYAML, output.FormatJSON)
 	return cmd
 }
 
 func newAlerts(env *command.Env) *cobra.Command {
-	return &cobra.Command{
+	var format output.Format
+	cmd := &cobra.Command{
 		Use:   "alerts",
 		Short: "Generate alert rules for Prometheus",
 		Long: `Generate alert rules for Prometheus: a server that is down or unhealthy, a full disk or
@@ -132,8 +156,10 @@ that lag, server errors, missing backups. Adjust the thresholds to your installa
   # with a higher threshold for lag
   freshet generate alerts | sed 's/> 100000/> 1000000/' > freshet-alerts.yml`,
 		Args: command.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return write(env, "alerts.yml", values{}) },
+		RunE: func(*cobra.Command, []string) error { return write(env, format, "alerts.yml", values{}) },
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatYAML, output.FormatJSON)
+	return cmd
 }
 
 func newSystemd(env *command.Env) *cobra.Command {
@@ -161,7 +187,7 @@ with its data in /var/lib/freshet.`,
 					return err
 				}
 			}
-			return write(env, "freshet.service", v)
+			return write(env, "", "freshet.service", v)
 		},
 	}
 	cmd.Flags().StringVar(&v.Binary, "binary", "/usr/local/bin/freshet", "`path` of the program")
@@ -171,6 +197,7 @@ with its data in /var/lib/freshet.`,
 
 func newCompose(env *command.Env) *cobra.Command {
 	var v values
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "compose",
 		Short: "Generate a compose file",
@@ -190,10 +217,11 @@ no other files.`,
 			if err := check(cmd, "image", v.Image); err != nil {
 				return err
 			}
-			return write(env, "compose.yaml", v)
+			return write(env, format, "compose.yaml", v)
 		},
 	}
 	cmd.Flags().StringVar(&v.Image, "image", "freshet:latest", "`image` with the program at /freshet")
+	output.AddFlag(cmd.Flags(), &format, output.FormatYAML, output.FormatJSON)
 	return cmd
 }
 

@@ -113,7 +113,7 @@ func writeCredentials(env *command.Env, data, out string) error {
 		_, err = env.Out.Write(text)
 		return err
 	}
-	if err := contexts.WritePrivate(out, text); err != nil {
+	if err := contexts.WritePrivate(out, text); err != nil || !env.ResultIsText() {
 		return err
 	}
 	return env.Notef("credentials written to %s; sign in with 'freshet login %s'\n", out, out)
@@ -143,21 +143,29 @@ default file is ORGANIZATION-NAME.json.`,
 			}
 			account, err := r.Get(cmd.Context(),
 				resources.Ref{Kind: resources.ServiceAccounts, Organization: at.Organization, Name: args[0]})
-			if errors.Is(err, client.ErrNotFound) {
-				return hint.Add(err,
-					"'freshet sa list' lists the accounts of organization %s, 'freshet sa create' creates one.",
-					at.Organization)
-			}
 			if err != nil {
+				return explainNoAccount(err, at.Organization)
+			}
+			file := cmp.Or(out, at.Organization+"-"+args[0]+".json")
+			err = writeCredentials(env, account.Text("status", "privateKeyData"), file)
+			if err != nil || file == "-" || env.ResultIsText() {
 				return err
 			}
-			return writeCredentials(env, account.Text("status", "privateKeyData"),
-				cmp.Or(out, at.Organization+"-"+args[0]+".json"))
+			return env.Done(command.Result{Kind: "serviceaccount", Name: args[0], Action: "written", File: file}, "")
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "",
 		"`file` to write, or - for standard output (default ORGANIZATION-NAME.json)")
 	return cmd
+}
+
+// explainNoAccount adds a hint at the list of accounts to the server's error about a missing one.
+func explainNoAccount(err error, organization string) error {
+	if !errors.Is(err, client.ErrNotFound) {
+		return err
+	}
+	return hint.Add(err, "'freshet sa list' lists the accounts of organization %s, 'freshet sa create' creates one.",
+		organization)
 }
 
 // rotation has the flags of one rotate command.
@@ -224,10 +232,11 @@ func (k *rotation) run(ctx context.Context, name string) error {
 			"spec": spec,
 		})
 	if err != nil {
-		return err
+		return explainNoAccount(err, at.Organization)
 	}
 	if k.end {
-		return k.env.Printf("only the newest credentials of %s work now\n", name)
+		return k.env.Done(command.Result{Kind: "serviceaccount", Name: name, Action: "ended"},
+			"only the newest credentials of %s work now", name)
 	}
 	out := cmp.Or(k.out, at.Organization+"-"+name+".json")
 	if err := writeCredentials(k.env, result.Text("status", "privateKeyData"), out); err != nil {
@@ -239,7 +248,11 @@ func (k *rotation) run(ctx context.Context, name string) error {
 		}
 	}
 	ends := cmp.Or(result.Text("status", "replaced", "expirationTime"), "now")
-	return k.env.Printf("%s has new credentials; the old ones end: %s\n", name, ends)
+	if out == "-" && !k.env.ResultIsText() {
+		return nil // the credentials are the output
+	}
+	rotated := command.Result{Kind: "serviceaccount", Name: name, Action: "rotated", File: out, Until: ends}
+	return k.env.Done(rotated, "%s has new credentials; the old ones end: %s", name, ends)
 }
 
 // ownCredentials returns the context's credentials if they belong to the account, else empty ones.

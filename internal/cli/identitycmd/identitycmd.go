@@ -11,6 +11,7 @@ import (
 
 	"freshet/client"
 	"freshet/client/resources"
+	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
@@ -122,7 +123,8 @@ objects, and lists them in the error; delete them first.`,
 
   # delete its objects first
   freshet delete sa,ak,rb --all -n mistake`,
-		Args: command.OneArg("the name of the organization"),
+		Args:              command.OneArg("the name of the organization"),
+		ValidArgsFunction: completeNames(env, resources.Organizations, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, _, err := env.Resources()
 			if err != nil {
@@ -133,6 +135,10 @@ objects, and lists them in the error; delete them first.`,
 			if errors.Is(err, client.ErrConflict) {
 				return hint.Add(err, "'freshet get all -n %s' shows its objects; delete them with 'freshet delete "+
 					"KIND --all -n %s'.", args[0], args[0])
+			}
+			if errors.Is(err, client.ErrNotFound) {
+				return hint.Add(errs.Newf(errs.NotFound, "organization %s does not exist", args[0]),
+					"'freshet org list' lists the organizations.")
 			}
 			if err != nil {
 				return err

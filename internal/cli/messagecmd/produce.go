@@ -29,6 +29,7 @@ type produceOptions struct {
 	encode, subject     string
 	producer            string
 	ids                 bool
+	format              output.Format
 	linger              time.Duration
 
 	propertyMap map[string]string
@@ -49,7 +50,10 @@ payload, as Confluent serializers do; 'topic' uses the topic's own schema.
 
 With --input json each line is an object in the format of 'freshet consume -o json':
 value, and optionally key, properties, eventTime, encoding (text, json, base64) and
-nullValue.`,
+nullValue.
+
+With -o json the command prints a line of JSON with the id of every stored message, in the
+order in which they were stored.`,
 		Example: `  # one message
   freshet produce orders '{"id": 7}' --key customer-7 --property source=shop
 
@@ -89,14 +93,15 @@ func (o *produceOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.eventTime, "event-time", "", "event `time` of the messages, in RFC 3339")
 	f.DurationVar(&o.delay, "delay", 0, "`duration` by which the delivery is delayed")
 	f.BoolVar(&o.nullValue, "null-value", false,
-		"send one message without a value, a tombstone for --key, which consumers interpret as a deletion")
+		"send one message without a value (a tombstone); the server keeps the earlier messages of its key")
 	f.StringVar(&o.idempotencyKey, "idempotency-key", "",
 		"`key` by which the server recognizes a repeated message; for one message")
 	f.StringVar(&o.encode, "encode", codeNone,
 		"`source` of the schema with which JSON is encoded: registry, topic or none")
 	f.StringVar(&o.subject, "subject", "", "`subject` for --encode registry (default: TOPIC-value)")
 	f.StringVar(&o.producer, "producer", "", "producer `name`, which consumers see")
-	f.BoolVar(&o.ids, "ids", false, "print the id of every stored message")
+	f.BoolVar(&o.ids, "ids", false, "print the id of every stored message; the same as -o name")
+	output.AddFlag(f, &o.format, output.FormatText, output.FormatJSON, output.FormatName)
 	f.DurationVar(&o.linger, "linger", 5*time.Millisecond,
 		"how long a message may wait to be sent in one batch with others")
 }
@@ -166,7 +171,10 @@ func (o *produceOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	sent := &sendState{env: env, ids: o.ids, stop: cancel, progress: env.Progress(), meter: output.NewMeter()}
+	sent := &sendState{env: env, format: o.format, stop: cancel, progress: env.Progress(), meter: output.NewMeter()}
+	if o.ids && o.format == output.FormatText {
+		sent.format = output.FormatName
+	}
 	if o.isInteractive(env, messages) {
 		sent.progress = &output.Progress{} // a progress line would overwrite the user's input
 		if output.IsTerminal(env.Err) {
@@ -223,7 +231,7 @@ func (o *produceOptions) applyFlags(m *client.Message) {
 // sendState counts the stored messages and records the first error.
 type sendState struct {
 	env      *command.Env
-	ids      bool
+	format   output.Format
 	stop     context.CancelFunc
 	progress *output.Progress
 
@@ -237,8 +245,8 @@ func (s *sendState) done(location string) func(client.Produced, error) {
 	return func(produced client.Produced, err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err == nil && s.ids {
-			_, err = fmt.Fprintln(s.env.Out, produced.StringID)
+		if err == nil {
+			err = s.print(produced)
 		}
 		if err != nil {
 			if s.firstError == nil {
@@ -250,6 +258,22 @@ func (s *sendState) done(location string) func(client.Produced, error) {
 		s.meter.Add(1)
 		s.meter.Show(s.progress, "message")
 	}
+}
+
+// print prints a stored message in the format of -o.
+func (s *sendState) print(produced client.Produced) error {
+	switch {
+	case s.format.IsData():
+		return output.Line(s.env.Out, s.format, storedMessage{produced.StringID})
+	case s.format == output.FormatName:
+		return s.env.Println(produced.StringID)
+	}
+	return nil
+}
+
+// storedMessage is a stored message in the form of -o json.
+type storedMessage struct {
+	ID string `json:"id"`
 }
 
 // unlessFailed returns err, or nil if a message failed before: end returns that first error.

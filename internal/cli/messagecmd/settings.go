@@ -145,7 +145,7 @@ func (s *settingChanges) apply(ctx context.Context, c *client.Client, path strin
 }
 
 // readSettings returns the settings of the topic or the namespace at path, formatted. It omits
-// those that are not set and those that the caller may not read.
+// those that are not set. If the caller may not read one of them, it returns client.ErrDenied and those before it.
 func readSettings(ctx context.Context, c *client.Client, path string, ofTopic bool) (map[string]string, error) {
 	found := map[string]string{}
 	for _, name := range settingNames(ofTopic) {
@@ -153,7 +153,7 @@ func readSettings(ctx context.Context, c *client.Client, path string, ofTopic bo
 		err := adminCall(ctx, c, http.MethodGet, path+"/"+settings[name].leaf(ofTopic), nil, &value)
 		switch {
 		case errors.Is(err, client.ErrDenied):
-			return found, nil
+			return found, err
 		case err != nil:
 			return nil, err
 		case value != nil:

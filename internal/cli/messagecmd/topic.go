@@ -108,7 +108,8 @@ func newTopicList(env *command.Env) *cobra.Command {
 
   # names only, for scripts
   freshet topic list -o name`,
-		Args: command.MaxArgs(1),
+		Args:              command.MaxArgs(1),
+		ValidArgsFunction: completeNamespaces(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
 			namespace := ""
 			if len(given) > 0 {

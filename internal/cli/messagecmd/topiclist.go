@@ -24,16 +24,46 @@ func listTopics(ctx context.Context, c *client.Client, namespace string) ([]topi
 	if err != nil {
 		return nil, err
 	}
-	var namespaces []string
-	if slices.ContainsFunc(found, func(t client.TopicEntry) bool { return strings.Count(t.Name, ".") > 1 }) {
-		// Without permission for the namespaces, the names stay as the API returns them.
-		namespaces, _ = listNamespaces(ctx, c, nil)
-	}
+	namespaces := namespacesOf(ctx, c, found, namespace)
 	topics := make([]topicEntry, len(found))
 	for i, t := range found {
 		topics[i] = topicEntry{commandName(t.Name, namespaces), t.Partitions, t.Internal}
 	}
 	return topics, nil
+}
+
+// maxProbedNamespaces bounds the requests of namespacesOf. Names with other namespaces stay as the API returns them.
+const maxProbedNamespaces = 32
+
+// namespacesOf returns the namespaces of topics, to split the names that the API returns for them:
+// in a name with two dots, the first two parts may be a namespace or part of the name of a topic
+// in public/default. For a caller who may not list namespaces, it lists the topics of each
+// candidate.
+func namespacesOf(ctx context.Context, c *client.Client, topics []client.TopicEntry, given string) []string {
+	var candidates []string
+	for _, t := range topics {
+		parts := strings.SplitN(t.Name, ".", 3)
+		if len(parts) == 3 && !slices.Contains(candidates, parts[0]+"/"+parts[1]) {
+			candidates = append(candidates, parts[0]+"/"+parts[1])
+		}
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+	if given != "" {
+		return []string{given}
+	}
+	known, err := listNamespaces(ctx, c, nil)
+	if err == nil {
+		return known
+	}
+	for _, candidate := range candidates[:min(len(candidates), maxProbedNamespaces)] {
+		// An error means that the caller sees no such namespace.
+		if in, err := c.Topics(ctx, candidate); err == nil && len(in) > 0 {
+			known = append(known, candidate)
+		}
+	}
+	return known
 }
 
 // commandName returns the name of a topic that commands take, tenant/namespace/topic. The API

@@ -11,6 +11,7 @@ import (
 
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
 )
 
 // sheets are the cheat sheets: commands to copy.
@@ -72,8 +73,14 @@ func newCheat(env *command.Env) *cobra.Command {
 	}
 }
 
+// consoleAddress is the output of open in the form of -o json.
+type consoleAddress struct {
+	URL string `json:"url"`
+}
+
 func newOpen(env *command.Env) *cobra.Command {
-	return &cobra.Command{
+	var format output.Format
+	cmd := &cobra.Command{
 		Use:   "open",
 		Short: "Print the address of the console",
 		Long:  `Print the address of the web console of the chosen server, to open it in a browser.`,
@@ -91,7 +98,12 @@ func newOpen(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if format.IsData() {
+				return output.Value(env.Out, format, consoleAddress{at.Server + "/console/"})
+			}
 			return env.Println(at.Server + "/console/")
 		},
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
 }

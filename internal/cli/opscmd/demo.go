@@ -12,6 +12,7 @@ import (
 	"freshet/client/resources"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
 )
 
 // The names of the demo. The label marks the demo's organization, so that the command never
@@ -32,6 +33,17 @@ type demo struct {
 	organization string
 	period       time.Duration
 	rate         int
+	format       output.Format
+}
+
+// demoResult is the demo in the form of -o json.
+type demoResult struct {
+	Organization string   `json:"organization"`
+	Cluster      string   `json:"cluster"`
+	Topics       []string `json:"topics"`
+	Orders       int64    `json:"orders"`  // that this run has taken
+	Shipped      int64    `json:"shipped"` // that this run has shipped
+	Console      string   `json:"console"`
 }
 
 func newDemo(env *command.Env) *cobra.Command {
@@ -73,6 +85,7 @@ objects and continues. --remove deletes the demo.`,
 		},
 	}
 	f := cmd.Flags()
+	output.AddFlag(f, &d.format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	f.DurationVar(&d.period, "for", 30*time.Second, "`duration` of the order stream; 0 only creates the objects")
 	f.IntVar(&d.rate, "rate", 10, "`number` of orders per second")
 	f.BoolVar(&remove, "remove", false, "delete the demo")
@@ -81,7 +94,19 @@ objects and continues. --remove deletes the demo.`,
 	return cmd
 }
 
-func (d *demo) printf(format string, args ...any) error { return d.env.Printf(format+"\n", args...) }
+// printf prints a line for people: nothing if the output is for programs.
+func (d *demo) printf(format string, args ...any) error {
+	if d.format.IsData() {
+		return nil
+	}
+	return d.env.Printf(format+"\n", args...)
+}
+
+// done reports the deletion of the demo.
+func (d *demo) done(action, sentence string) error {
+	return command.Result{Kind: "demo", Name: d.organization, Action: action}.Print(d.env.Out, d.format, sentence,
+		d.organization)
+}
 
 func (d *demo) run(ctx context.Context, timeout time.Duration) error {
 	making, cancel := context.WithTimeout(ctx, timeout)
@@ -113,6 +138,12 @@ func (d *demo) run(ctx context.Context, timeout time.Duration) error {
 		if err := shop.trade(ctx); err != nil {
 			return err
 		}
+	}
+	if d.format.IsData() {
+		return output.Value(d.env.Out, d.format, demoResult{
+			Organization: d.organization, Cluster: demoCluster, Topics: []string{demoOrders, demoParcels},
+			Orders: shop.taken.Load(), Shipped: shop.shipped.Load(), Console: conn.BaseURL() + "/console/",
+		})
 	}
 	return d.printf("see %s/console/, or 'freshet tail %s -n %s --cluster %s --from earliest --decode "+
 		"registry'; delete the demo with 'freshet demo --remove'",
@@ -201,7 +232,7 @@ func (d *demo) binding(role, account string) resources.Object {
 func (d *demo) remove(ctx context.Context) error {
 	organization := resources.Ref{Kind: resources.Organizations, Name: d.organization}
 	if _, err := d.resources.Get(ctx, organization); errors.Is(err, client.ErrNotFound) {
-		return d.printf("organization %s does not exist", d.organization)
+		return d.done("absent", "organization %s does not exist")
 	}
 	if err := d.ensureOrganization(ctx); err != nil {
 		return err
@@ -225,5 +256,5 @@ func (d *demo) remove(ctx context.Context) error {
 			return fmt.Errorf("waiting until %s is deleted: %w", r, err)
 		}
 	}
-	return d.printf("demo in organization %s deleted", d.organization)
+	return d.done("deleted", "demo in organization %s deleted")
 }

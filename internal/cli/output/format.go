@@ -105,6 +105,25 @@ func YAML(w io.Writer, value any) error {
 	return err
 }
 
+// Line prints a value of a stream on one line, as JSON or the parts that a JSONPath template selects.
+func Line(w io.Writer, format Format, value any) error {
+	if strings.HasPrefix(string(format), jsonPath) {
+		return printJSONPath(w, string(format), value)
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// Document prints a YAML or JSON text in a format for programs.
+func Document(w io.Writer, format Format, text []byte) error {
+	var value any
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		return err
+	}
+	return Value(w, format, value)
+}
+
 // Value prints a value as JSON or YAML, or the parts of it that a JSONPath template selects.
 func Value(w io.Writer, format Format, value any) error {
 	if v := reflect.ValueOf(value); v.Kind() == reflect.Slice && v.IsNil() {

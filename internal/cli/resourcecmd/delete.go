@@ -122,6 +122,8 @@ func (d *deletion) run(ctx context.Context, refs []resources.Ref) error {
 		switch {
 		case errors.Is(err, client.ErrNotFound) && d.ignoreMissing:
 			return nil
+		case errors.Is(err, client.ErrNotFound):
+			return d.explainMissing(err, ref)
 		case errors.Is(err, client.ErrConflict):
 			return hint.Add(fmt.Errorf("%s: %w", ref, err),
 				"--cascade foreground deletes an instance with its clusters; protected objects have the annotation "+

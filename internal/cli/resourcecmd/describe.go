@@ -17,8 +17,15 @@ import (
 	"freshet/internal/cli/output"
 )
 
+// description is an object with its events, in the form of -o json.
+type description struct {
+	Object resources.Object   `json:"object"`
+	Events []resources.Object `json:"events"`
+}
+
 func newDescribe(env *command.Env) *cobra.Command {
-	return &cobra.Command{
+	var format output.Format
+	cmd := &cobra.Command{
 		Use:   "describe KIND [NAME...] | KIND/NAME...",
 		Short: "Show the details of resources and their events",
 		Long: `Show the details of resources: spec, status, the conditions with their messages, and the
@@ -54,25 +61,36 @@ events of the last hour. Secrets are hidden.`,
 					return (&get{session: s}).reportEmpty(what.kinds)
 				}
 			}
-			first := true
-			return joinErrors(err, each(what.refs, func(ref resources.Ref) error {
+			list := []description{}
+			err = joinErrors(err, each(what.refs, func(ref resources.Ref) error {
 				object, err := s.getNamed(ctx, ref)
 				if err != nil {
 					return err
 				}
-				if !first {
+				list = append(list, description{object, s.eventsOf(ctx, ref, object.Text("metadata", "uid"))})
+				if format.IsData() {
+					hide(object)
+					return nil
+				}
+				if len(list) > 1 {
 					_, _ = fmt.Fprintln(env.Out) // the next write reports an error
 				}
-				first = false
-				return s.describe(ctx, env.Out, ref, object)
+				return s.describe(env.Out, list[len(list)-1])
 			}))
+			if format.IsData() {
+				err = joinErrors(err, output.Value(env.Out, format, list))
+			}
+			return err
 		},
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
 }
 
 func joinErrors(all ...error) error { return each(all, func(err error) error { return err }) }
 
-func (s *session) describe(ctx context.Context, w io.Writer, ref resources.Ref, o resources.Object) error {
+func (s *session) describe(w io.Writer, d description) error {
+	o := d.Object
 	var b strings.Builder
 	row := func(name, value string) {
 		if value != "" {
@@ -96,10 +114,10 @@ func (s *session) describe(ctx context.Context, w io.Writer, ref resources.Ref, 
 	}
 	row("Belongs to", strings.Join(owners, ", "))
 	s.section(&b, "Spec", o["spec"])
-	conditions, uid := o.Conditions(), o.Text("metadata", "uid")
+	conditions := o.Conditions()
+	hide(o)
 	if status, ok := o["status"].(map[string]any); ok {
 		delete(status, "conditions")
-		hide(status)
 		s.section(&b, "Status", status)
 	}
 	for _, name := range []string{"apiVersion", "kind", "metadata", "spec", "status"} {
@@ -116,9 +134,9 @@ func (s *session) describe(ctx context.Context, w io.Writer, ref resources.Ref, 
 			return err
 		}
 	}
-	if t := s.eventTable(ctx, ref, uid); t != nil {
+	if len(d.Events) > 0 {
 		_, _ = fmt.Fprintln(w, "Events:") // the next write reports an error
-		return t.Write(w)
+		return eventTable(d.Events).Write(w)
 	}
 	return nil
 }
@@ -126,10 +144,12 @@ func (s *session) describe(ctx context.Context, w io.Writer, ref resources.Ref, 
 // secretFields are the fields whose values a description hides.
 var secretFields = []string{"privateKeyData", "encryptedToken", "token", "clientSecret"}
 
-func hide(status map[string]any) {
+// hide removes the secrets of an object's status.
+func hide(o resources.Object) {
+	status, _ := o["status"].(map[string]any)
 	for _, name := range secretFields {
 		if _, ok := status[name]; ok {
-			status[name] = "(hidden; -o yaml shows it)"
+			status[name] = "(hidden; 'freshet get -o yaml' shows it)"
 		}
 	}
 }
@@ -187,26 +207,26 @@ func conditionTable(conditions []resources.Condition, style output.Style) *outpu
 // events is the kind of events. The server keeps them for an hour.
 var events = resources.Kind{Version: "v1", Resource: "events", Kind: "Event", Namespaced: true}
 
-// eventTable returns the events of an object, oldest first, or nil if it has none or the
-// caller may not read them.
-func (s *session) eventTable(ctx context.Context, ref resources.Ref, uid string) *output.Table {
+// eventsOf returns the events of an object, oldest first. It has none if the caller may not read them.
+func (s *session) eventsOf(ctx context.Context, ref resources.Ref, uid string) []resources.Object {
 	if ref.Organization == "" {
-		return nil
+		return []resources.Object{}
 	}
 	list, err := s.List(ctx, events, ref.Organization, resources.ListOptions{
 		FieldSelector: "involvedObject.name=" + ref.Name + ",involvedObject.kind=" + ref.Kind.Kind,
 	})
 	if err != nil {
-		return nil // events are optional
+		return []resources.Object{} // events are optional
 	}
-	t := &output.Table{Columns: output.Columns("  Age", "Type", "Reason", "Message")}
 	slices.SortFunc(list, func(a, b resources.Object) int {
 		return strings.Compare(a.Text("lastTimestamp"), b.Text("lastTimestamp"))
 	})
+	return slices.DeleteFunc(list, func(e resources.Object) bool { return e.Text("involvedObject", "uid") != uid })
+}
+
+func eventTable(list []resources.Object) *output.Table {
+	t := &output.Table{Columns: output.Columns("  Age", "Type", "Reason", "Message")}
 	for _, e := range list {
-		if e.Text("involvedObject", "uid") != uid {
-			continue
-		}
 		age := e.Text("lastTimestamp")
 		if moment, err := time.Parse(time.RFC3339, age); err == nil {
 			age = output.Age(time.Since(moment))
@@ -215,9 +235,6 @@ func (s *session) eventTable(ctx context.Context, ref resources.Ref, uid string)
 			age += " (x" + count + ")"
 		}
 		t.Rows = append(t.Rows, []string{"  " + age, e.Text("type"), e.Text("reason"), e.Text("message")})
-	}
-	if len(t.Rows) == 0 {
-		return nil
 	}
 	return t
 }

@@ -20,7 +20,15 @@ type diff struct {
 	*session
 	files     []string
 	recursive bool
+	format    output.Format
 	options   resources.WriteOptions
+}
+
+// change is an object that apply would change, in the form of -o json.
+type change struct {
+	Name    string `json:"name"`
+	Current string `json:"current"` // as YAML, "" if it does not exist
+	Applied string `json:"applied"`
 }
 
 func newDiff(env *command.Env) *cobra.Command {
@@ -54,11 +62,12 @@ would change, and 1 if something would.`,
 		},
 	}
 	fileFlags(cmd.Flags(), &d.files, &d.recursive)
+	output.AddFlag(cmd.Flags(), &d.format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd
 }
 
 func (d *diff) run(ctx context.Context, all []manifest) error {
-	differs := false
+	changes := []change{}
 	err := each(all, func(m manifest) error {
 		before, after, err := d.currentAndApplied(ctx, m)
 		if err != nil {
@@ -67,11 +76,17 @@ func (d *diff) run(ctx context.Context, all []manifest) error {
 		if before == after {
 			return nil
 		}
-		differs = true
+		changes = append(changes, change{m.ref.String(), before, after})
+		if d.format.IsData() {
+			return nil
+		}
 		return output.Diff(d.env.Out, d.env.Style(), m.ref.String()+" (current)", m.ref.String()+" (applied)",
 			before, after)
 	})
-	if err == nil && differs {
+	if err == nil && d.format.IsData() {
+		err = output.Value(d.env.Out, d.format, changes)
+	}
+	if err == nil && len(changes) > 0 {
 		return command.ExitSilently(1)
 	}
 	return err

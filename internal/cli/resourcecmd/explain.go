@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -20,7 +21,8 @@ import (
 )
 
 func newExplain(env *command.Env) *cobra.Command {
-	return &cobra.Command{
+	var format output.Format
+	cmd := &cobra.Command{
 		Use:   "explain KIND[.FIELD]...",
 		Short: "Describe the fields of a kind of resource",
 		Long: `Describe a kind of resource, or one of its fields, from the server's OpenAPI document: its
@@ -50,9 +52,28 @@ type, what it means, and the fields in it.`,
 				return err
 			}
 			defer conn.Close()
-			return s.explain(cmd.Context(), conn, kinds[0], path)
+			e, err := explain(cmd.Context(), conn, kinds[0], path)
+			if err != nil {
+				return err
+			}
+			if format.IsData() {
+				return output.Value(env.Out, format, e)
+			}
+			return e.print(env.Out)
 		},
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
+	return cmd
+}
+
+// explanation describes a kind or a field.
+type explanation struct {
+	Name        string        `json:"name"`
+	Type        string        `json:"type"`
+	Required    bool          `json:"required,omitempty"`
+	Description string        `json:"description,omitempty"`
+	Values      []any         `json:"values,omitempty"` // if it has only these
+	Fields      []explanation `json:"fields,omitempty"`
 }
 
 // schema is the part of an OpenAPI schema that explain shows.
@@ -77,23 +98,23 @@ type openAPI struct {
 	} `json:"components"`
 }
 
-// explain prints the description of a kind or of the field at a path of names.
-func (s *session) explain(ctx context.Context, conn *client.Client, kind resources.Kind, path string) error {
+// explain describes a kind or the field at a path of names.
+func explain(ctx context.Context, conn *client.Client, kind resources.Kind, path string) (*explanation, error) {
 	root := "apis/" + kind.Group + "/" + kind.Version
 	if kind.Group == "" {
 		root = "api/" + kind.Version
 	}
 	response, err := conn.Do(ctx, &client.Request{Method: http.MethodGet, Path: "/openapi/v3/" + root})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var document openAPI
 	if err := response.JSON(&document); err != nil {
-		return err
+		return nil, err
 	}
 	found, ok := document.kind(kind)
 	if !ok {
-		return errs.Newf(errs.NotFound, "server does not describe kind %s", kind.Kind)
+		return nil, errs.Newf(errs.NotFound, "server does not describe kind %s", kind.Kind)
 	}
 	field := kind.Kind
 	for name := range strings.SplitSeq(path, ".") {
@@ -102,12 +123,12 @@ func (s *session) explain(ctx context.Context, conn *client.Client, kind resourc
 		}
 		next, ok := document.resolve(found).Properties[name]
 		if !ok {
-			return hint.Add(errs.Newf(errs.NotFound, "%s has no field %s", field, name), "Its fields are: %s.",
+			return nil, hint.Add(errs.Newf(errs.NotFound, "%s has no field %s", field, name), "Its fields are: %s.",
 				strings.Join(slices.Sorted(maps.Keys(document.resolve(found).Properties)), ", "))
 		}
 		found, field = next, field+"."+name
 	}
-	return s.printSchema(&document, field, found)
+	return document.explain(field, found), nil
 }
 
 func (d *openAPI) kind(kind resources.Kind) (schema, bool) {
@@ -169,30 +190,44 @@ func (d *openAPI) valueType(raw json.RawMessage) string {
 	return d.typeText(value)
 }
 
-func (s *session) printSchema(d *openAPI, field string, found schema) error {
+// explain describes a schema and its fields.
+func (d *openAPI) explain(name string, found schema) *explanation {
 	target := d.resolve(found)
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s <%s>\n", field, d.typeText(found))
-	if target.Description != "" {
-		fmt.Fprintf(&b, "  %s\n", output.Clean(target.Description))
-	}
-	if len(target.Enum) > 0 {
-		fmt.Fprintf(&b, "  One of: %s\n", strings.Trim(fmt.Sprint(target.Enum...), "[]"))
-	}
-	if len(target.Properties) > 0 {
-		b.WriteString("\nFields:\n")
+	e := &explanation{
+		Name: name, Type: d.typeText(found), Description: output.Clean(target.Description), Values: target.Enum,
 	}
 	for _, name := range slices.Sorted(maps.Keys(target.Properties)) {
 		property := target.Properties[name]
+		e.Fields = append(e.Fields, explanation{
+			Name: name, Type: d.typeText(property), Required: slices.Contains(target.Required, name),
+			Description: output.Clean(d.resolve(property).Description), Values: d.resolve(property).Enum,
+		})
+	}
+	return e
+}
+
+func (e *explanation) print(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s <%s>\n", e.Name, e.Type)
+	if e.Description != "" {
+		fmt.Fprintf(&b, "  %s\n", e.Description)
+	}
+	if len(e.Values) > 0 {
+		fmt.Fprintf(&b, "  One of: %s\n", strings.Trim(fmt.Sprint(e.Values...), "[]"))
+	}
+	if len(e.Fields) > 0 {
+		b.WriteString("\nFields:\n")
+	}
+	for _, f := range e.Fields {
 		required := ""
-		if slices.Contains(target.Required, name) {
+		if f.Required {
 			required = ", required"
 		}
-		fmt.Fprintf(&b, "  %s <%s%s>\n", name, d.typeText(property), required)
-		if text, _, _ := strings.Cut(d.resolve(property).Description, "\n"); text != "" {
-			fmt.Fprintf(&b, "    %s\n", output.Clean(text))
+		fmt.Fprintf(&b, "  %s <%s%s>\n", f.Name, f.Type, required)
+		if text, _, _ := strings.Cut(f.Description, "\n"); text != "" {
+			fmt.Fprintf(&b, "    %s\n", text)
 		}
 	}
-	_, err := fmt.Fprint(s.env.Out, b.String())
+	_, err := io.WriteString(w, b.String())
 	return err
 }

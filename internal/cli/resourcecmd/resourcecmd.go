@@ -54,12 +54,17 @@ func (s *session) findKinds(word string) ([]resources.Kind, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
+	if len(s.kindNames()) == 0 {
+		return nil, hint.Add(errs.Newf(errs.Invalid, "server at %s lists no kinds of resources", s.at.Server),
+			"Check that the address is that of a Freshet server.")
+	}
 	err := errs.Newf(errs.NotFound, "kind %q does not exist on the server", word)
 	if near := s.suggestions(word); len(near) > 0 {
 		return nil, hint.Add(err, "Did you mean %s?", strings.Join(near, " or "))
 	}
+	names := s.kindNames()
 	return nil, hint.Add(err, "Kinds are, for example, %s; 'freshet get all' lists objects of all kinds.",
-		strings.Join(s.kindNames()[:4], ", "))
+		strings.Join(names[:min(4, len(names))], ", "))
 }
 
 // kindNames lists the names of all kinds that can be read.
@@ -130,11 +135,15 @@ func (s *session) selection(cmd *cobra.Command, args []string) (selected, error)
 // getNamed reads an object. A missing object is an error with a hint at the list of objects.
 func (s *session) getNamed(ctx context.Context, ref resources.Ref) (resources.Object, error) {
 	object, err := s.Get(ctx, ref)
-	if errors.Is(err, client.ErrNotFound) {
-		return nil, hint.Add(err, "'freshet get %s' lists those in organization %s.", ref.Kind.Resource,
-			s.at.Organization)
+	return object, s.explainMissing(err, ref)
+}
+
+// explainMissing adds a hint at the list of objects to the server's error about a missing one.
+func (s *session) explainMissing(err error, ref resources.Ref) error {
+	if !errors.Is(err, client.ErrNotFound) {
+		return err
 	}
-	return object, err
+	return hint.Add(err, "'freshet get %s' lists those in organization %s.", ref.Kind.Resource, s.at.Organization)
 }
 
 // ref returns a reference to an object in the context's organization.

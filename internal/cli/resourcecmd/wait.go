@@ -14,6 +14,7 @@ import (
 	"freshet/client/resources"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
 )
 
@@ -134,7 +135,9 @@ func (s *session) waitFor(ctx context.Context, ref resources.Ref, until goal) er
 			return true, nil
 		}
 		if o == nil && until.reachedText != "exists" {
-			return false, errs.Newf(errs.NotFound, "%s does not exist", ref)
+			return false, hint.Add(errs.Newf(errs.NotFound, "%s does not exist", ref),
+				"'freshet get %s' lists those in organization %s; --for create waits until it exists.",
+				ref.Kind.Resource, s.at.Organization)
 		}
 		progress.Printf("waiting for %s: %s", ref, until.missingText(o))
 		return false, nil

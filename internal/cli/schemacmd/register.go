@@ -66,7 +66,8 @@ level does not allow.`,
 	}
 	cmd.Flags().BoolVar(&normalize, "normalize", false, "normalize the schema before it is registered")
 	in.addFlags(cmd)
-	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatName)
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML,
+		output.FormatName)
 	return cmd
 }
 

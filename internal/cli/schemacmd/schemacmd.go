@@ -3,10 +3,13 @@
 package schemacmd
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -15,6 +18,7 @@ import (
 	"freshet/client"
 	"freshet/client/schemas"
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
 )
 
 // Commands returns `freshet schema`.
@@ -38,13 +42,22 @@ and Protobuf.`,
 	return command.InSection(command.SectionMessages, cmd)
 }
 
+// missingSchema matches the registry's errors about a subject, a version or a schema that does not exist.
+var missingSchema = regexp.MustCompile(`^(Subject|Version|Schema) .* not found`)
+
 // onRegistry returns the RunE function of a command that needs the chosen cluster's
 // registry.
 func onRegistry(env *command.Env,
 	do func(cmd *cobra.Command, r *schemas.Registry, given []string) error,
 ) func(*cobra.Command, []string) error {
 	return env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
-		return do(cmd, schemas.New(c), given)
+		err := do(cmd, schemas.New(c), given)
+		var refused *client.Error
+		if errors.As(err, &refused) && refused.Status == http.StatusNotFound && hint.Of(err) == "" &&
+			missingSchema.MatchString(refused.Message) {
+			return hint.Add(err, "'freshet schema list' lists the subjects with their versions.")
+		}
+		return err
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
 	"freshet/internal/config"
 	"freshet/internal/identity"
 )
@@ -24,22 +25,41 @@ type keys struct {
 // action needs the id of a key. The command prints the result of do.
 var keyActions = map[string]struct {
 	takesID bool
+	done    string // what the action has done to the key, "" for a list
 	do      func(ctx context.Context, k *keys, id string) (string, error)
 }{
-	"list":   {false, listKeys},
-	"rotate": {false, func(_ context.Context, k *keys, _ string) (string, error) { return k.sealer.Rotate() }},
-	"add":    {false, func(_ context.Context, k *keys, _ string) (string, error) { return k.sealer.AddKey() }},
-	"activate": {true, func(_ context.Context, k *keys, id string) (string, error) {
+	"list": {false, "", listKeys},
+	"rotate": {false, "activated", func(_ context.Context, k *keys, _ string) (string, error) {
+		return k.sealer.Rotate()
+	}},
+	"add": {false, "added", func(_ context.Context, k *keys, _ string) (string, error) { return k.sealer.AddKey() }},
+	"activate": {true, "activated", func(_ context.Context, k *keys, id string) (string, error) {
 		return id,
 			k.sealer.Activate(id)
 	}},
-	"retire": {true, retireKey},
+	"retire": {true, "retired", retireKey},
+}
+
+// keyEntry is a key in a list.
+type keyEntry struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+}
+
+// keyList returns the keys with their states. The last state is that of all other keys.
+func keyList(ids []string, states ...string) []keyEntry {
+	list := make([]keyEntry, len(ids))
+	for i, id := range ids {
+		list[i] = keyEntry{id, states[min(i, len(states)-1)]}
+	}
+	return list
 }
 
 // newEncryptionKey returns the command that edits the key file. The running server reloads a
 // changed file automatically.
 func newEncryptionKey(server Server) *cobra.Command {
 	var dataDir, file, configFile string
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "encryption-key list|rotate|add|activate ID|retire ID",
 		Short: "Rotate the key that encrypts secrets at rest",
@@ -83,15 +103,21 @@ it: add, copy the file to every replica, activate, copy again.`,
 			if k.sealer, err = identity.ReadSealer(cfg.EncryptionKeyFile()); err != nil {
 				return err
 			}
-			text, err := keyActions[args[0]].do(cmd.Context(), k, strings.Join(args[1:], ""))
+			action := keyActions[args[0]]
+			text, err := action.do(cmd.Context(), k, strings.Join(args[1:], ""))
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
-			return err
+			if action.done == "" && format.IsData() {
+				return output.Value(cmd.OutOrStdout(), format, keyList(k.sealer.KeyIDs(), "active", "retired"))
+			}
+			id, _, _ := strings.Cut(text, "\n")
+			result := command.Result{Kind: "encryption-key", Name: id, Action: action.done}
+			return result.Print(cmd.OutOrStdout(), format, "%s", text)
 		},
 	}
 	f := cmd.Flags()
+	output.AddFlag(f, &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	f.StringVar(&configFile, "config", "", "configuration `file` of the server (YAML)")
 	f.StringVar(&dataDir, "data-dir", dataDirectory(), "data `directory` of the server")
 	f.StringVar(&file, "file", "", "key `file` (default: encryption.key in the data directory)")

@@ -8,13 +8,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
 	"freshet/internal/ops/adminsocket"
 )
+
+// signInLink is a link in the form of -o json.
+type signInLink struct {
+	URL     string    `json:"url"`
+	Expires time.Time `json:"expires"`
+}
 
 // newLink returns the command that creates one-time sign-in links for the operator.
 func newLink() *cobra.Command {
 	var dataDir string
 	var timeout time.Duration
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "link",
 		Short: "Create a one-time link to sign in as the system administrator",
@@ -44,6 +52,9 @@ The server must be running on this machine.`,
 			if err != nil {
 				return err
 			}
+			if format.IsData() {
+				return output.Value(cmd.OutOrStdout(), format, signInLink{reply.Link, reply.Expires})
+			}
 			if _, err := fmt.Fprintln(cmd.OutOrStdout(), reply.Link); err != nil {
 				return err
 			}
@@ -53,6 +64,7 @@ The server must be running on this machine.`,
 		},
 	}
 	f := cmd.Flags()
+	output.AddFlag(f, &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	f.StringVar(&dataDir, "data-dir", dataDirectory(), "data `directory` of the server")
 	f.DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait for the server")
 	return cmd

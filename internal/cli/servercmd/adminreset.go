@@ -23,6 +23,7 @@ import (
 	"freshet/internal/base/retry"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
+	"freshet/internal/cli/output"
 	"freshet/internal/config"
 )
 
@@ -39,6 +40,7 @@ type reset struct {
 func newResetCredentials() *cobra.Command {
 	defaults := config.Default()
 	var r reset
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "reset-credentials",
 		Short: "Create new credentials for the administrator or another service account",
@@ -71,12 +73,13 @@ address in the kubeconfig there.`,
 			if err := r.run(ctx); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "new credentials of %s/%s are in %s\n", r.organization,
-				r.account, r.out)
-			return err
+			return command.Result{
+				Kind: "serviceaccount", Name: r.organization + "/" + r.account, Action: "reset", File: r.out,
+			}.Print(cmd.OutOrStdout(), format, "new credentials of %s/%s are in %s", r.organization, r.account, r.out)
 		},
 	}
 	f := cmd.Flags()
+	command.AddResultFlag(f, &format)
 	f.StringVar(&r.dataDir, "data-dir", dataDirectory(), "data `directory` of the server")
 	f.StringVar(&r.server, "server", "", "base `URL` of the server (default: from the data directory's kubeconfig)")
 	f.StringVar(&r.organization, "organization", defaults.Admin.Organization, "`organization` of the service account")

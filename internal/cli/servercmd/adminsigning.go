@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"freshet/internal/base/retry"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
+	"freshet/internal/cli/output"
 	"freshet/internal/config"
 )
 
@@ -30,6 +32,7 @@ type signing struct {
 
 func newSigningKey() *cobra.Command {
 	var s signing
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "signing-key list|withdraw ID...|withdraw all",
 		Short: "Withdraw a leaked key that signs tokens",
@@ -46,7 +49,7 @@ keys within a second, a stopped one at its next start, before it accepts request
   freshet admin signing-key list
 
   # the active key has leaked
-  freshet admin signing-key withdraw $(freshet admin signing-key list | sed -n 's/ (active)//p')
+  freshet admin signing-key withdraw -- $(freshet admin signing-key list | sed -n 's/ (active)//p')
 
   # the data directory has leaked
   freshet admin signing-key withdraw all`,
@@ -60,19 +63,23 @@ keys within a second, a stopped one at its next start, before it accepts request
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), s.timeout)
 			defer cancel()
-			do := s.list
-			if args[0] == "withdraw" {
-				do = func(ctx context.Context) (string, error) { return s.withdraw(ctx, args[1:]) }
+			if args[0] == "list" {
+				ids, err := s.keys(ctx)
+				if err != nil {
+					return err
+				}
+				return printSigningKeys(cmd.OutOrStdout(), format, ids)
 			}
-			text, err := do(ctx)
+			text, err := s.withdraw(ctx, args[1:])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
-			return err
+			return command.Result{Kind: "signing-key", Name: strings.Join(args[1:], " "), Action: "withdrawn"}.Print(
+				cmd.OutOrStdout(), format, "%s", text)
 		},
 	}
 	f := cmd.Flags()
+	output.AddFlag(f, &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	f.StringVar(&s.dataDir, "data-dir", dataDirectory(), "data `directory` of the server")
 	f.StringVar(&s.server, "server", "", "base `URL` of the server (default: from the data directory's kubeconfig)")
 	f.DurationVar(&s.timeout, "timeout", 30*time.Second, "how long to wait for the server")
@@ -93,15 +100,17 @@ func signingArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (s *signing) list(ctx context.Context) (string, error) {
-	ids, err := s.keys(ctx)
-	if err != nil {
-		return "", err
+func printSigningKeys(w io.Writer, format output.Format, ids []string) error {
+	list := keyList(ids, "active", "next", "retired")
+	if format.IsData() {
+		return output.Value(w, format, list)
 	}
-	for i := range ids {
-		ids[i] += []string{" (active)", " (next)", " (retired)"}[min(i, 2)]
+	for _, key := range list {
+		if _, err := fmt.Fprintf(w, "%s (%s)\n", key.Name, key.State); err != nil {
+			return err
+		}
 	}
-	return strings.Join(ids, "\n"), nil
+	return nil
 }
 
 // keys returns the ids of the keys that a running server publishes, in its order.

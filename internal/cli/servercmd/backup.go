@@ -22,6 +22,7 @@ type backupCommand struct {
 	dataDir, to   string
 	withoutKeys   bool
 	keep          int
+	format        output.Format
 	out, progress io.Writer // standard output for the result, standard error for progress
 }
 
@@ -57,6 +58,9 @@ Run the command as the user of the server, or as root.`,
 			if b.to == "-" && b.keep > 0 {
 				return command.Usagef(cmd, "--keep cannot be combined with a tar stream")
 			}
+			if b.to == "-" && b.format != output.FormatText {
+				return command.Usagef(cmd, "-o cannot be combined with a tar stream, which is the output")
+			}
 			if b.to == "-" && output.IsTerminal(b.out) {
 				return command.Usagef(cmd, "standard output is a terminal; redirect the tar stream to a file or a pipe")
 			}
@@ -69,6 +73,7 @@ Run the command as the user of the server, or as root.`,
 		},
 	}
 	f := cmd.Flags()
+	command.AddResultFlag(f, &b.format)
 	f.StringVar(&b.dataDir, "data-dir", dataDirectory(), "data `directory` of the server")
 	f.BoolVar(&b.withoutKeys, "without-keys", false,
 		"omit the encryption keys, the operator's token and the certificate authority")
@@ -137,7 +142,8 @@ func (b *backupCommand) write(ctx context.Context, folder *backup.Folder, staged
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(b.out, path); err != nil {
+	result := command.Result{Kind: "backup", Name: filepath.Base(path), Action: "created", File: path}
+	if err := result.Print(b.out, b.format, "%s", path); err != nil {
 		return err
 	}
 	if b.keep == 0 {
@@ -155,10 +161,15 @@ func reporter(w io.Writer, done string) func(backup.Progress) {
 	const pause = 5 * time.Second
 	last := time.Now()
 	return func(p backup.Progress) {
-		if p.Files < p.AllFiles && time.Since(last) < pause {
+		isLast := p.AllFiles > 0 && p.Files >= p.AllFiles
+		if !isLast && time.Since(last) < pause {
 			return
 		}
 		last = time.Now()
+		if p.AllFiles == 0 { // of a tar stream
+			_, _ = fmt.Fprintf(w, "%s %d files, %s\n", done, p.Files, formatBytes(p.Bytes))
+			return
+		}
 		_, _ = fmt.Fprintf(w, "%s %d of %d files, %s of %s (%s of these linked)\n",
 			done, p.Files, p.AllFiles, formatBytes(p.Bytes), formatBytes(p.AllBytes), formatBytes(p.Linked))
 	}

@@ -28,6 +28,7 @@ var errDamaged = errors.New("data directory is damaged")
 
 func newCheck(server Server) *cobra.Command {
 	var file string
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
 		Short: "Verify the data directory of a stopped server",
@@ -58,19 +59,42 @@ describes what to do.`,
 			if len(args) > 0 {
 				cfg.DataDir = args[0]
 			}
-			return check(cmd.Context(), server, cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return check(cmd.Context(), server, cfg, format, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration `file` of the server (YAML)")
+	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd
 }
 
-func check(ctx context.Context, server Server, cfg *config.Config, out, progress io.Writer) error {
-	p := &checkPrinter{out: out, progress: output.NewProgress(progress, os.Getenv)}
+// checkResult is the result of check in the form of -o json.
+type checkResult struct {
+	DataDir string      `json:"dataDir"`
+	Intact  bool        `json:"intact"`
+	Parts   []checkPart `json:"parts"`
+}
+
+type checkPart struct {
+	Name     string `json:"name"`
+	Damaged  bool   `json:"damaged"`
+	Contents string `json:"contents,omitempty"`
+	Problem  string `json:"problem,omitempty"`
+}
+
+func check(ctx context.Context, server Server, cfg *config.Config, format output.Format,
+	out, progress io.Writer,
+) error {
+	p := &checkPrinter{out: out, progress: output.NewProgress(progress, os.Getenv), parts: []checkPart{}}
+	if format.IsData() {
+		p.out = io.Discard
+	}
 	if err := server.Check(ctx, cfg, p); err != nil {
 		return errors.Join(err, p.err)
 	}
 	p.progress.Clear()
+	if format.IsData() {
+		p.err = output.Value(out, format, checkResult{cfg.DataDir, p.damaged == 0, p.parts})
+	}
 	if p.damaged > 0 {
 		return errors.Join(fmt.Errorf("%w: %s in %s; see docs/howto/damage.md", errDamaged,
 			output.Number(p.damaged, "damaged part"), cfg.DataDir), p.err)
@@ -83,6 +107,7 @@ func check(ctx context.Context, server Server, cfg *config.Config, out, progress
 type checkPrinter struct {
 	out      io.Writer
 	progress *output.Progress
+	parts    []checkPart
 	damaged  int
 	err      error // first error of printing
 }
@@ -96,6 +121,7 @@ func (p *checkPrinter) print(format string, args ...any) {
 // Part implements CheckReport.
 func (p *checkPrinter) Part(name, contents string) {
 	p.progress.Clear()
+	p.parts = append(p.parts, checkPart{Name: name, Contents: contents})
 	p.print("ok       %s: %s\n", name, contents)
 }
 
@@ -103,6 +129,7 @@ func (p *checkPrinter) Part(name, contents string) {
 func (p *checkPrinter) Damaged(name, problem string) {
 	p.progress.Clear()
 	p.damaged++
+	p.parts = append(p.parts, checkPart{Name: name, Damaged: true, Problem: problem})
 	p.print("DAMAGED  %s: %s\n", name, problem)
 }
 

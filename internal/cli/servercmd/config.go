@@ -1,11 +1,13 @@
 package servercmd
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
 	"freshet/internal/config"
 )
 
@@ -30,7 +32,8 @@ func newConfig() *cobra.Command {
 }
 
 func newConfigCheck() *cobra.Command {
-	return &cobra.Command{
+	var format output.Format
+	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check whether a configuration file is valid",
 		Example: `  # before a restart
@@ -55,14 +58,17 @@ func newConfigCheck() *cobra.Command {
 			if err := cfg.Validate(); err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", args[0])
-			return err
+			result := command.Result{Kind: "configuration", Name: args[0], Action: "valid"}
+			return result.Print(cmd.OutOrStdout(), format, "%s is valid", args[0])
 		},
 	}
+	command.AddResultFlag(cmd.Flags(), &format)
+	return cmd
 }
 
 func newConfigPrint() *cobra.Command {
-	return &cobra.Command{
+	var format output.Format
+	cmd := &cobra.Command{
 		Use:   "print [FILE]",
 		Short: "Print the effective configuration",
 		Example: `  # the defaults, as a file to start from
@@ -70,6 +76,9 @@ func newConfigPrint() *cobra.Command {
 
   # a file with all defaults filled in
   freshet config print freshet.yaml
+
+  # one setting
+  freshet config print -o jsonpath='{.dataDir}'
 
   # show the differences from the defaults
   diff <(freshet config print) <(freshet config print freshet.yaml) || true`,
@@ -79,7 +88,16 @@ func newConfigPrint() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return config.Print(cmd.OutOrStdout(), cfg)
+			if format == output.FormatYAML {
+				return config.Print(cmd.OutOrStdout(), cfg)
+			}
+			var text bytes.Buffer
+			if err := config.Print(&text, cfg); err != nil {
+				return err
+			}
+			return output.Document(cmd.OutOrStdout(), format, text.Bytes())
 		},
 	}
+	output.AddFlag(cmd.Flags(), &format, output.FormatYAML, output.FormatJSON)
+	return cmd
 }

@@ -18,6 +18,7 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
+	"freshet/internal/cli/output"
 	"freshet/internal/config"
 )
 
@@ -26,6 +27,7 @@ func newHealth() *cobra.Command {
 		server, caFile string
 		timeout        time.Duration
 		verbose        bool
+		format         output.Format
 	}
 	cmd := &cobra.Command{
 		Use:   "health",
@@ -40,7 +42,10 @@ for container health checks.`,
   freshet health --server $SERVER --ca-file freshet-data/tls/ca.crt
 
   # show every check
-  freshet health --verbose`,
+  freshet health --verbose
+
+  # as JSON, for scripts
+  freshet health -o json`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("server") {
@@ -59,7 +64,11 @@ for container health checks.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 			defer cancel()
-			return checkHealth(ctx, client, base, o.verbose, cmd.OutOrStdout())
+			h, err := checkHealth(ctx, client, base, o.verbose || o.format.IsData())
+			if err != nil {
+				return err
+			}
+			return h.print(cmd.OutOrStdout(), o.format, o.verbose)
 		},
 	}
 	f := cmd.Flags()
@@ -68,39 +77,69 @@ for container health checks.`,
 	f.StringVar(&o.caFile, "ca-file", "", "certificate authority to trust in addition to the system's (PEM `file`)")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for a response")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show every check")
+	output.AddFlag(f, &o.format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd
 }
 
 // maxResponse limits a response in bytes, because the server may not be a Freshet server.
 const maxResponse = 1 << 20
 
-func checkHealth(ctx context.Context, client *http.Client, base *url.URL, verbose bool, out io.Writer) error {
+// health is the state of a server that is ready, in the form of -o json.
+type health struct {
+	Server string        `json:"server"`
+	Ready  bool          `json:"ready"`
+	Checks []healthCheck `json:"checks"`
+
+	text string // the server's list of checks
+}
+
+type healthCheck struct {
+	Name   string `json:"name"`
+	Passed bool   `json:"passed"`
+}
+
+func (h *health) print(w io.Writer, format output.Format, verbose bool) error {
+	if format.IsData() {
+		for line := range strings.Lines(h.text) { // "[+]etcd ok"
+			name, ok := strings.CutPrefix(strings.TrimSpace(line), "[+]")
+			if name, _, found := strings.Cut(name, " "); ok && found {
+				h.Checks = append(h.Checks, healthCheck{name, true})
+			}
+		}
+		return output.Value(w, format, h)
+	}
+	text := "ready"
+	if verbose {
+		text = h.text
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
+// checkHealth returns the state of a server, or an error if it is not ready.
+func checkHealth(ctx context.Context, client *http.Client, base *url.URL, verbose bool) (*health, error) {
 	target := base.JoinPath("readyz")
 	if verbose {
 		target.RawQuery = "verbose"
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return errs.Newf(errs.Unavailable, "%w", err)
+		return nil, errs.Newf(errs.Unavailable, "%w", err)
 	}
 	defer func() { _ = response.Body.Close() }() // only read
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
-		return errs.Newf(errs.Unavailable, "reading the response: %w", err)
+		return nil, errs.Newf(errs.Unavailable, "reading the response: %w", err)
 	}
 	text := strings.TrimSpace(string(body))
 	if response.StatusCode != http.StatusOK {
-		return errs.Newf(errs.Unavailable, "server %s is not ready: %s\n%s", base, response.Status, text)
+		return nil, errs.Newf(errs.Unavailable, "server %s is not ready: %s\n%s", base, response.Status, text)
 	}
-	if !verbose {
-		text = "ready"
-	}
-	_, err = fmt.Fprintln(out, text)
-	return err
+	return &health{Server: base.String(), Ready: true, Checks: []healthCheck{}, text: text}, nil
 }
 
 func httpClient(caFile string) (*http.Client, error) {

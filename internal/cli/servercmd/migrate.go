@@ -22,6 +22,7 @@ type MigrateReport = interface {
 
 func newMigrate(server Server) *cobra.Command {
 	var from, to, file string
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Move the data of a single server into a new ensemble",
@@ -69,7 +70,8 @@ Run the command as the user of the server.`,
 			if to != "" {
 				cfg.DataDir = to
 			}
-			p := &migratePrinter{stepPrinter: newSteps(cmd.ErrOrStderr()), out: cmd.OutOrStdout()}
+			p := &migratePrinter{stepPrinter: newSteps(cmd.ErrOrStderr()), out: cmd.OutOrStdout(), format: format}
+			p.result.Parts = []movedPart{} // an empty list, not null
 			if err := server.Migrate(cmd.Context(), from, cfg, p); err != nil {
 				p.progress.Clear()
 				return err
@@ -78,6 +80,7 @@ Run the command as the user of the server.`,
 		},
 	}
 	f := cmd.Flags()
+	output.AddFlag(f, &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	f.StringVar(&from, "from", "", "data `directory` of the old server, which must be stopped")
 	f.StringVar(&to, "to", "", "data `directory` of the ensemble's first member (default: from its configuration)")
 	f.StringVar(&file, "config", "", "configuration `file` of the ensemble's first member (YAML)")
@@ -88,22 +91,46 @@ Run the command as the user of the server.`,
 // a table of the moved data.
 type migratePrinter struct {
 	*stepPrinter
-	out  io.Writer
-	rows [][]string
-	end  string
+	out    io.Writer
+	format output.Format
+	result migration
+	end    string
+}
+
+// migration is the result of migrate in the form of -o json.
+type migration struct {
+	Member  string `json:"member"`
+	DataDir string `json:"dataDir"`
+	// Repeated is set if an earlier run has already moved all data.
+	Repeated bool        `json:"repeated"`
+	Parts    []movedPart `json:"parts"`
+}
+
+type movedPart struct {
+	Of            string `json:"of"`
+	Part          string `json:"part"`
+	Topics        int    `json:"topics"`
+	Messages      uint64 `json:"messages"`
+	Subscriptions int    `json:"subscriptions"`
+	Records       uint64 `json:"records"`
+	Checksum      string `json:"checksum"`
+}
+
+func (m *movedPart) row() []string {
+	return []string{
+		m.Of, m.Part,
+		count(uint64(m.Topics)), //nolint:gosec // a count is not negative
+		count(m.Messages),
+		count(uint64(m.Subscriptions)), //nolint:gosec // a count is not negative
+		count(m.Records), m.Checksum,
+	}
 }
 
 // Moved implements MigrateReport.
 func (p *migratePrinter) Moved(of, part string, topics int, messages uint64, subscriptions int,
 	records uint64, sum string,
 ) {
-	p.rows = append(p.rows, []string{
-		of, part,
-		count(uint64(topics)), //nolint:gosec // a count is not negative
-		count(messages),
-		count(uint64(subscriptions)), //nolint:gosec // a count is not negative
-		count(records), sum,
-	})
+	p.result.Parts = append(p.result.Parts, movedPart{of, part, topics, messages, subscriptions, records, sum})
 }
 
 func count(n uint64) string {
@@ -115,6 +142,7 @@ func count(n uint64) string {
 
 // Done implements MigrateReport.
 func (p *migratePrinter) Done(member, dataDir string, again bool) {
+	p.result.Member, p.result.DataDir, p.result.Repeated = member, dataDir, again
 	p.end = fmt.Sprintf("All data was copied and verified. %s is the data directory of member %s.",
 		dataDir, member)
 	if again {
@@ -126,8 +154,14 @@ func (p *migratePrinter) Done(member, dataDir string, again bool) {
 
 func (p *migratePrinter) print() error {
 	p.progress.Clear()
+	if p.format.IsData() {
+		return output.Value(p.out, p.format, p.result)
+	}
 	table := output.Table{Columns: output.Columns("of", "part", "topics", "messages", "subscriptions", "records",
-		"checksum"), Rows: p.rows}
+		"checksum")}
+	for i := range p.result.Parts {
+		table.Rows = append(table.Rows, p.result.Parts[i].row())
+	}
 	if err := table.Write(p.out); err != nil {
 		return err
 	}

@@ -7,11 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
 	"freshet/internal/ops/backup"
 )
 
 func newRestore(server Server) *cobra.Command {
 	var o backup.RestoreOptions
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "restore BACKUP",
 		Short: "Restore a backup into a new data directory",
@@ -53,11 +55,12 @@ Run the command as the user of the server.`,
 				next = fmt.Sprintf("restore %s to your etcd with etcdutl, then start the server",
 					filepath.Join(o.DataDir, backup.EtcdSnapshot))
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "restored to %s: %s\n%s\n", o.DataDir, describe(m), next)
-			return err
+			return command.Result{Kind: "backup", Name: args[0], Action: "restored", File: o.DataDir}.Print(
+				cmd.OutOrStdout(), format, "restored to %s: %s\n%s", o.DataDir, describe(m), next)
 		},
 	}
 	f := cmd.Flags()
+	command.AddResultFlag(f, &format)
 	f.StringVar(&o.DataDir, "data-dir", "", "data `directory` to create")
 	f.StringVar(&o.EncryptionKey, "encryption-key", "", "encryption key `file`, for a backup without keys")
 	return cmd

@@ -224,6 +224,38 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// TestStreamProgress checks that reading a tar stream reports every file, and at the end the totals.
+func TestStreamProgress(t *testing.T) {
+	t.Parallel()
+	var stream bytes.Buffer
+	if err := backup.WriteTar(t.Context(), stage(t, day(1), files), &stream, backup.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, read := range map[string]func(func(backup.Progress)) (*backup.Manifest, error){
+		"verify": func(report func(backup.Progress)) (*backup.Manifest, error) {
+			return backup.Verify(t.Context(), "-", bytes.NewReader(stream.Bytes()), report)
+		},
+		"extract": func(report func(backup.Progress)) (*backup.Manifest, error) {
+			return backup.Extract(t.Context(), "-", bytes.NewReader(stream.Bytes()), t.TempDir(), report)
+		},
+	} {
+		var got []backup.Progress
+		m, err := read(func(p backup.Progress) { got = append(got, p) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != len(m.Files)+1 {
+			t.Errorf("%s: got %d reports, want one for each of %d files and one at the end", name, len(got),
+				len(m.Files))
+			continue
+		}
+		want := backup.Progress{Files: len(m.Files), AllFiles: len(m.Files), Bytes: m.Size(), AllBytes: m.Size()}
+		if last := got[len(got)-1]; last != want {
+			t.Errorf("%s: got %+v at the end, want %+v", name, last, want)
+		}
+	}
+}
+
 // TestAttackStagedLink puts a symbolic link into the staged copy, which points to a file
 // of the user who takes the backup.
 func TestAttackStagedLink(t *testing.T) {

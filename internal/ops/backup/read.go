@@ -49,7 +49,7 @@ func Verify(ctx context.Context, path string, stdin io.Reader, progress func(Pro
 			return nil, err
 		}
 		defer func() { _ = in.Close() }() // read only
-		return readTar(ctx, in,
+		return readTar(ctx, in, progress,
 			func(_ string, r io.Reader) (string, int64, error) { return copySummed(ctx, io.Discard, r) })
 	}
 	dir, err := Locate(path)
@@ -91,7 +91,7 @@ func Extract(ctx context.Context, path string, stdin io.Reader, to string, progr
 			return nil, err
 		}
 		defer func() { _ = in.Close() }() // read only
-		m, err := readTar(ctx, in, func(name string, r io.Reader) (string, int64, error) {
+		m, err := readTar(ctx, in, progress, func(name string, r io.Reader) (string, int64, error) {
 			return createFile(ctx, filepath.Join(to, filepath.FromSlash(name)), r)
 		})
 		return m, err

@@ -65,11 +65,12 @@ func addFile(ctx context.Context, out *tar.Writer, from string, f *File, m *Mani
 }
 
 // readTar calls take for the files of a tar stream, compares them with the manifest of
-// the stream, and returns the manifest.
-func readTar(ctx context.Context, from io.Reader,
+// the stream, and returns the manifest. The manifest is the last file, so only the last call of
+// report has the totals.
+func readTar(ctx context.Context, from io.Reader, report func(Progress),
 	take func(name string, r io.Reader) (sum string, size int64, err error),
 ) (*Manifest, error) {
-	in := tar.NewReader(from)
+	in, progress := tar.NewReader(from), newTracker(&Manifest{}, report)
 	entries := map[string]File{}
 	for {
 		h, err := in.Next()
@@ -94,6 +95,7 @@ func readTar(ctx context.Context, from io.Reader,
 			return nil, fmt.Errorf("reading %s of the backup: %w", h.Name, err)
 		}
 		entries[h.Name] = f
+		progress.add(f.Size, false)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -102,6 +104,7 @@ func readTar(ctx context.Context, from io.Reader,
 	if err != nil {
 		return nil, err
 	}
+	progress.end(m)
 	var problems []string
 	for _, f := range m.Files {
 		got, ok := entries[f.Path]

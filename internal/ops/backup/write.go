@@ -20,7 +20,8 @@ type Options struct {
 	Progress func(Progress)
 }
 
-// Progress is the progress of writing, verifying or restoring a backup.
+// Progress is the progress of writing, verifying or restoring a backup. AllFiles and AllBytes are 0
+// while a tar stream is read, because its manifest is its last file.
 type Progress struct {
 	Files, AllFiles int
 	Bytes, AllBytes int64
@@ -67,6 +68,12 @@ func (t *tracker) add(size int64, linked bool) {
 	if linked {
 		t.Linked += size
 	}
+	t.report(t.Progress)
+}
+
+// end reports the end of a stream whose totals were not known before.
+func (t *tracker) end(m *Manifest) {
+	t.AllFiles, t.AllBytes = len(m.Files), m.Size()
 	t.report(t.Progress)
 }
 

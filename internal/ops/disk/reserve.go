@@ -62,10 +62,12 @@ func OpenReserve(dir string, atStop int64) *Reserve {
 		path: filepath.Join(dir, reserveFile), etcd: filepath.Join(dir, "etcd"), atStop: atStop,
 	}
 	r.log.Store(slog.Default())
-	var fs syscall.Statfs_t
-	if os.MkdirAll(dir, 0o700) == nil && syscall.Statfs(dir, &fs) == nil {
-		r.size = min(maxReserve, int64(fs.Blocks)*fs.Bsize/reserveDivisor)
-		r.low.Store(int64(fs.Bavail)*fs.Bsize < r.size/2)
+	if os.MkdirAll(dir, 0o700) != nil {
+		return r
+	}
+	if total, free, err := Space(dir); err == nil {
+		r.size = min(maxReserve, total/reserveDivisor)
+		r.low.Store(free < r.size/2)
 	}
 	return r
 }
@@ -134,11 +136,8 @@ func (r *Reserve) growLocked(most int64) {
 
 // available returns the free space of the disk.
 func (r *Reserve) available() (int64, error) {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(filepath.Dir(r.path), &fs); err != nil {
-		return 0, err
-	}
-	return int64(fs.Bavail) * fs.Bsize, nil
+	_, free, err := r.Space()
+	return free, err
 }
 
 // HasSpace reports whether the disk has space for writes that are not needed to free space.
@@ -219,19 +218,7 @@ func claimFile(path string, ahead int64) error {
 	if err != nil {
 		return err
 	}
-	const keepSize = 1 // FALLOC_FL_KEEP_SIZE: allocate beyond the end of the file
-	return errors.Join(allocate(file, keepSize, info.Size+ahead), file.Close())
-}
-
-// allocate allocates the disk space of the first size bytes of a file. On some file systems
-// a signal undoes the allocation, so it retries a number of times.
-func allocate(file *os.File, mode uint32, size int64) (err error) {
-	for range 100 {
-		if err = syscall.Fallocate(int(file.Fd()), mode, 0, size); !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	return err
+	return errors.Join(allocateAhead(file, info.Size+ahead), file.Close())
 }
 
 // allocateFileLocked creates or enlarges the file to size bytes of allocated space. If that fails it
@@ -241,7 +228,7 @@ func (r *Reserve) allocateFileLocked(size, had int64) error {
 	if err != nil {
 		return err
 	}
-	err = allocate(file, 0, size)
+	err = allocate(file, size)
 	if err = errors.Join(err, file.Close()); err == nil {
 		return nil
 	}

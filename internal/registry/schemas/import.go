@@ -77,12 +77,6 @@ func (in *importer) batch() error {
 // write writes a batch of lines. It parses their schemas before it takes the write
 // lock, so that no other writer waits for this work.
 func (in *importer) write(first int, lines []exportLine) error {
-	subjects, size := in.needs(lines)
-	taken, err := in.r.reserve(in.ctx, subjects, size)
-	if err != nil {
-		return err
-	}
-	defer taken.release()
 	work := in.r.newJob(in.ctx)
 	work.parsed = map[parseID]parsedSchema{}
 	for range maxAttempts {
@@ -90,16 +84,11 @@ func (in *importer) write(first int, lines []exportLine) error {
 		if err != nil {
 			return err
 		}
-		if _, err := in.records(work, st, first, lines); err != nil {
+		planned, err := in.records(work, st, first, lines)
+		if err != nil {
 			return err
 		}
-		var done *importBatch
-		_, err = in.r.machine.Update(context.WithoutCancel(in.ctx), func(st *state) ([][]byte, error) {
-			if done, err = in.records(work.inLock(), st, first, lines); err != nil {
-				return nil, err
-			}
-			return done.records, nil
-		})
+		done, err := in.commit(work, st, planned, first, lines)
 		switch {
 		case errors.Is(err, errStale):
 			continue
@@ -112,6 +101,25 @@ func (in *importer) write(first int, lines []exportLine) error {
 		return nil
 	}
 	return statemachine.ErrContended
+}
+
+// commit writes a batch of lines if the quotas allow what planned, the batch applied to st, adds.
+func (in *importer) commit(work *job, st *state, planned *importBatch, first int,
+	lines []exportLine,
+) (done *importBatch, err error) {
+	subjects, size := planned.st.subjects.Len()-st.subjects.Len(), planned.st.bytes-st.bytes
+	taken, err := in.r.reserve(in.ctx, max(subjects, 0), int(max(size, 0)))
+	if err != nil {
+		return nil, err
+	}
+	defer taken.release()
+	_, err = in.r.machine.Update(context.WithoutCancel(in.ctx), func(st *state) ([][]byte, error) {
+		if done, err = in.records(work.inLock(), st, first, lines); err != nil {
+			return nil, err
+		}
+		return done.records, nil
+	})
+	return done, err
 }
 
 // records converts lines into records for a state.

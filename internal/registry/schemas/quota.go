@@ -48,20 +48,3 @@ func (reg *registration) needs(st *state) (subjects, bytes int) {
 	}
 	return subjects, bytes
 }
-
-// needs estimates how many subjects and bytes the lines add.
-func (in *importer) needs(lines []exportLine) (subjects, bytes int) {
-	st := in.r.machine.View()
-	seen := map[string]bool{}
-	for i := range lines {
-		line := &lines[i]
-		if _, known := st.subjects.Get(line.Subject); !known && line.Subject != "" && !seen[line.Subject] {
-			seen[line.Subject] = true
-			subjects++
-		}
-		if _, known := st.schemas.Get(line.ID); !known {
-			bytes += len(line.Schema)
-		}
-	}
-	return subjects, bytes
-}

@@ -1,6 +1,6 @@
 // Package migrate moves the data of a single server into a new ensemble: it creates the data
 // directory of the ensemble's first member, from which the other members copy everything when
-// they start (docs/adr/0033-migration-into-an-ensemble.md). Unite does the reverse for a backup of an
+// they start (docs/adr/0033-migration-into-an-ensemble.md). Merge does the reverse for a backup of an
 // ensemble.
 //
 // It owns the plan, the steps and the comparison at the end. It only works on the files of

@@ -233,7 +233,7 @@ func TestRun(t *testing.T) {
 	must(t, err)
 	if !maps.Equal(before.Topics, after.Topics) || !maps.Equal(before.Journals, after.Journals) ||
 		after.LogPosition != nil {
-		t.Errorf("after Unite: got %+v, want %+v", after, before)
+		t.Errorf("after Merge: got %+v, want %+v", after, before)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package confluent_test tests the registry with Confluent's Go client and its Avro, JSON
 // and Protobuf serializers, and the Kafka protocol with librdkafka, which that client uses.
 //
-// It is a separate module, because these need cgo. FRESHET_URL and FRESHET_TOKEN select
+// It is a separate module, because these need cgo. FRESHET_SERVER and FRESHET_TOKEN select
 // the registry, which must have no versions under the subjects used here; FRESHET_STREAM,
 // FRESHET_STREAM_TLS and FRESHET_CA select the Kafka listeners. The tests of the parent
 // folder start the server and run these tests.
@@ -26,9 +26,9 @@ import (
 
 func newClient(t *testing.T) schemaregistry.Client {
 	t.Helper()
-	url, token := os.Getenv("FRESHET_URL"), os.Getenv("FRESHET_TOKEN")
+	url, token := os.Getenv("FRESHET_SERVER"), os.Getenv("FRESHET_TOKEN")
 	if url == "" {
-		t.Skip("FRESHET_URL is not set")
+		t.Skip("FRESHET_SERVER is not set")
 	}
 	client, err := schemaregistry.NewClient(schemaregistry.NewConfigWithBasicAuthentication(url, "placeholder", token))
 	if err != nil {
@@ -48,7 +48,7 @@ func code(err error) int {
 
 func TestBearer(t *testing.T) {
 	newClient(t)
-	client, err := schemaregistry.NewClient(schemaregistry.NewConfigWithBearerAuthentication(os.Getenv("FRESHET_URL"),
+	client, err := schemaregistry.NewClient(schemaregistry.NewConfigWithBearerAuthentication(os.Getenv("FRESHET_SERVER"),
 		os.Getenv("FRESHET_TOKEN"), "lsrc-1", "pool-1"))
 	if err != nil {
 		t.Fatal(err)

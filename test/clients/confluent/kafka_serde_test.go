@@ -19,7 +19,7 @@ import (
 // overHTTP makes a request to the message API.
 func overHTTP(t *testing.T, method, path, body string) *http.Response {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, os.Getenv("FRESHET_URL")+path,
+	request, err := http.NewRequestWithContext(t.Context(), method, os.Getenv("FRESHET_SERVER")+path,
 		strings.NewReader(body))
 	do(t, err)
 	request.Header.Set("Authorization", "Bearer "+os.Getenv("FRESHET_TOKEN"))

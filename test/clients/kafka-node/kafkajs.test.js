@@ -11,7 +11,7 @@ const {
 const { SchemaRegistry, SchemaType } = require('@kafkajs/confluent-schema-registry')
 
 const { FRESHET_STREAM: stream, FRESHET_STREAM_TLS: secured, FRESHET_CA: authority } = process.env
-const { FRESHET_URL: url, FRESHET_TOKEN: token, FRESHET_AVRO_TOPIC: avroTopic } = process.env
+const { FRESHET_SERVER: url, FRESHET_TOKEN: token, FRESHET_AVRO_TOPIC: avroTopic } = process.env
 CompressionCodecs[CompressionTypes.Snappy] = require('kafkajs-snappy')
 if (zlib.zstdCompressSync) {
   CompressionCodecs[CompressionTypes.ZSTD] = () => ({

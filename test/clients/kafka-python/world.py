@@ -6,7 +6,7 @@ import uuid
 stream = os.environ["FRESHET_STREAM"]
 secured = os.environ["FRESHET_STREAM_TLS"]
 authority = os.environ["FRESHET_CA"]
-url = os.environ["FRESHET_URL"]
+url = os.environ["FRESHET_SERVER"]
 token = os.environ["FRESHET_TOKEN"]
 avro_topic = os.environ["FRESHET_AVRO_TOPIC"]  # three orders, written by a Go program
 orders = [{"id": i, "note": f"order {i}"} for i in range(3)]

@@ -42,7 +42,7 @@ func TestUsageOrder(t *testing.T) {
 		}
 	}()
 	cmd := exec.CommandContext(t.Context(), "bash", "../../../examples/messages.sh")
-	cmd.Env = append(os.Environ(), "BASE_URL="+server.URL, "TOKEN="+server.Token)
+	cmd.Env = append(os.Environ(), "FRESHET_SERVER="+server.URL, "FRESHET_API_KEY="+server.Token)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, server.Log())

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"freshet/internal/cli/command"
+	"freshet/internal/cli/servercmd"
+	"freshet/internal/config"
+)
+
+// movingServer is a server whose migration moves one part.
+type movingServer struct{ Server }
+
+// Migrate implements servercmd.Server.
+func (movingServer) Migrate(_ context.Context, _ string, _ *config.Config, report servercmd.MigrateReport) error {
+	report.Step("copying")
+	report.Moved("acme/prod", "shard 0", 2, 40, 3, 9, "abc")
+	report.Done("a", "a-data", false)
+	return nil
+}
+
+// decode runs a command line with -o json and decodes its standard output.
+func decode(t *testing.T, result any, args ...string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := Execute(t.Context(), append(args, "-o", "json"),
+		Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, movingServer{})
+	if code != ExitOK {
+		t.Fatalf("%v: exit code %d, %s", args, code, errs.String())
+	}
+	if err := json.Unmarshal(out.Bytes(), result); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out.String())
+	}
+}
+
+// TestEnsembleCommandsPrintJSON runs the commands of ensembles with -o json, which test/cli cannot run with one
+// server.
+func TestEnsembleCommandsPrintJSON(t *testing.T) {
+	dir := t.TempDir()
+	group, file := filepath.Join(dir, "group"), filepath.Join(dir, "a.yaml")
+	var out bytes.Buffer
+	if code := Execute(t.Context(), []string{
+		"ensemble", "init", "--base-url", "https://freshet.example.com", "--output", group,
+		"a=10.0.0.1", "b=10.0.0.2", "c=10.0.0.3",
+	}, Streams{Out: &out, Err: &out}, nil); code != ExitOK {
+		t.Fatal(out.String())
+	}
+	var got command.Result
+	decode(t, &got, "ensemble", "join", filepath.Join(group, "a.bundle"), "--data-dir", filepath.Join(dir, "data"),
+		"--config", file)
+	if want := (command.Result{Kind: "member", Name: "a", Action: "joined", File: file}); got != want {
+		t.Errorf("join: got %+v, want %+v", got, want)
+	}
+	got = command.Result{}
+	decode(t, &got, "ensemble", "replace", "b", "--group", group, "--only-bundle")
+	if got.Name != "b" || got.Action != "replaced" || got.File != filepath.Join(group, "b-new.bundle") {
+		t.Errorf("replace: got %+v", got)
+	}
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"organization":"acme","cluster":"prod","shard":3,"from":"b","copies":[]}`)
+	}))
+	t.Cleanup(server.Close)
+	token := filepath.Join(dir, "token")
+	if err := os.WriteFile(token, []byte("token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("FRESHET_SERVER", server.URL)
+	t.Setenv("FRESHET_TOKEN_FILE", token)
+	got = command.Result{}
+	decode(t, &got, "ensemble", "accept-loss", "acme/prod", "3", "--yes")
+	if got.Name != "acme/prod/3" || got.Action != "accepted loss" {
+		t.Errorf("accept-loss: got %+v", got)
+	}
+}
+
+func TestMigratePrintsJSON(t *testing.T) {
+	t.Parallel()
+	var got struct {
+		Member, DataDir string
+		Repeated        bool
+		Parts           []struct {
+			Of, Part string
+			Messages int
+		}
+	}
+	decode(t, &got, "migrate", "--from", "old", "--config", os.DevNull)
+	if got.Member != "a" || got.DataDir != "a-data" || got.Repeated || len(got.Parts) != 1 ||
+		got.Parts[0].Of != "acme/prod" || got.Parts[0].Messages != 40 {
+		t.Errorf("got %+v", got)
+	}
+}
