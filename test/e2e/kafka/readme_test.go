@@ -53,7 +53,8 @@ func TestReadmeCluster(t *testing.T) {
 func limitedByDisks(t *testing.T, s *testserver.Server, path, name string) {
 	t.Helper()
 	ctx := within(t, time.Minute)
-	kafka, err := kgo.NewClient(kgo.SeedBrokers(s.Kafka), kgo.DefaultProduceTopic("full"), kgo.RecordRetries(1),
+	kafka, err := kgo.NewClient(kgo.SeedBrokers(s.Kafka), kgo.DefaultProduceTopic("full"),
+		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.RecordRetries(1),
 		kgo.SASL(plain.Auth{User: name, Pass: "token:" + s.Token}.AsMechanism()))
 	if err != nil {
 		t.Fatal(err)

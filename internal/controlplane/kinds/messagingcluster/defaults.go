@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/reconcile/owners"
@@ -132,7 +133,7 @@ func (k *Kind) resolvePoolMember(o *object, pool *v1alpha1.ObjectReference) {
 
 // PrepareUpdate implements store.Preparer. It restores the fields that the service has set,
 // whatever a replace contains, and the numbers of replicas that a replace omits.
-func (k *Kind) PrepareUpdate(_ context.Context, o, old *object) {
+func (k *Kind) PrepareUpdate(ctx context.Context, o, old *object) {
 	disownDisabledProtocols(o)
 	if o.Spec.PoolMemberRef == nil {
 		o.Spec.PoolMemberRef = old.Spec.PoolMemberRef
@@ -147,6 +148,22 @@ func (k *Kind) PrepareUpdate(_ context.Context, o, old *object) {
 		o.Spec.Storage.Image = old.Spec.Storage.Image
 	}
 	k.setOmittedReplicas(o, old)
+	if info, ok := request.RequestInfoFrom(ctx); ok && info.Verb == "update" {
+		keepOmittedProtocols(o, old)
+	}
+}
+
+// keepOmittedProtocols restores the protocols that a replace omits, so that the manifest that created a
+// cluster does not disable its default protocol when it is sent again. A patch contains what it changes.
+func keepOmittedProtocols(o, old *object) {
+	if old.Spec.Config == nil || len(old.Spec.Config.Protocols) == 0 ||
+		o.Spec.Config != nil && o.Spec.Config.Protocols != nil {
+		return
+	}
+	if o.Spec.Config == nil {
+		o.Spec.Config = &v1alpha1.ClusterConfig{}
+	}
+	o.Spec.Config.Protocols = maps.Clone(old.Spec.Config.Protocols)
 }
 
 // setOmittedReplicas sets the numbers of replicas that a change omits to those that run. A stored
