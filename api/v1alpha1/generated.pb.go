@@ -907,6 +907,11 @@ func (m *ClusterEndpoint) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	i -= len(m.SASLName)
+	copy(dAtA[i:], m.SASLName)
+	i = encodeVarintGenerated(dAtA, i, uint64(len(m.SASLName)))
+	i--
+	dAtA[i] = 0x22
 	i -= len(m.PathURL)
 	copy(dAtA[i:], m.PathURL)
 	i = encodeVarintGenerated(dAtA, i, uint64(len(m.PathURL)))
@@ -4811,6 +4816,8 @@ func (m *ClusterEndpoint) Size() (n int) {
 	n += 1 + l + sovGenerated(uint64(l))
 	l = len(m.PathURL)
 	n += 1 + l + sovGenerated(uint64(l))
+	l = len(m.SASLName)
+	n += 1 + l + sovGenerated(uint64(l))
 	return n
 }
 
@@ -6348,6 +6355,7 @@ func (this *ClusterEndpoint) String() string {
 		`Type:` + fmt.Sprintf("%v", this.Type) + `,`,
 		`URL:` + fmt.Sprintf("%v", this.URL) + `,`,
 		`PathURL:` + fmt.Sprintf("%v", this.PathURL) + `,`,
+		`SASLName:` + fmt.Sprintf("%v", this.SASLName) + `,`,
 		`}`,
 	}, "")
 	return s
@@ -9724,6 +9732,38 @@ func (m *ClusterEndpoint) Unmarshal(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.PathURL = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field SASLName", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.SASLName = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

@@ -117,16 +117,17 @@ type EndpointAccess struct {
 
 // Broker describes the brokers of a cluster.
 type Broker struct {
-	// Replicas is the number of brokers, 1 to 15. The default is 2, with nodeType shared 1. Engine
-	// pebble always runs one broker, in an ensemble one per member. If more are requested,
-	// condition AsRequested is False.
+	// Replicas is the number of brokers, 1 to 15. The default is the number that runs: engine pebble
+	// always runs one broker, in an ensemble one per member. If more are requested, condition
+	// AsRequested is False.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"`
 	// Image is the name of the image. The service sets it from the release channel.
 	// +optional
 	Image string `json:"image,omitempty" protobuf:"bytes,2,opt,name=image"`
-	// Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses
-	// the resources of the server's process; condition AsRequested reports that.
+	// Resources are the resources of each replica. Engine pebble uses the resources of the server's
+	// process: memory limits the buffers of the cluster, and the other fields have no effect, which
+	// condition AsRequested reports.
 	// +optional
 	Resources *BrokerResources `json:"resources,omitempty" protobuf:"bytes,3,opt,name=resources"`
 	// ResourceSpec selects resources by node type. The field resources takes precedence. Engine
@@ -172,17 +173,18 @@ type AutoScalingPolicy struct {
 
 // Storage describes the storage nodes of a cluster.
 type Storage struct {
-	// Replicas is the number of storage nodes, 3 to 15. The default is 3; with nodeType shared the
-	// field has no default. In an ensemble it is the number of members that have a copy of each
-	// shard. A single server always has one copy. If more copies are requested than the ensemble
-	// has members, condition AsRequested is False.
+	// Replicas is the number of storage nodes, 3 to 15, or the number that runs, which is the default.
+	// In an ensemble it is the number of members that have a copy of each shard, 3 by default. A
+	// single server always has one copy. If more copies are requested than the ensemble has members,
+	// condition AsRequested is False.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"`
 	// Image is the name of the image. The service sets it from the release channel.
 	// +optional
 	Image string `json:"image,omitempty" protobuf:"bytes,2,opt,name=image"`
-	// Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses
-	// the resources of the server's process; condition AsRequested reports that.
+	// Resources are the resources of each replica. On engine pebble ledgerDisk and journalDisk limit
+	// the bytes of messages that the cluster stores. The other fields have no effect, because storage
+	// uses the resources of the server's process; condition AsRequested reports that.
 	// +optional
 	Resources *StorageResources `json:"resources,omitempty" protobuf:"bytes,3,opt,name=resources"`
 	// ResourceSpec selects resources by node type. The field resources takes precedence. Engine
@@ -208,12 +210,13 @@ type StorageResources struct {
 	// Together with heapPercentage it is at most 100.
 	// +optional
 	DirectPercentage int32 `json:"directPercentage,omitempty" protobuf:"varint,4,opt,name=directPercentage"`
-	// LedgerDisk is the size of the disk for messages. If it is omitted, the disk has the default
-	// size.
+	// LedgerDisk is the size of the disk for messages. Together with journalDisk it limits the bytes
+	// of messages that the cluster stores: producers get an error of an exceeded quota. A size below
+	// what is stored deletes nothing. If it is omitted or 0, the size is not limited.
 	// +optional
 	LedgerDisk *resource.Quantity `json:"ledgerDisk,omitempty" protobuf:"bytes,5,opt,name=ledgerDisk"`
-	// JournalDisk is the size of the disk for the journal. If it is omitted, the disk has the
-	// default size.
+	// JournalDisk is the size of the disk for the journal. It is added to ledgerDisk; without
+	// ledgerDisk it has no effect.
 	// +optional
 	JournalDisk *resource.Quantity `json:"journalDisk,omitempty" protobuf:"bytes,6,opt,name=journalDisk"`
 }
@@ -244,7 +247,8 @@ type ClusterConfig struct {
 	// +optional
 	TransactionEnabled *bool `json:"transactionEnabled,omitempty" protobuf:"varint,3,opt,name=transactionEnabled"`
 	// Protocols maps the name of each enabled protocol to its settings. An entry, even an empty
-	// object, enables the protocol; null disables it. Settings have any fields: at most 16 KiB as
+	// object, enables the protocol; null disables it. A new cluster that omits the field has the
+	// protocol stream; an empty object enables none. Settings have any fields: at most 16 KiB as
 	// JSON and 16 levels deep for each protocol, 64 KiB in total. Engine pebble supports stream,
 	// the Kafka protocol. Other protocols are stored without effect, and condition AsRequested is
 	// False.
@@ -415,6 +419,10 @@ type ClusterEndpoint struct {
 	// PathURL is the URL at the server's address. It needs no DNS record for the cluster's host
 	// name. For type stream it is the bootstrap server without TLS.
 	PathURL string `json:"pathURL" protobuf:"bytes,3,opt,name=pathURL"`
+	// SASLName is the SASL user name with which Kafka clients select the cluster at pathURL. A tenant
+	// and a namespace may precede it, for example public/default@acme/orders. Only type stream has it.
+	// +optional
+	SASLName string `json:"saslName,omitempty" protobuf:"bytes,4,opt,name=saslName"`
 }
 
 // Types of a cluster's endpoints.

@@ -78,7 +78,8 @@ func (p *Plane) openSingleLocked(ctx context.Context, spec provision.Spec,
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	report(provision.Storage)
-	limits := p.opts.Quotas.Organization(spec.Organization).Open(spec.Name, quota.ClusterLimits(spec.Custom))
+	limits := p.opts.Quotas.Organization(spec.Organization).Open(spec.Name, limitsOf(spec))
+	limits.SetMemory(spec.MemoryBytes)
 	c := &Cluster{
 		Engine: store, Quota: limits, groups: &lazyGroups{open: groups.Open}, owners: soleOwner{},
 		journals: storedJournals{},
@@ -88,6 +89,16 @@ func (p *Plane) openSingleLocked(ctx context.Context, spec provision.Spec,
 		return nil, errors.Join(err, store.Close())
 	}
 	return c.with(spec), nil
+}
+
+// limitsOf returns the limits of a cluster alone. If its disks and quota.storedBytes both limit the stored
+// bytes, the smaller limit applies.
+func limitsOf(spec provision.Spec) quota.Limits {
+	limits := quota.ClusterLimits(spec.Custom)
+	if own := limits[quota.StoredBytes]; spec.StoredBytes > 0 && (own == 0 || spec.StoredBytes < own) {
+		limits[quota.StoredBytes] = spec.StoredBytes
+	}
+	return limits
 }
 
 // start opens the registry and the broker on the engine.

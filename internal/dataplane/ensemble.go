@@ -20,7 +20,6 @@ import (
 	"freshet/internal/dataplane/provision"
 	"freshet/internal/ensemble/remote"
 	"freshet/internal/ensemble/sharded"
-	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
 )
@@ -234,9 +233,10 @@ func (p *Plane) openShardedLocked(ctx context.Context, g Ensemble, spec provisio
 	}
 	c := &Cluster{
 		Quota: p.opts.Quotas.Organization(spec.Organization).Open(spec.Name,
-			quota.ClusterLimits(spec.Custom)),
+			limitsOf(spec)),
 		groups: &lazyGroups{open: groups.OpenMember}, journals: memberJournals{journals},
 	}
+	c.Quota.SetMemory(spec.MemoryBytes)
 	opts := sharded.Options{Cluster: spec.UID, Member: g.Self(), Remote: g.Remote(), Journals: journals}
 	for i := range n {
 		s := &lazyShard{cluster: c, number: i, log: log}

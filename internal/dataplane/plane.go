@@ -222,7 +222,8 @@ func (p *Plane) provisionLocal(ctx context.Context, spec provision.Spec, report 
 	}
 	if old, ok := p.running.Load().byUID[spec.UID]; ok {
 		if !old.Equal(spec) {
-			old.Quota.Change(quota.ClusterLimits(spec.Custom))
+			old.Quota.Change(limitsOf(spec))
+			old.Quota.SetMemory(spec.MemoryBytes)
 			old.setCopies(spec.Copies)
 			p.publishLocked(old.with(spec))
 		}

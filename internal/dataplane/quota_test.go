@@ -17,6 +17,7 @@ import (
 	"freshet/internal/dataplane/provision"
 	"freshet/internal/ops/quota"
 	"freshet/internal/registry/schemas"
+	"freshet/internal/storage/engine"
 	"freshet/test/poll"
 	"freshet/test/tally"
 )
@@ -61,6 +62,58 @@ func race(t *testing.T, attempts int, call func(i int) error) int {
 	close(next)
 	workers.Wait()
 	return int(succeeded.Load())
+}
+
+// TestDisksLimitACluster checks that the size of a cluster's disks limits what it stores, that a
+// smaller size rejects only what adds to the data, and that the smaller of
+// the disks and quota.storedBytes applies.
+func TestDisksLimitACluster(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	p, book := limited(t, t.TempDir(), quota.Limits{})
+	small := spec("acme", "a")
+	small.StoredBytes = 4 << 10
+	c := running(t, p, small)
+	name := topic(t, "persistent://public/default/full")
+	produce := func() error {
+		_, err := c.Broker.Producer.Produce(ctx, name,
+			&messaging.Message{Payload: make([]byte, 1000), SchemaVersion: engine.NoSchema})
+		return err
+	}
+	if err := c.Broker.Consumer.Subscribe(ctx, name, "s", messaging.Position{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		if err := produce(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := produce(); errs.KindOf(err) != errs.Exhausted {
+		t.Errorf("message beyond the disks: got %v, want an exceeded quota", err)
+	}
+	small.StoredBytes = 1 << 10 // less than what is stored
+	running(t, p, small)
+	if err := produce(); errs.KindOf(err) != errs.Exhausted {
+		t.Errorf("message after the disks shrank: got %v, want an exceeded quota", err)
+	}
+	if used := book.Organization("acme").Clusters()[0].Used(quota.StoredBytes); used < 4000 {
+		t.Errorf("stored bytes after the disks shrank: got %d, want all of them", used)
+	}
+	small.StoredBytes, small.Custom = 1<<30, map[string]string{"quota.storedBytes": "1Ki"}
+	running(t, p, small)
+	if err := produce(); errs.KindOf(err) != errs.Exhausted {
+		t.Errorf("message beyond quota.storedBytes: got %v, want an exceeded quota", err)
+	}
+	small.Custom = nil
+	running(t, p, small)
+	if err := produce(); err != nil {
+		t.Errorf("message after the disks have grown: got %v, want no error", err)
+	}
+	small.MemoryBytes = 999
+	running(t, p, small)
+	if err := produce(); !errors.Is(err, quota.ErrBuffersFull) {
+		t.Errorf("message larger than the memory: got %v, want %v", err, quota.ErrBuffersFull)
+	}
 }
 
 var atRest = quota.Limits{

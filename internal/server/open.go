@@ -64,7 +64,10 @@ func (s *server) openDirectory(context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.closers = append(s.closers, lock.Release, s.reserve.Close)
+	s.closers = append(s.closers, lock.Release, s.undoStart, s.reserve.Close)
+	if err := s.start.Locked(); err != nil {
+		return fmt.Errorf("reading the data directory: %w", err)
+	}
 	if err := s.reserve.Maintain(); err != nil {
 		return err
 	}
@@ -80,6 +83,15 @@ func (s *server) openDirectory(context.Context) error {
 		}
 	}
 	return datadir.OpenFormats(s.cfg.DataDir, s.log)
+}
+
+// undoStart removes what a start created that failed before it stored anything, for example because a port
+// is in use.
+func (s *server) undoStart() error {
+	if s.stored {
+		return nil
+	}
+	return s.start.Undo()
 }
 
 func (s *server) openPorts(ctx context.Context) (err error) {
@@ -116,6 +128,7 @@ func (s *server) openEtcd(ctx context.Context) error {
 		if err := datadir.CheckResourceStore(s.cfg.DataDir); err != nil {
 			return err
 		}
+		s.stored = true
 		member, err := s.topology.startEtcd(ctx, s.cfg.Path("etcd"),
 			etcd.Options{Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota)})
 		if err != nil {
@@ -142,7 +155,11 @@ func (s *server) openEtcd(ctx context.Context) error {
 		s.store = observer
 		s.closers = append(s.closers, observer.Close)
 	}
-	return etcd.OpenFormat(ctx, client, s.cfg.Etcd.Prefix, s.log)
+	if err := etcd.OpenFormat(ctx, client, s.cfg.Etcd.Prefix, s.log); err != nil {
+		return err
+	}
+	s.stored = true
+	return nil
 }
 
 // openAudit opens the audit log. It is an early phase, so that the log is closed late and

@@ -41,6 +41,7 @@ import (
 	"freshet/internal/ops/audit"
 	"freshet/internal/ops/backup"
 	"freshet/internal/ops/certificates"
+	"freshet/internal/ops/datadir"
 	"freshet/internal/ops/disk"
 	"freshet/internal/ops/listen"
 	"freshet/internal/ops/quota"
@@ -61,6 +62,8 @@ type server struct {
 	metrics  *telemetry.Metrics
 	plan     *pools.Plan
 
+	start     *datadir.Start // what the data directory had before this start
+	stored    bool           // whether this start may have stored something
 	reserve   *disk.Reserve
 	restored  *restore.FirstStart
 	servers   servers                // this server's part in its ensemble
@@ -130,6 +133,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP) // before the server reports that it is ready
 	defer signal.Stop(hangUps)
+	start := datadir.NewStart(cfg.DataDir)
 	room := disk.OpenReserve(cfg.DataDir, etcd.Segment)
 	stderr, showLog := banner.LogWriter(cfg, os.Stderr)
 	defer showLog()
@@ -150,6 +154,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		unpacking: unpacking.New(int64(cfg.Limits.UnpackMemory)),
 		failed:    make(chan error, 4),
 		closers:   []func() error{logger.Close},
+		start:     start,
 		reserve:   room,
 		servers:   ensemble.Single{}, // until a member has read its certificate
 	}

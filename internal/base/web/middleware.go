@@ -144,6 +144,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	if w.rec.Status == 0 {
 		w.begin(http.StatusOK)
 	}
+	w.rec.inspect(p)
 	n, err := w.ResponseWriter.Write(p)
 	w.rec.Bytes += int64(n)
 	w.rec.charge(n)

@@ -26,6 +26,18 @@ type Record struct {
 	Refusal    *Refusal // why surfaces must reject the request; nil for valid requests
 	LogAtDebug bool     // an error status is a normal result, as for health checks; logged at debug
 	Meter      Meter    // counts the bytes of the request; nil until the caller is known
+	// IsClientError reports whether a response with an error status of the server is about a mistake of the
+	// client, given the beginning of its body; nil if the status alone decides.
+	IsClientError func(status int, body []byte) bool
+
+	clientError bool // what IsClientError has returned
+}
+
+// inspect calls IsClientError with the first bytes of an error response.
+func (rec *Record) inspect(body []byte) {
+	if rec.IsClientError != nil && rec.Bytes == 0 && rec.Status >= http.StatusInternalServerError {
+		rec.clientError = rec.IsClientError(rec.Status, body)
+	}
 }
 
 // Meter counts the bytes of requests and responses.
@@ -52,9 +64,11 @@ func (rec *Record) level(clientGone bool) slog.Level {
 	switch {
 	case rec.LogAtDebug:
 		return slog.LevelDebug
-	case rec.Status < http.StatusInternalServerError, clientGone, errors.Is(rec.Err, ErrBusy),
-		errors.Is(rec.Err, ErrStarting), errors.Is(rec.Err, ErrNoMajority):
+	case rec.Status < http.StatusInternalServerError, clientGone, rec.clientError,
+		errors.Is(rec.Err, ErrBusy), errors.Is(rec.Err, ErrStarting), errors.Is(rec.Err, ErrNoMajority):
 		return slog.LevelInfo
+	case rec.Status == http.StatusNotImplemented, rec.Status == http.StatusHTTPVersionNotSupported:
+		return slog.LevelInfo // the client used a transfer encoding or a version that does not exist here
 	}
 	return slog.LevelError
 }

@@ -31,3 +31,33 @@ func TestAttackLogByQuotedInput(t *testing.T) {
 	}
 	tally.Attack(t, "large lines in the log", 1, large)
 }
+
+// TestLevelOfClientErrors checks that mistakes of clients are not logged as errors, whatever their status, and
+// that failures of the server are.
+func TestLevelOfClientErrors(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		status int
+		body   string
+		want   string
+	}{
+		"unknown transfer encoding": {http.StatusNotImplemented, "no", "level=INFO"},
+		"unknown version of HTTP":   {http.StatusHTTPVersionNotSupported, "no", "level=INFO"},
+		"mistake in the body":       {http.StatusGatewayTimeout, "your mistake", "level=INFO"},
+		"timeout":                   {http.StatusGatewayTimeout, "too slow", "level=ERROR"},
+		"failure":                   {http.StatusInternalServerError, "broken", "level=ERROR"},
+	} {
+		var out bytes.Buffer
+		handler := web.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			web.RecordOf(r.Context()).IsClientError = func(_ int, body []byte) bool {
+				return strings.HasPrefix(string(body), "your")
+			}
+			w.WriteHeader(tc.status)
+			_, _ = w.Write([]byte(tc.body))
+		}), slog.New(slog.NewTextHandler(&out, nil)), nil)
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+		if !strings.Contains(out.String(), tc.want) {
+			t.Errorf("%s: got %s, want %s", name, out.String(), tc.want)
+		}
+	}
+}

@@ -81,7 +81,7 @@ func TestTypedApplyOfStatus(t *testing.T) {
 	for _, c := range got.Status.Conditions {
 		kinds = append(kinds, c.Type)
 	}
-	if want := []string{"Active", "Known"}; !slices.Equal(kinds, want) { // the service writes Active
+	if want := []string{"Known"}; !slices.Equal(kinds, want) {
 		t.Errorf("conditions: got %q, want %q", kinds, want)
 	}
 }

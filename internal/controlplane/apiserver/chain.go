@@ -45,6 +45,7 @@ func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds ki
 			record := web.RecordOf(r.Context())
 			record.SetRoute("resources", kinds.route(r.URL.Path))
 			record.LogAtDebug = isPublic(r.URL.Path)
+			record.IsClientError = isFutureVersion
 			if auditor != nil {
 				r = withAuditNotes(r)
 				defer func() { writeAudit(c, kinds, r, record, auditor) }()
@@ -57,6 +58,12 @@ func buildChain(scheme *runtime.Scheme, codecs serializer.CodecFactory, kinds ki
 			chain.ServeHTTP(w, r)
 		})
 	}
+}
+
+// isFutureVersion reports whether a response says that the client's resourceVersion does not exist yet. The API
+// machinery waits for it and then responds with the status of a timeout.
+func isFutureVersion(status int, body []byte) bool {
+	return status == http.StatusGatewayTimeout && bytes.Contains(body, []byte("Too large resource version"))
 }
 
 func writeStatus(codecs serializer.CodecFactory, w http.ResponseWriter, r *http.Request, err error) {

@@ -271,3 +271,28 @@ func TestProtocolSettingsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// TestOmittedProtocols checks that a cluster that is created without protocols has stream, in every way to
+// create it, that a replace without them changes none, and that each way to disable them works.
+func TestOmittedProtocols(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	k := find("MessagingCluster")
+	const bare, at, stream = `{"instanceName":"i","location":"local"}`, "spec.config.protocols", "map[stream:map[]]"
+	item := func(name string) string { return k.plural + "/" + name }
+	a.post(k.plural, k.with(bare, "posted")).want(http.StatusCreated).has(at, stream)
+	a.patch(item("applied")+"?fieldManager=me", applyPatch, k.apply("applied", bare)).
+		want(http.StatusCreated).has(at, stream)
+	a.patch(item("applied")+"?fieldManager=me", applyPatch, k.apply("applied", bare)).
+		want(http.StatusOK).has(at, stream, "metadata.generation", "1")
+	a.put(item("posted"), k.with(bare, "posted")).want(http.StatusOK).has(at, stream, "metadata.generation", "1")
+	a.put(item("posted"), k.with(withProtocols("{}"), "posted")).want(http.StatusOK).has(at, "<nil>")
+	a.put(item("posted"), k.with(bare, "posted")).want(http.StatusOK).has(at, "<nil>") // stays disabled
+	a.patch(item("applied"), mergePatch, `{"spec":{"config":{"protocols":{"stream":null}}}}`).
+		want(http.StatusOK).has(at, "<nil>")
+	for name, none := range map[string]string{"none": "{}", "null": `{"stream":null}`} {
+		a.post(k.plural, k.with(withProtocols(none), name)).want(http.StatusCreated).has(at, "<nil>")
+		a.patch(item(name+"-applied")+"?fieldManager=me", applyPatch, k.apply(name+"-applied", withProtocols(none))).
+			want(http.StatusCreated).has(at, "<nil>")
+	}
+}

@@ -12,6 +12,22 @@ import (
 const settled = `{"conditions":[{"type":"Ready","status":"True","reason":"Test","message":"",` +
 	`"lastTransitionTime":"2026-01-01T00:00:00Z"}]}`
 
+// TestEmptyStatusOnCreate checks that the response of a creation has an empty status, with and without
+// dryRun (docs/spec/resources.md#r17).
+func TestEmptyStatusOnCreate(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	for _, name := range []string{"User", "MessagingCluster"} {
+		k := find(name)
+		for _, query := range []string{"?dryRun=All", ""} {
+			created := a.post(k.plural+query, k.object("fresh")).want(http.StatusCreated)
+			if status, ok := created.at("status").(map[string]any); !ok || len(status) > 0 {
+				t.Errorf("%s%s: got status %v, want {}", k.plural, query, created.at("status"))
+			}
+		}
+	}
+}
+
 // TestStatus checks that the status can be written on its own path only, and that this path changes
 // nothing else.
 func TestStatus(t *testing.T) {
@@ -23,9 +39,6 @@ func TestStatus(t *testing.T) {
 			item := k.plural + "/s"
 			withStatus := strings.TrimSuffix(k.object("s", `"labels":{"a":"b"}`), "}") + `,"status":` + settled + `}`
 			first, at := "<nil>", "status.conditions.0.reason"
-			if k.kind == "User" {
-				first = "NotInvited" // written at creation
-			}
 			if k.kind == "APIKey" {
 				// Its own three conditions are written at creation, and stay unchanged.
 				first, at = "Issued", "status.conditions.3.reason"

@@ -58,7 +58,7 @@ func TestTables(t *testing.T) {
 		},
 		"User": {
 			[]string{"Name", "Ready", "Reason", "Email", "Age"},
-			[]string{"one", "False", "NotInvited", "ada@example.com"},
+			[]string{"one", "Unknown", "", "ada@example.com"},
 		},
 		"MessagingInstance": {
 			[]string{"Name", "Ready", "Reason", "Type", "(Mode)", "Age"},

@@ -1121,7 +1121,7 @@ func schema_freshet_api_v1alpha1_Broker(ref common.ReferenceCallback) common.Ope
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of brokers, 1 to 15. The default is 2, with nodeType shared 1. Engine pebble always runs one broker, in an ensemble one per member. If more are requested, condition AsRequested is False.",
+							Description: "Replicas is the number of brokers, 1 to 15. The default is the number that runs: engine pebble always runs one broker, in an ensemble one per member. If more are requested, condition AsRequested is False.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1135,7 +1135,7 @@ func schema_freshet_api_v1alpha1_Broker(ref common.ReferenceCallback) common.Ope
 					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses the resources of the server's process; condition AsRequested reports that.",
+							Description: "Resources are the resources of each replica. Engine pebble uses the resources of the server's process: memory limits the buffers of the cluster, and the other fields have no effect, which condition AsRequested reports.",
 							Ref:         ref(apiv1alpha1.BrokerResources{}.OpenAPIModelName()),
 						},
 					},
@@ -1284,7 +1284,7 @@ func schema_freshet_api_v1alpha1_ClusterConfig(ref common.ReferenceCallback) com
 					},
 					"protocols": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Protocols maps the name of each enabled protocol to its settings. An entry, even an empty object, enables the protocol; null disables it. Settings have any fields: at most 16 KiB as JSON and 16 levels deep for each protocol, 64 KiB in total. Engine pebble supports stream, the Kafka protocol. Other protocols are stored without effect, and condition AsRequested is False.",
+							Description: "Protocols maps the name of each enabled protocol to its settings. An entry, even an empty object, enables the protocol; null disables it. A new cluster that omits the field has the protocol stream; an empty object enables none. Settings have any fields: at most 16 KiB as JSON and 16 levels deep for each protocol, 64 KiB in total. Engine pebble supports stream, the Kafka protocol. Other protocols are stored without effect, and condition AsRequested is False.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1358,6 +1358,13 @@ func schema_freshet_api_v1alpha1_ClusterEndpoint(ref common.ReferenceCallback) c
 						SchemaProps: spec.SchemaProps{
 							Description: "PathURL is the URL at the server's address. It needs no DNS record for the cluster's host name. For type stream it is the bootstrap server without TLS.",
 							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"saslName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "SASLName is the SASL user name with which Kafka clients select the cluster at pathURL. A tenant and a namespace may precede it, for example public/default@acme/orders. Only type stream has it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4300,7 +4307,7 @@ func schema_freshet_api_v1alpha1_Storage(ref common.ReferenceCallback) common.Op
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of storage nodes, 3 to 15. The default is 3; with nodeType shared the field has no default. In an ensemble it is the number of members that have a copy of each shard. A single server always has one copy. If more copies are requested than the ensemble has members, condition AsRequested is False.",
+							Description: "Replicas is the number of storage nodes, 3 to 15, or the number that runs, which is the default. In an ensemble it is the number of members that have a copy of each shard, 3 by default. A single server always has one copy. If more copies are requested than the ensemble has members, condition AsRequested is False.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -4314,7 +4321,7 @@ func schema_freshet_api_v1alpha1_Storage(ref common.ReferenceCallback) common.Op
 					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses the resources of the server's process; condition AsRequested reports that.",
+							Description: "Resources are the resources of each replica. On engine pebble ledgerDisk and journalDisk limit the bytes of messages that the cluster stores. The other fields have no effect, because storage uses the resources of the server's process; condition AsRequested reports that.",
 							Ref:         ref(apiv1alpha1.StorageResources{}.OpenAPIModelName()),
 						},
 					},
@@ -4400,13 +4407,13 @@ func schema_freshet_api_v1alpha1_StorageResources(ref common.ReferenceCallback) 
 					},
 					"ledgerDisk": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LedgerDisk is the size of the disk for messages. If it is omitted, the disk has the default size.",
+							Description: "LedgerDisk is the size of the disk for messages. Together with journalDisk it limits the bytes of messages that the cluster stores: producers get an error of an exceeded quota. A size below what is stored deletes nothing. If it is omitted or 0, the size is not limited.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
 					"journalDisk": {
 						SchemaProps: spec.SchemaProps{
-							Description: "JournalDisk is the size of the disk for the journal. If it is omitted, the disk has the default size.",
+							Description: "JournalDisk is the size of the disk for the journal. It is added to ledgerDisk; without ledgerDisk it has no effect.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},

@@ -33,6 +33,11 @@ type Spec struct {
 	Copies int
 	// Custom is spec.config.custom of the cluster, reduced to the keys of CustomKeys.
 	Custom map[string]string
+	// StoredBytes limits the bytes of messages, as Custom quota.storedBytes does: the size of the
+	// cluster's disks; 0 for no limit.
+	StoredBytes int64
+	// MemoryBytes limits the bytes of messages that are being stored; 0 for no limit.
+	MemoryBytes int64
 }
 
 // Equal reports whether two specs are the same.

@@ -15,12 +15,44 @@ var ErrInUse = errors.New("in use by another freshet process")
 // Lock is a file lock on the data directory, against other processes.
 type Lock struct{ file *os.File }
 
+// lockFile is the file that is locked.
+const lockFile = "LOCK"
+
+// maxAttempts is how often Acquire tries again because another process has removed the lock's file.
+const maxAttempts = 10
+
 // Acquire locks a data directory, and creates it if it does not exist.
 func Acquire(dir string) (*Lock, error) {
+	for attempt := 1; ; attempt++ {
+		lock, err := acquire(dir)
+		if err != nil {
+			return nil, err
+		}
+		if lock.isCurrent(dir) {
+			return lock, nil
+		}
+		_ = lock.Release() // a start that failed has removed the file
+		if attempt == maxAttempts {
+			return nil, fmt.Errorf("locking the data directory %s: other processes remove its lock again and again", dir)
+		}
+	}
+}
+
+// isCurrent reports whether the locked file is still the one in the directory.
+func (l *Lock) isCurrent(dir string) bool {
+	locked, err := l.file.Stat()
+	if err != nil {
+		return false
+	}
+	current, err := os.Stat(filepath.Join(dir, lockFile))
+	return err == nil && os.SameFile(locked, current)
+}
+
+func acquire(dir string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the data directory: %w", err)
 	}
-	path := filepath.Join(dir, "LOCK")
+	path := filepath.Join(dir, lockFile)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the data directory's lock: %w", err)
@@ -45,7 +77,7 @@ func Acquire(dir string) (*Lock, error) {
 
 // Hold locks an existing directory without changing it.
 func Hold(dir string) (*Lock, error) {
-	path := filepath.Join(dir, "LOCK")
+	path := filepath.Join(dir, lockFile)
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return &Lock{}, nil // no server has used the directory, or it is a copy

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"freshet/internal/base/errs"
 )
 
 // Cluster has the quotas of one running cluster. Its own limits apply in addition to
@@ -14,6 +16,7 @@ type Cluster struct {
 	limits       atomic.Pointer[Limits]
 	count        atomic.Pointer[func(Resource) int64]
 	pendingBytes atomic.Int64 // bytes of pending writes, as in Organization
+	memory       atomic.Int64 // limit of pendingBytes; 0 for none
 	requests     rate
 	bytes        rate
 	reserved     Limits // protected by Organization.mu
@@ -155,6 +158,13 @@ func (v Reservation) Release() {
 	o.released = make(chan struct{})
 }
 
+// SetMemory sets the limit of the bytes of messages that are being stored; 0 for no limit.
+func (c *Cluster) SetMemory(limit int64) {
+	if c != nil {
+		c.memory.Store(limit)
+	}
+}
+
 // ReserveBytes reserves n bytes of messages. The caller must call Stored when they are stored or
 // will not be stored. Unlike Reserve it never waits: pending bytes count as stored.
 func (c *Cluster) ReserveBytes(n int64) error {
@@ -163,6 +173,11 @@ func (c *Cluster) ReserveBytes(n int64) error {
 	}
 	o := c.organization
 	own, all := c.pendingBytes.Add(n), o.pendingBytes.Add(n)
+	if limit := c.memory.Load(); limit > 0 && own > limit {
+		c.ReleaseBytes(n)
+		return errs.Newf(errs.Unavailable, "%w: cluster %s is storing %d bytes and its spec.broker.resources.memory is "+
+			"%d; try again", ErrBuffersFull, c.name, own-n, limit)
+	}
 	if limit := c.limits.Load()[StoredBytes]; limit > 0 && own+c.Used(StoredBytes) > limit {
 		c.ReleaseBytes(n)
 		o.rejections[StoredBytes].Add(1)

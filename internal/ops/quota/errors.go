@@ -12,6 +12,8 @@ import (
 var (
 	ErrExhausted = errs.New(errs.Exhausted, "exceeded quota")
 	ErrThrottled = errs.New(errs.Throttled, "exceeded rate of calls")
+	// ErrBuffersFull matches the error of a message that does not fit into the memory of its cluster now.
+	ErrBuffersFull = errs.New(errs.Unavailable, "buffers of the cluster are full")
 )
 
 // exhausted returns the error of an exceeded limit, with the numbers and what to do.
@@ -19,6 +21,10 @@ func exhausted(owner string, r Resource, used, requested, limit int64, byOwner b
 	advice := "delete some, or ask an administrator of the server to raise quotas." + r.String()
 	if byOwner {
 		advice = "delete some, or raise " + KeyPrefix + r.String() + " in spec.config.custom of the cluster"
+		if r == StoredBytes {
+			advice = "delete some, or raise ledgerDisk in spec.storage.resources or " + KeyPrefix + r.String() +
+				" in spec.config.custom of the cluster, whichever is set"
+		}
 	}
 	return errs.Newf(errs.Exhausted, "%w: %s uses %d of %d %s and %d more would be needed; %s", ErrExhausted, owner,
 		used, limit, r, requested, advice)

@@ -152,6 +152,30 @@ func TestPendingBytesCount(t *testing.T) {
 	want("40 again", b.ReserveBytes(40), true)
 }
 
+// TestMemoryLimitsPendingBytes checks that a cluster buffers no more than its memory, and that stored bytes do
+// not count.
+func TestMemoryLimitsPendingBytes(t *testing.T) {
+	t.Parallel()
+	c := open(quota.New(quota.Limits{}, nil).Organization("acme"), "a", quota.Limits{})
+	c.created[quota.StoredBytes].Store(1000)
+	c.SetMemory(100)
+	if err := c.ReserveBytes(60); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ReserveBytes(41); !errors.Is(err, quota.ErrBuffersFull) || errs.KindOf(err) != errs.Unavailable ||
+		!strings.Contains(err.Error(), "is storing 60 bytes and its spec.broker.resources.memory is 100") {
+		t.Errorf("more than the memory: got %v, want %v with the numbers", err, quota.ErrBuffersFull)
+	}
+	if err := c.ReserveBytes(40); err != nil {
+		t.Errorf("all of the memory: got %v, want no error", err)
+	}
+	c.ReleaseBytes(100)
+	c.SetMemory(0)
+	if err := c.ReserveBytes(1000); err != nil {
+		t.Errorf("without a limit: got %v, want no error", err)
+	}
+}
+
 func TestRates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -78,7 +78,7 @@ func (d demotingHandler) Handle(ctx context.Context, record slog.Record) error {
 	}
 	record.Level = demote(record.Level)
 	if harmless[record.Message] || strings.HasSuffix(record.Message, campaignDelayedSuffix) || isDisconnect(&record) ||
-		isIrrelevant(record.Message) {
+		isInvalidObject(&record) || isIrrelevant(record.Message) {
 		record.Level = slog.LevelDebug
 	} else if key := recurringKey(&record); key != "" {
 		record.Level = d.recurring.Level(key)
@@ -112,6 +112,20 @@ func isDisconnect(record *slog.Record) bool {
 		return !disconnect
 	})
 	return disconnect
+}
+
+// isInvalidObject reports whether a record is about an object of a caller with a value of the wrong type. The
+// caller gets 422, and no object is stored.
+func isInvalidObject(record *slog.Record) bool {
+	if !strings.HasPrefix(record.Message, "[SHOULD NOT HAPPEN] failed to update managedFields") {
+		return false
+	}
+	invalid := false
+	record.Attrs(func(attr slog.Attr) bool {
+		invalid = attr.Key == "err" && strings.HasPrefix(attr.Value.String(), "failed to convert new object")
+		return !invalid
+	})
+	return invalid
 }
 
 func (d demotingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {

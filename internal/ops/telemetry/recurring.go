@@ -29,6 +29,10 @@ var recurringPrefixes = []string{
 	"waiting for ReadIndex response took too long",
 	"timed out waiting for read index response", "ignored out-of-date read index response", "request stats",
 	"failed to apply request",
+	// etcd, about its own start. It counts the applied changes from 0 until it has applied one, so it takes
+	// every stored change for one that waits, rejects its request to publish the member with "too many
+	// requests" and sends it again without a pause. A member that cannot be published stays unready.
+	"failed to publish local member to cluster through raft",
 	// etcd's client, which also returns the error to its caller.
 	"retrying of unary invoker failed",
 	// NATS, about other members and about streams without a majority.

@@ -4,13 +4,18 @@ package banner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"golang.org/x/term"
+
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/version"
 	"freshet/internal/config"
 )
@@ -20,6 +25,9 @@ import (
 // lacks is what does not work yet, or nil.
 func Announce(log *slog.Logger, out io.Writer, opts Options, took time.Duration, lacks error) {
 	cfg := opts.Config
+	if err := opts.hideLink(out); err != nil {
+		log.Warn("writing the sign-in link failed; create another with freshet admin link", slog.Any("error", err))
+	}
 	if cfg.Log.Format != "json" {
 		printBanner(out, opts, took, lacks)
 		return
@@ -28,6 +36,9 @@ func Announce(log *slog.Logger, out io.Writer, opts Options, took time.Duration,
 		slog.String("version", version.Get().Version), slog.String("took", took.Round(time.Millisecond).String()),
 		slog.String("http", cfg.HTTP), slog.String("https", cfg.HTTPS), slog.String("ops", cfg.Ops),
 		slog.String("url", cfg.PublicURL()), slog.String("data_dir", cfg.DataDir),
+	}
+	if opts.linkFile != "" {
+		attrs = append(attrs, slog.String("sign_in_link_file", opts.linkFile))
 	}
 	level, text := slog.LevelInfo, "Freshet is ready"
 	if lacks != nil {
@@ -62,14 +73,50 @@ type Options struct {
 	// commands need to find this server.
 	Program string
 	Exports []string
+
+	linkFile string // the file with the link, if it is not printed
+}
+
+// linkName is the file in the data directory with the sign-in link of the first start.
+const linkName = "sign-in.link"
+
+// hideLink writes the link to a file that only the owner of the process can read, unless out is a terminal:
+// logs and the output of a container are read by others. A later start removes the file, because the link
+// has expired.
+func (s *Options) hideLink(out io.Writer) error {
+	file := path(s.Config, linkName)
+	terminal := s.Config.Log.Format != "json" && isTerminal(out)
+	if s.Link == "" || terminal {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	link := s.Link
+	s.Link = ""
+	if err := atomicfile.Replace(file, []byte(link+"\n")); err != nil {
+		return err
+	}
+	s.linkFile = file
+	return nil
+}
+
+// isTerminal reports whether out is a terminal.
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor is small
 }
 
 // writeAddresses writes the addresses and files.
 func (s Options) writeAddresses(b *strings.Builder) {
 	cfg := s.Config
-	if s.Link != "" {
+	switch {
+	case s.Link != "":
 		fmt.Fprintf(b, "  Console      %s\n               (this link signs you in, once, within an hour)\n", s.Link)
-	} else {
+	case s.linkFile != "":
+		fmt.Fprintf(b, "  Console      %s/console/\n               (a link that signs you in, once, within an hour, "+
+			"is in\n               %s)\n", cfg.PublicURL(), s.linkFile)
+	default:
 		fmt.Fprintf(b, "  Console      %s/console/\n", cfg.PublicURL())
 	}
 	if cfg.HTTP != config.Off {

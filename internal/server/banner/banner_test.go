@@ -2,6 +2,9 @@ package banner
 
 import (
 	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +81,35 @@ func TestBannerVariants(t *testing.T) {
 	for _, not := range []string{"kubectl", "kcat", "HTTPS"} {
 		if strings.Contains(out.String(), not) {
 			t.Errorf("want no %q in\n%s", not, out.String())
+		}
+	}
+}
+
+// TestLinkIsForTerminalsOnly checks that the sign-in link is not written to a log or a pipe, but to a file
+// that only its owner can read, whose path is printed, and that a later start removes the file.
+func TestLinkIsForTerminalsOnly(t *testing.T) {
+	t.Parallel()
+	const link = "http://127.0.0.1:8080/oauth/link?token=secret"
+	for _, format := range []string{"text", "json"} {
+		cfg := config.Default()
+		cfg.DataDir, cfg.Log.Format = t.TempDir(), format
+		file := filepath.Join(cfg.DataDir, "sign-in.link")
+		var out strings.Builder
+		log := slog.New(slog.NewTextHandler(&out, nil))
+		Announce(log, &out, Options{Config: cfg, Link: link, Program: "freshet"}, time.Second, nil)
+		if strings.Contains(out.String(), "secret") || !strings.Contains(out.String(), file) {
+			t.Errorf("%s: got %q, want the path of a file instead of the link", format, out.String())
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(file); err != nil || string(text) != link+"\n" || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: file has %q and mode %v, want the link and 0600; error %v", format, text, info.Mode(), err)
+		}
+		Announce(log, &out, Options{Config: cfg, Program: "freshet"}, time.Second, nil)
+		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: after the next start: got %v, want no file", format, err)
 		}
 	}
 }

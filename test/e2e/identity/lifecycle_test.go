@@ -8,7 +8,7 @@ import (
 const (
 	components = "MetadataReady=True(Deploy) StorageReady=True(Deploy) BrokerReady=True(Deploy) " +
 		"ProxyReady=True(Deploy) "
-	allReady = components + "AsRequested=False(PoolMemberLimits) Ready=True(AllConditionStatusTrue)"
+	allReady = components + "AsRequested=True(AsRequested) Ready=True(AllConditionStatusTrue)"
 )
 
 func TestInstanceLives(t *testing.T) {

@@ -3,6 +3,7 @@ package operate_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -115,6 +116,46 @@ func TestMemberStartedAlone(t *testing.T) {
 	}
 	if out, err := freshet(join...); err != nil {
 		t.Errorf("joining again: got %v, want an unchanged directory\n%s", err, out)
+	}
+}
+
+// TestFailedStartLeavesNothing starts servers that cannot start, in a directory that does not exist, and
+// checks that it still does not exist.
+func TestFailedStartLeavesNothing(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	for name, tc := range map[string]struct {
+		args, env []string
+		want      string // in the output
+	}{
+		"HTTP port in use":  {[]string{"--http", taken.Addr().String()}, nil, "address already in use"},
+		"Kafka port in use": {[]string{"--stream", taken.Addr().String()}, nil, "address already in use"},
+		"no certificate": {
+			[]string{"--https", "127.0.0.1:0"},
+			[]string{"FRESHET_TLS_CERT_FILE=/nowhere/tls.crt", "FRESHET_TLS_KEY_FILE=/nowhere/tls.key"}, "tls.crt",
+		},
+		"bad setting": {nil, []string{"FRESHET_LOG_LEVEL=loud"}, "loud"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		dir := t.TempDir()
+		args := append([]string{
+			"serve", "--data-dir", filepath.Join(dir, "new", "data"), "--http", "127.0.0.1:0", "--https", "off",
+			"--ops", "off", "--stream", "off", "--stream-tls", "off",
+		}, tc.args...)
+		command := exec.CommandContext(ctx, program(t), args...)
+		command.Env = append(os.Environ(), tc.env...)
+		out, err := command.CombinedOutput()
+		cancel()
+		if err == nil || !strings.Contains(string(out), tc.want) {
+			t.Errorf("%s: got %v, want an error with %q\n%s", name, err, tc.want, out)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: the start left %v, error %v; want nothing", name, left, err)
+		}
 	}
 }
 

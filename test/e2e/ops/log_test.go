@@ -16,8 +16,9 @@ import (
 
 const resources = "/apis/cloud.vendor.io/v1alpha1/"
 
-// makeBadCalls makes calls that are wrong or abandoned by the client: selectors that do not parse,
-// and requests without a reader of the response.
+// makeBadCalls makes calls that are wrong or abandoned by the client: selectors that do not parse, a
+// resourceVersion of the future, a value of the wrong type, a version of HTTP and a transfer encoding that do
+// not exist, and requests without a reader of the response.
 func makeBadCalls(t *testing.T, server *testserver.Server) {
 	t.Helper()
 	for _, query := range []string{
@@ -26,10 +27,16 @@ func makeBadCalls(t *testing.T, server *testserver.Server) {
 	} {
 		must(t, server, 400, "GET", resources+"serviceaccounts?"+query, "")
 	}
+	must(t, server, 504, "GET", resources+"serviceaccounts?resourceVersion=99999999", "")
+	must(t, server, 422, "POST", resources+"namespaces/default/messagingclusters",
+		`{"metadata":{"name":"bad"},"spec":{"instanceName":"default","location":"local",`+
+			`"config":{"protocols":{"stream":"on"}}}}`)
 	must(t, server, 204, "PUT", adminPath+"rough/subscription/s", "")
 	// A truncated request, and requests whose responses are not read.
 	for _, request := range []string{
 		"GET /apis HT",
+		"GET /apis HTTP/3.7\r\nHost: h\r\n\r\n",
+		"POST /subjects/a/versions HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n",
 		"GET /openapi/v2 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + server.Token + "\r\n\r\n",
 		"GET " + resources + "serviceaccounts HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " +
 			server.Token + "\r\n\r\n",

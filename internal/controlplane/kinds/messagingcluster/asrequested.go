@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/reconcile/conditions"
 	"freshet/internal/dataplane/provision"
@@ -52,14 +54,24 @@ func withoutEffect(spec *v1alpha1.MessagingClusterSpec, processes int32, serverl
 	}
 	if b := &spec.Broker; !serverless {
 		addIf(replicasField("spec.broker", b.Replicas, processes), b.Replicas != nil && *b.Replicas > processes)
-		addIf("spec.broker.resources", b.Resources != nil)
+		if r := b.Resources; r != nil {
+			addIf("spec.broker.resources.cpu", !r.CPU.IsZero())
+			addIf("spec.broker.resources.heapPercentage", r.HeapPercentage != 0)
+			addIf("spec.broker.resources.directPercentage", r.DirectPercentage != 0)
+		}
 		addIf("spec.broker.resourceSpec.nodeType", b.Resources == nil && b.ResourceSpec != nil &&
 			b.ResourceSpec.NodeType != NodeTypeShared)
 	}
 	addIf("spec.broker.autoScalingPolicy", spec.Broker.AutoScalingPolicy != nil)
 	if s := spec.Storage; s != nil && !serverless {
 		addIf(replicasField("spec.storage", s.Replicas, processes), s.Replicas != nil && *s.Replicas > processes)
-		addIf("spec.storage.resources", s.Resources != nil)
+		if r := s.Resources; r != nil {
+			addIf("spec.storage.resources.cpu", !r.CPU.IsZero())
+			addIf("spec.storage.resources.memory", !r.Memory.IsZero())
+			addIf("spec.storage.resources.heapPercentage", r.HeapPercentage != 0)
+			addIf("spec.storage.resources.directPercentage", r.DirectPercentage != 0)
+			addIf("spec.storage.resources.journalDisk (no ledgerDisk)", isSet(r.JournalDisk) && !isSet(r.LedgerDisk))
+		}
 		addIf("spec.storage.resourceSpec.nodeType", s.Resources == nil && s.ResourceSpec != nil &&
 			s.ResourceSpec.NodeType != NodeTypeShared)
 		addIf("spec.storage.resourceSpec.storageSize", s.ResourceSpec != nil && s.ResourceSpec.StorageSize != "")
@@ -75,6 +87,44 @@ func withoutEffect(spec *v1alpha1.MessagingClusterSpec, processes int32, serverl
 		missing = append(missing, configWithoutEffect(spec.Config)...)
 	}
 	return missing
+}
+
+// isSet reports whether a disk has a size. A disk of size 0 has the default size, which is unlimited.
+func isSet(disk *resource.Quantity) bool { return disk != nil && disk.Sign() > 0 }
+
+// storedBytesOf returns the bytes of messages that the disks of a cluster may hold; 0 without a limit. The
+// service has never set the size of a disk itself, so a stored size is one that a user requested.
+func storedBytesOf(cluster *object) int64 {
+	s := cluster.Spec.Storage
+	if s == nil || s.Resources == nil || !isSet(s.Resources.LedgerDisk) {
+		return 0
+	}
+	size := s.Resources.LedgerDisk.DeepCopy()
+	if isSet(s.Resources.JournalDisk) {
+		size.Add(*s.Resources.JournalDisk)
+	}
+	return bytesOf(size)
+}
+
+// memoryOf returns the bytes of messages that a cluster may buffer; 0 without a limit. The memory of a
+// serverless cluster is prescribed and therefore not requested. Earlier versions stored 4Gi for clusters
+// that omitted it, which cannot be distinguished from a request. That is more than a server buffers unless
+// its own limits are raised.
+func memoryOf(cluster *object, instance *v1alpha1.MessagingInstance) int64 {
+	r := cluster.Spec.Broker.Resources
+	if r == nil || instance.Spec.Type == v1alpha1.InstanceServerless {
+		return 0
+	}
+	return bytesOf(r.Memory)
+}
+
+// bytesOf returns a size in bytes, at most 1 EiB, because Quantity.Value overflows.
+func bytesOf(size resource.Quantity) int64 {
+	const most = 1 << 60
+	if size.CmpInt64(most) > 0 {
+		return most
+	}
+	return size.Value()
 }
 
 // describeProcesses describes the processes of a cluster.

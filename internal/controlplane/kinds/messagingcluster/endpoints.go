@@ -71,7 +71,7 @@ func servesKafka(cluster *object) bool {
 }
 
 // kafkaEndpoint returns the bootstrap addresses of the Kafka protocol: with TLS at the cluster's
-// own host name, without TLS at the server's address.
+// own host name, without TLS at the server's address with the SASL name that selects the cluster.
 func kafkaEndpoint(plan *pools.Plan, cluster *object) (v1alpha1.ClusterEndpoint, bool) {
 	if !servesKafka(cluster) || plan.KafkaPlain == "" && plan.KafkaTLSPort == "" {
 		return v1alpha1.ClusterEndpoint{}, false
@@ -81,6 +81,7 @@ func kafkaEndpoint(plan *pools.Plan, cluster *object) (v1alpha1.ClusterEndpoint,
 		endpoint.URL = "SASL_SSL://" + hostOf(cluster) + ":" + plan.KafkaTLSPort
 	}
 	if plan.KafkaPlain != "" {
+		endpoint.SASLName = "@" + cluster.Namespace + "/" + cluster.Name
 		endpoint.PathURL = "SASL_PLAINTEXT://" + plan.KafkaPlain
 	}
 	return endpoint, true

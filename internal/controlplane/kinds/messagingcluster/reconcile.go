@@ -171,7 +171,7 @@ func (c *Controller) spec(cluster *object, instance *v1alpha1.MessagingInstance)
 		Name: cluster.Name, Host: hostOf(cluster), Engine: member.Engine, Location: member.Location,
 		RegistryAtRoot: registryAtRoot(instance),
 		Existing:       cluster.Status.Storage != nil, Stream: servesKafka(cluster), Copies: copiesOf(cluster),
-		Custom: knownCustom(cluster),
+		Custom: knownCustom(cluster), StoredBytes: storedBytesOf(cluster), MemoryBytes: memoryOf(cluster, instance),
 	}, nil
 }
 

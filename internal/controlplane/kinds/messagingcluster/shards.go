@@ -58,12 +58,14 @@ func (c *Controller) refreshInterval(cluster *object) time.Duration {
 	return 0
 }
 
-// copiesOf returns the requested number of copies of each shard.
+// copiesOf returns the requested number of copies of each shard. A number below maxCopies is a default:
+// what ran when the cluster was created. It does not limit the copies in an ensemble that has more
+// members now.
 func copiesOf(cluster *object) int {
 	if s := cluster.Spec.Storage; s != nil && s.Replicas != nil {
-		return int(*s.Replicas)
+		return max(int(*s.Replicas), maxCopies)
 	}
-	return defaultStorageNodes
+	return maxCopies
 }
 
 // componentCounts returns the number of members that serve, which is all of them, and the copies of the shard

@@ -33,7 +33,7 @@ const (
 )
 
 // Validate implements store.Validator.
-func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
+func (k *Kind) Validate(_ context.Context, o *object) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validation.Required(spec.Child("instanceName"), o.Spec.InstanceName)
 	errs = append(errs, validation.Name(spec.Child("instanceName"), o.Spec.InstanceName)...)
@@ -42,7 +42,7 @@ func (*Kind) Validate(_ context.Context, o *object) field.ErrorList {
 		v1alpha1.ReleaseChannelRapid, v1alpha1.ReleaseChannelLTS)...)
 	errs = append(errs, validateBroker(spec.Child("broker"), &o.Spec.Broker)...)
 	if o.Spec.Storage != nil {
-		errs = append(errs, validateStorage(spec.Child("storage"), o.Spec.Storage)...)
+		errs = append(errs, k.validateStorage(spec.Child("storage"), o.Spec.Storage)...)
 	}
 	if o.Spec.Config != nil {
 		errs = append(errs, validateConfig(spec.Child("config"), o.Spec.Config)...)
@@ -69,8 +69,12 @@ func validateBroker(p *field.Path, b *v1alpha1.Broker) field.ErrorList {
 	return errs
 }
 
-func validateStorage(p *field.Path, s *v1alpha1.Storage) field.ErrorList {
-	errs := validateReplicas(p, s.Replicas, s.AutoScalingPolicy, minStorageNodes)
+func (k *Kind) validateStorage(p *field.Path, s *v1alpha1.Storage) field.ErrorList {
+	replicas := s.Replicas
+	if k.isDefaultCopies(replicas) {
+		replicas = nil
+	}
+	errs := validateReplicas(p, replicas, s.AutoScalingPolicy, minStorageNodes)
 	if r := s.Resources; r != nil {
 		p := p.Child("resources")
 		errs = append(errs, validateSize(p, r.CPU, r.Memory, r.HeapPercentage, r.DirectPercentage)...)
@@ -78,6 +82,24 @@ func validateStorage(p *field.Path, s *v1alpha1.Storage) field.ErrorList {
 		errs = append(errs, validation.NotNegative(p.Child("journalDisk"), r.JournalDisk)...)
 	}
 	return errs
+}
+
+// isDefaultCopies reports whether a number of storage nodes below the minimum is one that the service
+// sets: the copies that run here, or the single copy of a cluster that was created on a single server.
+func (k *Kind) isDefaultCopies(replicas *int32) bool {
+	_, copies := k.running()
+	return replicas != nil && (*replicas == 1 || *replicas == copies)
+}
+
+// validateSingleCopy rejects a single copy that a caller requests in an ensemble.
+func (k *Kind) validateSingleCopy(o, old *object) field.ErrorList {
+	single := func(o *object) bool {
+		return o != nil && o.Spec.Storage != nil && o.Spec.Storage.Replicas != nil && *o.Spec.Storage.Replicas == 1
+	}
+	if _, copies := k.running(); copies == 1 || !single(o) || single(old) {
+		return nil
+	}
+	return validation.Between(field.NewPath("spec", "storage", "replicas"), 1, minStorageNodes, maxReplicas)
 }
 
 func validateReplicas(p *field.Path, replicas *int32, scaling *v1alpha1.AutoScalingPolicy,
@@ -175,7 +197,7 @@ func (k *Kind) ValidateCreate(ctx context.Context, o *object) field.ErrorList {
 	if found {
 		pool = instance.Spec.PoolRef
 	}
-	errs := validateHost(o)
+	errs := append(validateHost(o), k.validateSingleCopy(o, nil)...)
 	if text, ok := custom(o, provision.CustomShards); ok {
 		if _, err := provision.ParseShards(text); err != nil {
 			errs = append(errs, field.Invalid(spec.Child("config", "custom").Key(provision.CustomShards),
@@ -230,13 +252,14 @@ func validateServerless(spec *field.Path, o *object) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("releaseChannel"), o.Spec.ReleaseChannel,
 			"must be rapid for a serverless cluster"))
 	}
-	if r := o.Spec.Broker.Replicas; r != nil && *r != defaultBrokers {
+	if r := o.Spec.Broker.Replicas; r != nil && *r != serverlessBrokers {
 		errs = append(errs, field.Invalid(spec.Child("broker", "replicas"), *r, "must be 2 for a serverless cluster"))
 	}
 	if r := o.Spec.Broker.Resources; r != nil {
 		path := spec.Child("broker", "resources")
-		errs = append(errs, validation.QuantityBetween(path.Child("cpu"), r.CPU, defaultCPU, defaultCPU)...)
-		errs = append(errs, validation.QuantityBetween(path.Child("memory"), r.Memory, defaultMemory, defaultMemory)...)
+		errs = append(errs, validation.QuantityBetween(path.Child("cpu"), r.CPU, serverlessCPU, serverlessCPU)...)
+		errs = append(errs, validation.QuantityBetween(path.Child("memory"), r.Memory, serverlessMemory,
+			serverlessMemory)...)
 	}
 	return errs
 }
@@ -245,6 +268,7 @@ func validateServerless(spec *field.Path, o *object) field.ErrorList {
 func (k *Kind) ValidateUpdate(ctx context.Context, o, old *object) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validation.Immutable(spec.Child("instanceName"), o.Spec.InstanceName, old.Spec.InstanceName)
+	errs = append(errs, k.validateSingleCopy(o, old)...)
 	errs = append(errs, validation.Immutable(spec.Child("location"), o.Spec.Location, old.Spec.Location)...)
 	errs = append(errs, validation.Immutable(spec.Child("poolMemberRef"), o.Spec.PoolMemberRef,
 		old.Spec.PoolMemberRef)...)

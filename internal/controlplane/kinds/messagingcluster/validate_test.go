@@ -20,7 +20,9 @@ import (
 func newCluster() *object {
 	o := &object{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "c"},
-		Spec:       v1alpha1.MessagingClusterSpec{InstanceName: "i", Location: "us-east", Storage: &v1alpha1.Storage{}},
+		Spec: v1alpha1.MessagingClusterSpec{InstanceName: "i", Location: "us-east", Storage: &v1alpha1.Storage{
+			Resources: &v1alpha1.StorageResources{CPU: *quantity("1"), Memory: *quantity("4Gi")},
+		}},
 	}
 	kind := newKind("")
 	kind.Default(o)
@@ -330,7 +332,7 @@ func TestValidateUpdate(t *testing.T) {
 	}{
 		"size, config and names": {nil, func(s *spec) {
 			s.Broker.Replicas, s.Storage.Replicas, s.DisplayName = count(5), count(5), "five"
-			s.Broker.Resources.CPU = *quantity("2")
+			s.Broker.Resources = &v1alpha1.BrokerResources{CPU: *quantity("2"), Memory: *quantity("8Gi")}
 			s.Config = &v1alpha1.ClusterConfig{Custom: map[string]string{"a": "b"}}
 		}, nil},
 		"another instance": {nil, func(s *spec) { s.InstanceName = "j" }, []string{"spec.instanceName: Invalid value"}},
@@ -378,8 +380,7 @@ func TestValidateUpdate(t *testing.T) {
 
 func TestServerlessStaysServerless(t *testing.T) {
 	t.Parallel()
-	old := newCluster()
-	old.Spec.Storage = nil
+	old := create(t, "serverless", v1alpha1.MessagingClusterSpec{InstanceName: "i", Location: "us-east"})
 	o := old.DeepCopy()
 	o.Spec.Broker.Replicas = count(5)
 	o.Spec.Broker.Resources.Memory = *quantity("8Gi")

@@ -92,8 +92,13 @@ func (k *Kind) Subresources() []store.Subresource {
 	})}
 }
 
-// Describe implements store.Describer.
-func (k *Kind) Describe(o *object) { o.Status.Conditions, _ = k.describe(o, time.Now()) }
+// Describe implements store.Describer. A new user has no conditions until the controller has seen it
+// (docs/spec/resources.md#r17).
+func (k *Kind) Describe(o *object) {
+	if len(o.Status.Conditions) > 0 {
+		o.Status.Conditions, _ = k.describe(o, time.Now())
+	}
+}
 
 // Fields implements store.Selectable.
 func (*Kind) Fields(o *object) fields.Set { return fields.Set{"spec.email": o.Spec.Email} }

@@ -53,8 +53,8 @@ func (c *Controller) Reconcile(ctx context.Context, user *object) (time.Duration
 		}
 		return 0, finalizers.Remove(ctx, user, Finalizer, api.Patch)
 	}
-	// Writes of the spec set these conditions already (Describe). The reconciler updates them when
-	// a password is set, when an invitation expires, and for users of earlier versions.
+	// Later writes of the spec set these conditions already (Describe). The reconciler sets them for a
+	// new user, and updates them when a password is set or an invitation expires.
 	list, again := c.kind.describe(user, time.Now())
 	if apiequality.Semantic.DeepEqual(user.Status.Conditions, list) {
 		return again, nil

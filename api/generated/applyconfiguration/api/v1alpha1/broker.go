@@ -9,14 +9,15 @@ package v1alpha1
 //
 // Broker describes the brokers of a cluster.
 type BrokerApplyConfiguration struct {
-	// Replicas is the number of brokers, 1 to 15. The default is 2, with nodeType shared 1. Engine
-	// pebble always runs one broker, in an ensemble one per member. If more are requested,
-	// condition AsRequested is False.
+	// Replicas is the number of brokers, 1 to 15. The default is the number that runs: engine pebble
+	// always runs one broker, in an ensemble one per member. If more are requested, condition
+	// AsRequested is False.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Image is the name of the image. The service sets it from the release channel.
 	Image *string `json:"image,omitempty"`
-	// Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses
-	// the resources of the server's process; condition AsRequested reports that.
+	// Resources are the resources of each replica. Engine pebble uses the resources of the server's
+	// process: memory limits the buffers of the cluster, and the other fields have no effect, which
+	// condition AsRequested reports.
 	Resources *BrokerResourcesApplyConfiguration `json:"resources,omitempty"`
 	// ResourceSpec selects resources by node type. The field resources takes precedence. Engine
 	// pebble has the node type shared: the server's process.

@@ -23,7 +23,8 @@ type ClusterConfigApplyConfiguration struct {
 	// AsRequested reports that.
 	TransactionEnabled *bool `json:"transactionEnabled,omitempty"`
 	// Protocols maps the name of each enabled protocol to its settings. An entry, even an empty
-	// object, enables the protocol; null disables it. Settings have any fields: at most 16 KiB as
+	// object, enables the protocol; null disables it. A new cluster that omits the field has the
+	// protocol stream; an empty object enables none. Settings have any fields: at most 16 KiB as
 	// JSON and 16 levels deep for each protocol, 64 KiB in total. Engine pebble supports stream,
 	// the Kafka protocol. Other protocols are stored without effect, and condition AsRequested is
 	// False.

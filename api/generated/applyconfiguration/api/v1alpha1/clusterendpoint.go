@@ -18,6 +18,9 @@ type ClusterEndpointApplyConfiguration struct {
 	// PathURL is the URL at the server's address. It needs no DNS record for the cluster's host
 	// name. For type stream it is the bootstrap server without TLS.
 	PathURL *string `json:"pathURL,omitempty"`
+	// SASLName is the SASL user name with which Kafka clients select the cluster at pathURL. A tenant
+	// and a namespace may precede it, for example public/default@acme/orders. Only type stream has it.
+	SASLName *string `json:"saslName,omitempty"`
 }
 
 // ClusterEndpointApplyConfiguration constructs a declarative configuration of the ClusterEndpoint type for use with
@@ -47,5 +50,13 @@ func (b *ClusterEndpointApplyConfiguration) WithURL(value string) *ClusterEndpoi
 // If called multiple times, the PathURL field is set to the value of the last call.
 func (b *ClusterEndpointApplyConfiguration) WithPathURL(value string) *ClusterEndpointApplyConfiguration {
 	b.PathURL = &value
+	return b
+}
+
+// WithSASLName sets the SASLName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SASLName field is set to the value of the last call.
+func (b *ClusterEndpointApplyConfiguration) WithSASLName(value string) *ClusterEndpointApplyConfiguration {
+	b.SASLName = &value
 	return b
 }

@@ -9,15 +9,16 @@ package v1alpha1
 //
 // Storage describes the storage nodes of a cluster.
 type StorageApplyConfiguration struct {
-	// Replicas is the number of storage nodes, 3 to 15. The default is 3; with nodeType shared the
-	// field has no default. In an ensemble it is the number of members that have a copy of each
-	// shard. A single server always has one copy. If more copies are requested than the ensemble
-	// has members, condition AsRequested is False.
+	// Replicas is the number of storage nodes, 3 to 15, or the number that runs, which is the default.
+	// In an ensemble it is the number of members that have a copy of each shard, 3 by default. A
+	// single server always has one copy. If more copies are requested than the ensemble has members,
+	// condition AsRequested is False.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Image is the name of the image. The service sets it from the release channel.
 	Image *string `json:"image,omitempty"`
-	// Resources are the resources of each replica. The default is 1 CPU and 4Gi. Engine pebble uses
-	// the resources of the server's process; condition AsRequested reports that.
+	// Resources are the resources of each replica. On engine pebble ledgerDisk and journalDisk limit
+	// the bytes of messages that the cluster stores. The other fields have no effect, because storage
+	// uses the resources of the server's process; condition AsRequested reports that.
 	Resources *StorageResourcesApplyConfiguration `json:"resources,omitempty"`
 	// ResourceSpec selects resources by node type. The field resources takes precedence. Engine
 	// pebble has the node type shared: the server's process.

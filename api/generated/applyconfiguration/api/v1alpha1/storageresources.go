@@ -22,11 +22,12 @@ type StorageResourcesApplyConfiguration struct {
 	// DirectPercentage is the percentage of memory for direct buffers. 0 means the default.
 	// Together with heapPercentage it is at most 100.
 	DirectPercentage *int32 `json:"directPercentage,omitempty"`
-	// LedgerDisk is the size of the disk for messages. If it is omitted, the disk has the default
-	// size.
+	// LedgerDisk is the size of the disk for messages. Together with journalDisk it limits the bytes
+	// of messages that the cluster stores: producers get an error of an exceeded quota. A size below
+	// what is stored deletes nothing. If it is omitted or 0, the size is not limited.
 	LedgerDisk *resource.Quantity `json:"ledgerDisk,omitempty"`
-	// JournalDisk is the size of the disk for the journal. If it is omitted, the disk has the
-	// default size.
+	// JournalDisk is the size of the disk for the journal. It is added to ledgerDisk; without
+	// ledgerDisk it has no effect.
 	JournalDisk *resource.Quantity `json:"journalDisk,omitempty"`
 }
 
