@@ -130,6 +130,18 @@ func ParseListName(s string) (Topic, error) {
 	return ParseTopic(s)
 }
 
+// CutNamespace splits tenant.namespace.rest. ok is false for a string of another form. A tenant or
+// namespace with a dot in its name has no such form.
+func CutNamespace(s string) (ns Namespace, rest string, ok bool) {
+	tenant, s, _ := strings.Cut(s, ".")
+	name, rest, ok := strings.Cut(s, ".")
+	if !ok {
+		return Namespace{}, "", false
+	}
+	ns, err := NewNamespace(tenant, name)
+	return ns, rest, err == nil
+}
+
 // Internal reports whether the topic is internal to a system. By the convention of Pulsar and
 // Kafka, the name of an internal topic has two leading underscores.
 func (t Topic) Internal() bool { return strings.HasPrefix(t.Local, "__") }

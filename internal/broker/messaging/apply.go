@@ -152,7 +152,19 @@ func (c *catalogueState) applyTopic(position uint64, r record) error {
 // sameForEngine reports whether two policies give the engine the same configuration.
 func sameForEngine(a, b *Policies) bool {
 	return equal(a.Retention, b.Retention) && equal(a.TTLSeconds, b.TTLSeconds) &&
-		equal(a.BacklogQuota, b.BacklogQuota) && equal(a.MaxUnacked, b.MaxUnacked)
+		equal(a.BacklogQuota, b.BacklogQuota) && equal(a.MaxUnacked, b.MaxUnacked) &&
+		sameConfigs(a.Kafka, b.Kafka, configRetentionMillis, configRetentionBytes, configCleanup)
+}
+
+// sameConfigs reports whether two topics set the named Kafka configurations to the same values.
+func sameConfigs(a, b map[string]string, configs ...string) bool {
+	for _, name := range configs {
+		before, set := a[name]
+		if after, still := b[name]; after != before || still != set {
+			return false
+		}
+	}
+	return true
 }
 
 func equal[T comparable](a, b *T) bool {

@@ -19,6 +19,9 @@ var (
 	ErrPartitioned     = errs.New(errs.Precondition, "call is not allowed on a partitioned topic; name one partition")
 	ErrPartitionName   = errs.New(errs.Conflict,
 		"topic name ends in -partition-<number>, which only partitions of a topic may; choose another name")
+	ErrDottedName = errs.New(errs.Conflict, "topic name begins with the name of a namespace")
+	ErrShadows    = errs.New(errs.Conflict, "names of existing topics begin with the name of the new namespace, and "+
+		"Kafka clients would no longer reach them; choose another name, or delete these topics first")
 	ErrNoAutoCreation = errs.New(errs.Precondition, "topic does not exist and cannot be auto-created")
 	ErrTopicLimit     = errs.New(errs.Precondition,
 		"limit of tenants, namespaces, topics or subscriptions is reached; delete some or raise the limit")

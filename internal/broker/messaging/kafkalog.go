@@ -132,6 +132,9 @@ func (l *KafkaLog) describeNewTopic(ctx context.Context, name names.Topic, parti
 	if err != nil {
 		return nil, err
 	}
+	if err := c.checkDottedName(name); err != nil {
+		return nil, err
+	}
 	t := &topic{name: name, partitions: ns.kafkaPartitions(partitions), policies: policies}
 	rules := c.rules(t, l.limits)
 	return &KafkaTopic{log: l, topic: t, live: &liveTopic{}, rules: &rules}, nil

@@ -48,6 +48,13 @@ func (cat *Catalogue) HasNamespace(ctx context.Context, name names.Namespace) (b
 	return ok, nil
 }
 
+// HasNamespaceCached reports whether the cached catalogue of this member has a namespace. Other members
+// may have changed the catalogue since.
+func (cat *Catalogue) HasNamespaceCached(name names.Namespace) bool {
+	_, ok := cat.state.View().namespace(name)
+	return ok
+}
+
 func existingNamespace(c *catalogueState, name names.Namespace) (*namespace, error) {
 	if ns, ok := c.namespace(name); ok {
 		return ns, nil
@@ -64,7 +71,8 @@ func (cat *Catalogue) AutoCreatesTopics(ns names.Namespace) bool {
 	return ok && valueOr(space.policies.AutoTopicCreation, defaults.AutoTopicCreation).Allow
 }
 
-// CreateNamespace creates a namespace of an existing tenant.
+// CreateNamespace creates a namespace of an existing tenant. It returns a ShadowError if the names of
+// existing topics begin with its name.
 func (cat *Catalogue) CreateNamespace(ctx context.Context, name names.Namespace, policies Policies) error {
 	if _, err := names.NewNamespace(name.Tenant, name.Name); err != nil {
 		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
@@ -78,6 +86,9 @@ func (cat *Catalogue) CreateNamespace(ctx context.Context, name names.Namespace,
 		}
 		if _, ok := c.namespace(name); ok {
 			return nil, ErrNamespaceExists
+		}
+		if err := c.checkShadows(name); err != nil {
+			return nil, err
 		}
 		if c.namespaces.Len() >= cat.limits.Namespaces {
 			return nil, errs.Newf(errs.Precondition, "%w: a cluster may have %d namespaces", ErrTopicLimit,

@@ -150,6 +150,9 @@ func (cat *Catalogue) tryCreateTopic(ctx context.Context, name names.Topic, ifMi
 		if _, _, ok := name.Partition(); ok {
 			return nil, ErrPartitionName
 		}
+		if err := c.checkDottedName(name); err != nil {
+			return nil, err
+		}
 		if c.byID.Len() >= cat.limits.Topics {
 			return nil, errs.Newf(errs.Unavailable,
 				"cluster has reached its limit of %d topics; delete some or raise the limit", cat.limits.Topics)

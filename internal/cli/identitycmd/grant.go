@@ -50,7 +50,8 @@ func newGrant(env *command.Env) *cobra.Command {
 		Short: "Grant a role to accounts and users",
 		Long: `Grant a role to accounts and users, in the whole organization or in the scope of --on.
 'freshet get clusterroles' lists the predefined roles, 'freshet get roles' the roles of
-the organization. The role is in force when the command returns. Repeating the command
+the organization. If a role of the organization has the name of a predefined one, write
+role/NAME or clusterrole/NAME. The role is in force when the command returns. Repeating the command
 changes nothing. 'freshet ungrant' revokes the role.
 
   --to   name of a service account, sa/NAME or user/NAME; may be repeated
@@ -100,7 +101,7 @@ func (g *grant) run(ctx context.Context, role string) error {
 	if err != nil {
 		return err
 	}
-	kind, err := roleKind(ctx, r, at.Organization, role)
+	kind, name, err := findRole(ctx, r, at.Organization, role)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (g *grant) run(ctx context.Context, role string) error {
 		return err
 	}
 	spec := map[string]any{
-		"roleRef":  map[string]any{"apiGroup": resources.Group, "kind": kind, "name": role},
+		"roleRef":  map[string]any{"apiGroup": resources.Group, "kind": kind, "name": name},
 		"subjects": subjects,
 	}
 	if restriction := where.restriction(); restriction != nil {
@@ -186,25 +187,51 @@ func (g *grant) requireSubjects(ctx context.Context, r *resources.Client, organi
 	return nil
 }
 
-// roleKind returns the kind of a role: ClusterRole if it is predefined, Role if the
-// organization defined it.
-func roleKind(ctx context.Context, r *resources.Client, organization, role string) (string, error) {
+// parseRole splits role/NAME and clusterrole/NAME. kind is "" for a name alone.
+func parseRole(role string) (kind, name string) {
+	word, name, ok := strings.Cut(role, "/")
+	for _, k := range []resources.Kind{clusterRoles, organizationRoles} {
+		if ok && strings.EqualFold(word, k.Kind) {
+			return k.Kind, name
+		}
+	}
+	return "", role
+}
+
+// findRole returns the kind and name of a role: ClusterRole if it is predefined, Role if the organization
+// defined it. A name that both have is an error, because the caller may mean either.
+func findRole(ctx context.Context, r *resources.Client, organization, role string) (kind, name string, err error) {
+	wanted, name := parseRole(role)
+	var found []string
 	for _, kind := range []resources.Kind{clusterRoles, organizationRoles} {
-		ref := resources.Ref{Kind: kind, Name: role}
+		if wanted != "" && wanted != kind.Kind {
+			continue
+		}
+		ref := resources.Ref{Kind: kind, Name: name}
 		if kind.Namespaced {
 			ref.Organization = organization
 		}
 		_, err := r.Get(ctx, ref)
-		if err == nil {
-			return kind.Kind, nil
-		}
-		if !errors.Is(err, client.ErrNotFound) {
-			return "", err
+		switch {
+		case err == nil:
+			found = append(found, kind.Kind)
+		case errors.Is(err, client.ErrNotFound):
+		case len(found) > 0 && errors.Is(err, client.ErrDenied):
+			// The caller cannot see own roles, and means the predefined one.
+		default:
+			return "", "", err
 		}
 	}
-	return "", hint.Add(errs.Newf(errs.NotFound, "role %q does not exist: it is neither predefined nor a role of "+
-		"organization %s", role, organization),
-		"List the roles with 'freshet get clusterroles' and 'freshet get roles'.")
+	switch len(found) {
+	case 1:
+		return found[0], name, nil
+	case 0:
+		return "", "", hint.Add(errs.Newf(errs.NotFound, "role %q does not exist: it is neither predefined nor a role of "+
+			"organization %s", role, organization),
+			"List the roles with 'freshet get clusterroles' and 'freshet get roles'.")
+	}
+	return "", "", hint.Add(errs.Newf(errs.Invalid, "role %q is ambiguous: it is a predefined role and a role of "+
+		"organization %s", role, organization), "Use clusterrole/%[1]s for the predefined role, or role/%[1]s.", name)
 }
 
 var notInName = regexp.MustCompile(`[^a-z0-9.-]+`)

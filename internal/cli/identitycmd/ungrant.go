@@ -69,6 +69,7 @@ type binding struct {
 	} `json:"metadata"`
 	Spec struct {
 		RoleRef struct {
+			Kind string `json:"kind"`
 			Name string `json:"name"`
 		} `json:"roleRef"`
 		Subjects    []map[string]any `json:"subjects"`
@@ -93,6 +94,7 @@ func (u *ungrant) run(ctx context.Context, role string) error {
 	if err != nil {
 		return err
 	}
+	kind, name := parseRole(role)
 	for _, subject := range subjects {
 		var matches, others []binding
 		for _, o := range list {
@@ -101,7 +103,7 @@ func (u *ungrant) run(ctx context.Context, role string) error {
 				return fmt.Errorf("decoding role binding %s: %w", o.Name(), err)
 			}
 			switch {
-			case b.Spec.RoleRef.Name != role || !b.has(subject):
+			case b.Spec.RoleRef.Name != name || kind != "" && b.Spec.RoleRef.Kind != kind || !b.has(subject):
 			case u.all || b.hasScope(where):
 				matches = append(matches, b)
 			default:

@@ -15,7 +15,10 @@ func (k *kind[T]) beforeWrite(dryRun bool) func(obj runtime.Object, lifetime uin
 		if !ok {
 			return lifetime, nil
 		}
-		if k.Finisher != nil {
+		switch {
+		case dryRun && k.DryRunFinisher != nil:
+			k.DryRunFinisher.FinishDryRun(object)
+		case k.Finisher != nil:
 			k.Finisher.Finish(object)
 		}
 		if k.Expecter != nil && !dryRun {

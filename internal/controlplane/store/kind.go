@@ -183,6 +183,9 @@ type (
 	// it issues what the object contains.
 	Finisher[T Object] interface{ Finish(obj T) }
 
+	// DryRunFinisher completes the object of a dry run instead of the Finisher: it issues nothing.
+	DryRunFinisher[T Object] interface{ FinishDryRun(obj T) }
+
 	// Locator returns the scope of an object for permissions; without it the scope is the object's
 	// organization.
 	Locator[T Object] interface{ Scope(obj T) access.Scope }
@@ -252,6 +255,7 @@ type roles[T Object] struct {
 	Limiter         Limiter[T]
 	Revoker         Revoker[T]
 	Finisher        Finisher[T]
+	DryRunFinisher  DryRunFinisher[T]
 	Locator         Locator[T]
 	Selectable      Selectable[T]
 	Redacter        Redacter[T]

@@ -30,12 +30,12 @@ func (r *CustomRole) compile() *Role {
 	return role
 }
 
-// Reserved reports whether a name is the current or legacy name of a predefined role. An
-// organization cannot use it for its own roles.
+// Reserved reports whether a name is the current or legacy name of a predefined role that an
+// organization cannot use for its own roles.
 func Reserved(name string) bool {
 	_, predefined := roleIndex[name]
 	_, older := legacyRoles[name]
-	return predefined || older || name == "basic"
+	return predefined && !laterRoles[name] || older || name == "basic"
 }
 
 type roleKey struct{ organization, name string }

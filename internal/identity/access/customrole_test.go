@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"freshet/internal/identity"
@@ -25,6 +26,64 @@ func roleBindingTo(name, role, account string, where *access.Restriction) access
 	b := binding(account, role, where)
 	b.Name, b.RoleKind = name, "Role"
 	return b
+}
+
+// TestRoleNamesOfOrganizations checks that an organization's own role with the name of a later predefined role, and
+// bindings to both, have the effect of their own kind, as the data of an earlier version requires.
+func TestRoleNamesOfOrganizations(t *testing.T) {
+	t.Parallel()
+	p := access.NewPolicy()
+	p.SetRole(custom("producer", 1, consume))
+	must(t, p.SetBinding(roleBindingTo("own", "producer", "old", nil)))
+	must(t, p.SetBinding(binding("new", "producer", nil)))
+	for name, produces := range map[string]bool{"old": false, "new": true} {
+		if got := allowed(t, p, account(name), produce, everything); got != produces {
+			t.Errorf("account %s may produce: got %v, want %v", name, got, produces)
+		}
+		if got := allowed(t, p, account(name), consume, everything); got == produces {
+			t.Errorf("account %s may consume: got %v, want %v", name, got, !produces)
+		}
+	}
+	for _, name := range []string{"producer", "consumer"} {
+		if access.Reserved(name) {
+			t.Errorf("%s is reserved, want organizations to keep their roles of that name", name)
+		}
+	}
+}
+
+// TestRolesWithSchemas checks that the roles for clients with serializers contain those for messages and for schemas.
+func TestRolesWithSchemas(t *testing.T) {
+	t.Parallel()
+	for name, parts := range map[string][]string{
+		"producer": {"topic-producer", "schema-writer"}, "consumer": {"topic-consumer", "schema-reader"},
+	} {
+		role, ok := access.FindRole("ClusterRole", name)
+		if !ok {
+			t.Fatalf("role %s does not exist", name)
+		}
+		var want []access.Permission
+		for _, part := range parts {
+			r, _ := access.FindRole("ClusterRole", part)
+			want = append(want, r.Permissions()...)
+		}
+		got := role.Permissions()
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, slices.Compact(want)) {
+			t.Errorf("role %s: got %v, want %v", name, got, want)
+		}
+	}
+	for permission, want := range map[access.Permission]string{
+		"schema.subjects.describe": "schema-reader", "schema.subjects.create": "schema-writer",
+		"schema.mode.update": "cluster-operator",
+	} {
+		if role, ok := access.SmallestRole(permission); !ok || role.Name != want {
+			t.Errorf("smallest role with %s: got %+v, want %s", permission, role, want)
+		}
+	}
+	if role, ok := access.SmallestRole("no.such.permission"); ok {
+		t.Errorf("role of an unknown permission: got %s, want none", role.Name)
+	}
 }
 
 func TestCustomRolesAreInForceImmediately(t *testing.T) {

@@ -40,6 +40,12 @@ const (
 	inTenant     = "messaging.namespaces|topics|subscriptions|schemas.* schema.subjects.*"
 	inNamespace  = "messaging.topics|subscriptions|schemas.* schema.subjects.*"
 	metrics      = "cloud.metrics.describe"
+
+	produces = "messaging.topics.describe|list|produce messaging.schemas.describe|list"
+	consumes = "messaging.topics.describe|list|consume " +
+		"messaging.subscriptions.create|describe|list messaging.schemas.describe|list"
+	writesSubjects = "schema.subjects.describe|list|create"
+	readsSubjects  = "schema.subjects.describe|list"
 )
 
 // roleTable contains the predefined roles (docs/spec/resources.md#roles). An owner may do
@@ -134,12 +140,20 @@ var roleTable = []struct {
 	},
 	{
 		"topic-producer", LevelTopic, "Produces to a topic.",
-		"messaging.topics.describe|list|produce messaging.schemas.describe|list",
+		produces,
 	},
 	{
 		"topic-consumer", LevelTopic, "Consumes from a topic, with subscriptions of its own.",
-		"messaging.topics.describe|list|consume messaging.subscriptions.create|describe|list " +
-			"messaging.schemas.describe|list",
+		consumes,
+	},
+	{
+		"producer", LevelTopic, "Produces to a topic with serializers that register schemas: topic-producer and " +
+			"schema-writer.",
+		produces + " " + writesSubjects,
+	},
+	{
+		"consumer", LevelTopic, "Consumes from a topic with deserializers: topic-consumer and schema-reader.",
+		consumes + " " + readsSubjects,
 	},
 	{
 		"schema-owner", LevelSubject, "Everything about a subject: registers, configures and deletes.",
@@ -151,13 +165,18 @@ var roleTable = []struct {
 	},
 	{
 		"schema-writer", LevelSubject, "Registers schemas under a subject, and reads it; what a producer needs.",
-		"schema.subjects.describe|list|create",
+		writesSubjects,
 	},
 	{
 		"schema-reader", LevelSubject, "Reads a subject; what a consumer needs.",
-		"schema.subjects.describe|list",
+		readsSubjects,
 	},
 }
+
+// laterRoles are predefined roles that were added when organizations could already have roles of their own. An
+// organization may use these names, because it may have a role and bindings with such a name. The kind in a
+// binding distinguishes the two.
+var laterRoles = map[string]bool{"producer": true, "consumer": true}
 
 // legacyRoles maps legacy names to predefined roles. Existing tools use the legacy names
 // in bindings, with kind Role.
@@ -196,6 +215,21 @@ func buildRoles() ([]*Role, map[string]*Role) {
 // Roles returns the predefined roles, from the organization level down. Callers must not
 // change the slice.
 func Roles() []*Role { return roles }
+
+// SmallestRole returns the predefined role with the fewest permissions that contains p, for hints in
+// errors; ok is false if p does not exist.
+func SmallestRole(p Permission) (smallest *Role, ok bool) {
+	i, ok := permissionIndex[p]
+	if !ok {
+		return nil, false
+	}
+	for _, role := range roles {
+		if role.set.has(i) && (smallest == nil || len(role.Permissions()) < len(smallest.Permissions())) {
+			smallest = role
+		}
+	}
+	return smallest, smallest != nil
+}
 
 // FindRole returns the predefined role of a binding's roleRef: by its name with kind
 // ClusterRole, or by its legacy name with kind Role.

@@ -276,7 +276,7 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 		}
 		record, err := checkChecksum(key, value)
 		if err != nil {
-			return false, err
+			return false, j.e.recordStoreDamage(err)
 		}
 		if err := visit(position, record); err != nil {
 			return false, err
@@ -303,5 +303,6 @@ func (j *journal) explainGap(ctx context.Context, last uint64) error {
 	if last < snap.position {
 		return engine.ErrCompacted
 	}
-	return fmt.Errorf("%w: journal %q has no record at position %d", engine.ErrCorrupt, j.name, last+1)
+	return j.e.recordStoreDamage(
+		fmt.Errorf("%w: journal %q has no record at position %d", engine.ErrCorrupt, j.name, last+1))
 }

@@ -218,7 +218,8 @@ func (r *snapshotReader) load() error {
 	key := chunkKey(r.j.id, r.snap.id, r.chunk)
 	value, closer, err := r.view.Get(key)
 	if errors.Is(err, cdb.ErrNotFound) {
-		return fmt.Errorf("%w: chunk %d of %d is missing", engine.ErrCorrupt, r.chunk, r.snap.chunks)
+		return r.j.e.recordStoreDamage(
+			fmt.Errorf("%w: chunk %d of %d is missing", engine.ErrCorrupt, r.chunk, r.snap.chunks))
 	}
 	if err != nil {
 		return r.j.e.recordStoreDamage(storeError(err))
@@ -226,7 +227,7 @@ func (r *snapshotReader) load() error {
 	defer closer.Close()
 	body, err := checkChecksum(key, value)
 	if err != nil {
-		return err
+		return r.j.e.recordStoreDamage(err)
 	}
 	r.body = append(r.body[:0], body...)
 	r.chunk++

@@ -1,6 +1,8 @@
 package adminapi
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -57,8 +59,24 @@ func (c *call) createNamespace() error {
 			return c.RecordDenial(err)
 		}
 	}
-	return c.doneWithWarnings(c.Cluster.Catalogue.CreateNamespace(c.R.Context(), c.Namespace, p),
-		slices.Sorted(maps.Keys(p.Permissions))...)
+	err = c.Cluster.Catalogue.CreateNamespace(c.R.Context(), c.Namespace, p)
+	return c.doneWithWarnings(c.nameShadowed(err), slices.Sorted(maps.Keys(p.Permissions))...)
+}
+
+// nameShadowed adds to a ShadowError one of the topics that the caller may see. A caller with
+// permission to create namespaces in one tenant need not be allowed to see the topics of others.
+func (c *call) nameShadowed(err error) error {
+	var shadows *messaging.ShadowError
+	if !errors.As(err, &shadows) {
+		return err
+	}
+	for _, topic := range shadows.Topics {
+		sub := c.itemCall(topic.Namespace.Tenant, topic.Namespace, topic)
+		if sub.Require(need("topics", "describe")...) == nil {
+			return fmt.Errorf("%w (topic %s)", err, topic)
+		}
+	}
+	return err
 }
 
 func (c *call) deleteNamespace() error {

@@ -48,6 +48,8 @@ var statusRows = []statusRow{
 	{messaging.ErrWrongKind, 409, 409},
 	{messaging.ErrPartitioned, 405, 405},
 	{messaging.ErrPartitionName, 404, 409},
+	{messaging.ErrDottedName, 409, 409},
+	{messaging.ErrShadows, 409, 409},
 	{messaging.ErrNoAutoCreation, 404, 412},
 	{messaging.ErrTopicLimit, 412, 412},
 	{messaging.ErrPartitionCount, 400, 422},

@@ -40,6 +40,8 @@ type Namespaces interface {
 	Tenants(ctx context.Context) ([]string, error)
 	Namespaces(ctx context.Context, tenant string) ([]names.Namespace, error)
 	HasNamespace(ctx context.Context, name names.Namespace) (bool, error)
+	// HasNamespaceCached reads the cached catalogue of this member.
+	HasNamespaceCached(name names.Namespace) bool
 	AutoCreatesTopics(ns names.Namespace) bool
 }
 

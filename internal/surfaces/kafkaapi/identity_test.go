@@ -12,6 +12,7 @@ import (
 
 	"freshet/internal/base/names"
 	"freshet/internal/broker/messaging"
+	"freshet/internal/broker/messaging/messagingtest"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/storage/engine"
@@ -60,13 +61,20 @@ func (r *rawClient) idOf(topic names.Topic) [16]byte {
 }
 
 // TestDisplayNamesResolve checks that every topic name in a response resolves to that topic, even if two
-// topics have the same dotted name.
+// topics have the same dotted name, as in the data of earlier versions.
 func TestDisplayNamesResolve(t *testing.T) {
 	t.Parallel()
-	w := newHarness(t, func(o *kafkaapi.Options) { o.ListAll = true })
+	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newHarnessOn(t, eng, func(o *kafkaapi.Options) { o.ListAll = true })
 	r := w.wire(w.token)
+	shadowed := w.createTopic("public", "default", "sales.eu.orders", 1)
+	w.ok(messagingtest.ShadowTopics(t.Context(), eng, "sales/eu"))
+	w.ok(w.broker.Catalogue.CreateTenant(t.Context(), messaging.Tenant{Name: "sales"}))
 	topics := []names.Topic{
-		w.createTopic("public", "default", "sales.eu.orders", 1), w.createTopic("sales", "eu", "orders", 2),
+		shadowed, w.createTopic("sales", "eu", "orders", 2),
 		w.createTopic("a.b", "c", "d", 3), w.createTopic("a", "b", "c.d", 4),
 		w.createTopic("public", "default", "with space", 5), w.createTopic("sales", "eu", "plain", 6),
 	}
@@ -244,8 +252,8 @@ func (j *failingJournal) Last(ctx context.Context) (uint64, error) {
 	return j.Journal.Last(ctx)
 }
 
-// TestNameIsNotGuessed checks that a server that cannot look up a topic in the default namespace
-// does not return a topic of another namespace.
+// TestNameIsNotGuessed checks that a server that cannot find out whether a namespace exists does not
+// return a topic, or the absence of one, of the default namespace.
 func TestNameIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	real, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
@@ -255,16 +263,16 @@ func TestNameIsNotGuessed(t *testing.T) {
 	eng := &failingJournals{Engine: real}
 	w := newHarnessOn(t, eng)
 	r := w.wire(w.token)
-	w.createTopic("sales", "eu", "orders", 2)
 	eng.fail.Store(1)
 	row := r.metadata(12, kmsg.StringPtr("sales.eu.orders"), [16]byte{})
 	if eng.fail.Load() > 0 {
 		t.Fatal("no call failed")
 	}
-	if row.ErrorCode == 0 || len(row.Partitions) != 0 {
-		t.Errorf("got code %d and %d partitions, want an error", row.ErrorCode, len(row.Partitions))
+	if row.ErrorCode == 0 || row.ErrorCode == kerr.UnknownTopicOrPartition.Code {
+		t.Errorf("got code %d and %d partitions, want another error", row.ErrorCode, len(row.Partitions))
 	}
 	eng.fail.Store(0)
+	w.createTopic("sales", "eu", "orders", 2)
 	if row := r.metadata(12, kmsg.StringPtr("sales.eu.orders"), [16]byte{}); len(row.Partitions) != 2 {
 		t.Errorf("got code %d and %d partitions, want 2", row.ErrorCode, len(row.Partitions))
 	}

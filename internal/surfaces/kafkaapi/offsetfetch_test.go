@@ -97,16 +97,16 @@ func TestOffsetFetchWithoutCatalogue(t *testing.T) {
 	offsets.Add(kadm.Offset{Topic: "orders", Partition: 0, At: 7})
 	w.ok(kadm.NewClient(w.client()).CommitAllOffsets(short(t), "team", offsets))
 	r := w.wire(w.token)
-	const topic = "public.default.orders" // a dotted name is looked up in an up-to-date catalogue
+	const topic = "public.default.none" // a missing topic is looked up in an up-to-date catalogue
 	for _, tc := range []struct {
 		version     int16
 		topics      []string
 		good, wrong string
 	}{
-		{1, []string{topic}, "code 0, " + topic + "-0 at 7 code 0", "code 0, " + topic + "-0 at -1 code 16"},
-		{5, []string{topic}, "code 0, " + topic + "-0 at 7 code 0", "code 16"},
-		{8, []string{topic}, "code 00, " + topic + "-0 at 7 code 0", "code 016"},
-		{8, []string{"orders", topic}, "code 00, orders-0 at 7 code 0, " + topic + "-0 at 7 code 0", "code 016"},
+		{1, []string{topic}, "code 0, " + topic + "-0 at -1 code 0", "code 0, " + topic + "-0 at -1 code 16"},
+		{5, []string{topic}, "code 0, " + topic + "-0 at -1 code 0", "code 16"},
+		{8, []string{topic}, "code 00, " + topic + "-0 at -1 code 0", "code 016"},
+		{8, []string{"orders", topic}, "code 00, orders-0 at 7 code 0, " + topic + "-0 at -1 code 0", "code 016"},
 		{8, []string{"a.b.none", "none"}, "code 00, a.b.none-0 at -1 code 0, none-0 at -1 code 0", "code 016"},
 	} {
 		failing.unreachable.Store(false)

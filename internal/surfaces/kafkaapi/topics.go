@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/identity/access"
@@ -57,13 +56,15 @@ func (c *call) topicName(ctx context.Context, clientName string) (names.Topic, e
 	if !ok {
 		return local, nil
 	}
-	switch _, err := c.session.cluster.Topics.KafkaTopic(ctx, local); {
-	case err == nil:
-		return local, nil
-	case errs.KindOf(err) != errs.NotFound && !errors.Is(err, messaging.ErrPartitionName):
-		return names.Topic{}, err // the topic may exist, so the other interpretation may be wrong
+	namespaces := c.session.cluster.Namespaces
+	if namespaces.HasNamespaceCached(elsewhere.Namespace) {
+		return elsewhere, nil
 	}
-	if exists, err := c.session.cluster.Namespaces.HasNamespace(ctx, elsewhere.Namespace); err != nil || exists {
+	// Where the topic exists the namespace does not, because the catalogue does not allow both.
+	if c.session.cluster.Topics.HasTopicCached(local) {
+		return local, nil
+	}
+	if exists, err := namespaces.HasNamespace(ctx, elsewhere.Namespace); err != nil || exists {
 		return elsewhere, err
 	}
 	return local, nil
@@ -71,11 +72,11 @@ func (c *call) topicName(ctx context.Context, clientName string) (names.Topic, e
 
 // parseDottedName parses tenant.namespace.topic. ok is false for a name of another form.
 func parseDottedName(clientName string) (topic names.Topic, ok bool) {
-	parts := strings.SplitN(clientName, ".", 3)
-	if len(parts) < 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+	ns, local, ok := names.CutNamespace(clientName)
+	if !ok {
 		return names.Topic{}, false
 	}
-	topic, err := names.NewTopic(parts[0], parts[1], parts[2])
+	topic, err := names.NewTopic(ns.Tenant, ns.Name, local)
 	return topic, err == nil
 }
 
@@ -84,15 +85,14 @@ func parseDottedName(clientName string) (topic names.Topic, ok bool) {
 // displayName returns the full name with slashes.
 func (c *call) displayName(topic names.Topic) string {
 	if topic.Namespace == c.session.namespace {
-		if !isLegalTopicName(topic.Local) {
+		elsewhere, ok := parseDottedName(topic.Local)
+		if ok && c.session.cluster.Namespaces.HasNamespaceCached(elsewhere.Namespace) || !isLegalTopicName(topic.Local) {
 			return topic.String()
 		}
 		return topic.Local
 	}
 	clientName := topic.Namespace.Tenant + "." + topic.Namespace.Name + "." + topic.Local
-	local := names.Topic{Namespace: c.session.namespace, Local: clientName}
-	if read, ok := parseDottedName(clientName); !ok || read != topic || !isLegalTopicName(clientName) ||
-		c.session.cluster.Topics.HasTopicCached(local) {
+	if read, ok := parseDottedName(clientName); !ok || read != topic || !isLegalTopicName(clientName) {
 		return topic.String()
 	}
 	return clientName

@@ -22,15 +22,20 @@ const (
 	updateMode      access.Permission = "schema.mode.update"
 )
 
-// denial is a 403. Its text is fixed by compatibility with existing clients, so the
-// missing permission is in a header.
+// denial is a 403. Clients know the beginning of its text. The missing permission is also in a header.
 type denial struct {
 	role       string
 	target     string
 	permission access.Permission
 }
 
-func (d *denial) Error() string { return fmt.Sprintf("Role %s cannot access %s", d.role, d.target) }
+func (d *denial) Error() string {
+	hint := ""
+	if role, ok := access.SmallestRole(d.permission); ok {
+		hint = fmt.Sprintf(", which the predefined role %s contains", role.Name)
+	}
+	return fmt.Sprintf("Role %s cannot access %s: permission %s is missing%s", d.role, d.target, d.permission, hint)
+}
 func (d *denial) Unwrap() error { return errDenied }
 
 // namespaceMissing is also a 403, but more permissions do not help.

@@ -62,6 +62,7 @@ var (
 	_ store.DeletionMarker[*object]  = (*Kind)(nil)
 	_ store.Admitter[*object]        = (*Kind)(nil)
 	_ store.Finisher[*object]        = (*Kind)(nil)
+	_ store.DryRunFinisher[*object]  = (*Kind)(nil)
 	_ store.Locator[*object]         = (*Kind)(nil)
 	_ store.Selectable[*object]      = (*Kind)(nil)
 	_ store.Revealer[*object]        = (*Kind)(nil)
@@ -130,6 +131,15 @@ func (k *Kind) Finish(key *object) {
 	}
 	failed := k.obstacle(key) == nil && key.Status.IssuedAt == nil && !k.issue(key)
 	k.describe(key, failed)
+}
+
+// FinishDryRun implements store.DryRunFinisher. The key gets the conditions that it would have, but no token is signed:
+// no record of it would exist, so nobody could see or revoke it.
+func (k *Kind) FinishDryRun(key *object) {
+	if key.Spec.Revoke {
+		revoke(key)
+	}
+	k.describe(key, false)
 }
 
 // Revokes implements store.Revoker.

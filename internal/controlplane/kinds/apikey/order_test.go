@@ -29,7 +29,7 @@ func (c *countingIssuer) APIKey(request identity.KeyRequest) (identity.Key, iden
 }
 
 // TestAuthorizedBeforeIssued checks over HTTP that no token is signed for a create call that is
-// denied, not admitted or invalid.
+// denied, not admitted, invalid or a dry run.
 func TestAuthorizedBeforeIssued(t *testing.T) {
 	t.Parallel()
 	world := identitytest.New(t)
@@ -73,6 +73,7 @@ func TestAuthorizedBeforeIssued(t *testing.T) {
 		"without an account":    {kindstest.AcmeToken, "", "i", "", http.StatusUnprocessableEntity},
 		"with a bad option":     {kindstest.AcmeToken, "robot", "i", "?dryRun=Some", http.StatusUnprocessableEntity},
 		"by an unknown caller":  {"nobody", "robot", "i", "", http.StatusUnauthorized},
+		"in a dry run":          {kindstest.AcmeToken, "robot", "i", "?dryRun=All", http.StatusCreated},
 		"of a missing instance": {kindstest.AcmeToken, "robot", "absent", "", http.StatusCreated},
 	} {
 		if got := create(tc.token, tc.account, tc.instance, tc.query); got != tc.want {

@@ -130,7 +130,7 @@ func (c *Controller) awaitDependents(ctx context.Context, n node) error {
 	}
 	blocked := false
 	for _, dependent := range c.dependents(n) {
-		blocked = blocked || dependent.blocks(n.UID)
+		blocked = blocked || c.blocks(dependent, n)
 		if dependent.DeletionTimestamp == nil {
 			c.queue.Add(dependent.item())
 		}

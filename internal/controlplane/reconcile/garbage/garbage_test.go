@@ -15,6 +15,7 @@ import (
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/kinds/kindstest"
 	"freshet/internal/controlplane/reconcile/garbage"
+	"freshet/test/tally"
 )
 
 // harness is a resource API with a running collector. Role bindings stand for any kind here: they
@@ -235,4 +236,28 @@ func (w harness) patch(name, body string) {
 		metav1.PatchOptions{}); err != nil {
 		w.Fatal(err)
 	}
+}
+
+// TestAttackBlockingByUID creates dependents that have the UID of an owner, but the name of an API that this server
+// does not serve, for which no permission is checked. They must not block the owner's deletion.
+func TestAttackBlockingByUID(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	owner := w.create("owner")
+	for name, version := range map[string]string{"deployment": "apps/v1", "same-kind": "other.example/v1"} {
+		ref := ownedBy(owner)
+		ref.APIVersion = version
+		if name == "deployment" {
+			ref.Kind = "Deployment"
+		}
+		w.create(name, ref)
+	}
+	w.delete("owner", metav1.DeletePropagationForeground)
+	w.expectDeleted("owner")
+	for _, name := range []string{"deployment", "same-kind"} {
+		if !w.exists(name) {
+			t.Errorf("%s, whose owner is of another API, was deleted", name)
+		}
+	}
+	tally.Attack(t, "block the deletion of an object by its UID", 2, 0)
 }

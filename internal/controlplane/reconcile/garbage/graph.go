@@ -51,14 +51,18 @@ func (n node) waitsForDependents() bool {
 	return n.DeletionTimestamp != nil && n.hasFinalizer(metav1.FinalizerDeleteDependents)
 }
 
-// blocks reports whether the object blocks the deletion of the owner.
-func (n node) blocks(owner types.UID) bool {
-	for _, ref := range n.OwnerReferences {
-		if ref.UID == owner && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion {
-			return true
-		}
-	}
-	return false
+// refersTo reports whether a reference is to this owner. The UID alone is not enough: the permission to block an
+// owner's deletion is checked for the kind and name in the reference.
+func (c *Controller) refersTo(ref metav1.OwnerReference, owner node) bool {
+	kind, served := c.kindOf(ref)
+	return served && kind.Resource == owner.resource && ref.Name == owner.Name && ref.UID == owner.UID
+}
+
+// blocks reports whether a dependent blocks the deletion of the owner.
+func (c *Controller) blocks(dependent, owner node) bool {
+	return slices.ContainsFunc(dependent.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return c.refersTo(ref, owner) && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+	})
 }
 
 // belongsToAnother reports whether the object has owners of a kind, but not this one: it was
