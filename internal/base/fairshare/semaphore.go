@@ -194,13 +194,6 @@ func (s *Semaphore) Release(caller Caller, n int64) {
 	s.grantLocked()
 }
 
-// Used returns the number of units that are held.
-func (s *Semaphore) Used() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.used
-}
-
 // acquireOrQueue acquires n units and returns nil, or returns a queued waiter for them if the call
 // may wait.
 func (s *Semaphore) acquireOrQueue(caller Caller, n int64, extends, wait bool) (*waiter, error) {
