@@ -16,7 +16,8 @@ type Cluster struct {
 	pendingBytes atomic.Int64 // bytes of pending writes, as in Organization
 	requests     rate
 	bytes        rate
-	reserved     Limits // protected by Organization.mu
+	reserved     Limits      // protected by Organization.mu
+	state        clientState // protected by Organization.mu
 }
 
 // Open adds a running cluster to the organization; Close removes it.
@@ -71,6 +72,8 @@ func (c *Cluster) Used(r Resource) int64 {
 		return c.requests.used(c.organization.now())
 	case BytesPerSecond:
 		return c.bytes.used(c.organization.now())
+	case ClientStateBytes, TenantStateBytes, AccountStateBytes:
+		return c.usedState(r)
 	}
 	if count := c.count.Load(); count != nil {
 		return (*count)(r)
