@@ -375,11 +375,11 @@ func TestConsumerGroupsFollowTheirShard(t *testing.T) {
 	if got, ok := committed.Offset(groups.PartitionOf(1, 0)); !ok || got.Offset != 7 {
 		t.Errorf("got offset %+v, want the committed one", got)
 	}
-	first, err := coordinators["a"].ProducerID(t.Context())
+	first, err := coordinators["a"].ProducerID(t.Context(), "acme/worker")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := coordinators["b"].ProducerID(t.Context()); err != nil || first == second {
+	if second, err := coordinators["b"].ProducerID(t.Context(), "acme/worker"); err != nil || first == second {
 		t.Errorf("got producer ids %d and %d and error %v, want different ones", first, second, err)
 	}
 }

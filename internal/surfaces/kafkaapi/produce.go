@@ -43,7 +43,8 @@ func beginProduce(ctx context.Context, c *call) pendingResponse {
 				p.err = fmt.Errorf("%w: zstd requires Produce version %d", records.ErrCodec, minZstdVersion)
 			}
 			if p.err == nil {
-				p.batch, p.err = topic.Append(ctx, requested.Partitions[j].Partition, requested.Partitions[j].Records)
+				p.batch, p.err = topic.Append(ctx, requested.Partitions[j].Partition, requested.Partitions[j].Records,
+					messaging.Sender{Account: c.session.principal.Name, IDs: c.coordinator()})
 			}
 			waiting = append(waiting, p)
 			part := kmsg.NewProduceResponseTopicPartition()
@@ -163,7 +164,7 @@ func initProducerID(ctx context.Context, c *call, request *kmsg.InitProducerIDRe
 		response.ErrorCode = c.codeOf(err)
 		return nil
 	}
-	id, err := c.session.cluster.Groups.ProducerID(ctx)
+	id, err := c.session.cluster.Groups.ProducerID(ctx, c.session.principal.Name)
 	if err != nil {
 		response.ErrorCode = c.codeOf(err)
 		return nil
