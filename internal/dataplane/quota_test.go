@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
+	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/provision"
@@ -184,6 +186,49 @@ func TestAttackRaisingALimit(t *testing.T) {
 		t.Errorf("got %d topics, want 9, because existing topics are not removed", n)
 	}
 	tally.Attack(t, "a cluster raises its organization's limit", 30, max(0, succeeded-10))
+}
+
+// TestAttackClientState commits offsets as one account of a running cluster until its quota is full. Another account
+// goes on, and the bytes are counted again after a restart.
+func TestAttackClientState(t *testing.T) {
+	t.Parallel()
+	const share, attempts = 64 << 10, 100
+	dir, limits := t.TempDir(), quota.Limits{quota.AccountStateBytes: share, quota.TenantStateBytes: 1 << 20}
+	p, book := limited(t, dir, limits)
+	c := running(t, p, spec("acme", "a"))
+	commit := func(c *dataplane.Cluster, account string, i int) error {
+		coordinator, err := c.Groups(t.Context(), 0, nil)
+		if err != nil {
+			return err
+		}
+		return coordinator.Commit(t.Context(), groups.Key{Tenant: "public", Group: fmt.Sprint(account, i)},
+			&groups.CommitRequest{
+				Generation: -1, Account: account,
+				Offsets: map[groups.Partition]groups.Offset{groups.PartitionOf(1, 0): {Metadata: strings.Repeat("m", 4096)}},
+			})
+	}
+	succeeded := race(t, attempts, func(i int) error { return commit(c, "mallory", i) })
+	if err := commit(c, "alice", 0); err != nil {
+		t.Errorf("other account: %v", err)
+	}
+	over := 0
+	if n := book.Organization("acme").Used(quota.AccountStateBytes); n > share || succeeded == 0 {
+		over = attempts
+		t.Errorf("got %d bytes and %d commits, want at most %d bytes", n, succeeded, share)
+	}
+	tally.Attack(t, "an account commits above its share", attempts, over)
+	before := book.Organization("acme").Used(quota.ClientStateBytes)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p, book = limited(t, dir, limits)
+	again := running(t, p, spec("acme", "a"))
+	if err := commit(again, "alice", 0); err != nil {
+		t.Errorf("offsets that exist, after a restart: %v", err)
+	}
+	if n := book.Organization("acme").Used(quota.ClientStateBytes); n != before {
+		t.Errorf("got %d bytes after a restart, want %d", n, before)
+	}
 }
 
 // TestCustomKeys: CustomKeys contains a key for every quota that a cluster can limit.
