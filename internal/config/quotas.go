@@ -68,8 +68,8 @@ func (c *Config) validateQuotas(p *problems) {
 		Clusters: q.Clusters, Instances: q.Instances, Topics: q.Topics, Subscriptions: q.Subscriptions,
 		Subjects:    q.Subjects,
 		SchemaBytes: q.SchemaBytes, StoredBytes: q.StoredBytes, ClientStateBytes: q.ClientStateBytes,
-		TenantStateBytes: q.TenantStateBytes, AccountStateBytes: q.AccountStateBytes, RequestsPerSecond: q.RequestsPerSecond,
-		BytesPerSecond: q.BytesPerSecond,
+		TenantStateBytes: q.TenantStateBytes, AccountStateBytes: q.AccountStateBytes,
+		RequestsPerSecond: q.RequestsPerSecond, BytesPerSecond: q.BytesPerSecond,
 	})
 	seen := map[string]bool{}
 	for i := range q.Organizations {

@@ -204,7 +204,9 @@ func TestAttackClientState(t *testing.T) {
 		return coordinator.Commit(t.Context(), groups.Key{Tenant: "public", Group: fmt.Sprint(account, i)},
 			&groups.CommitRequest{
 				Generation: -1, Account: account,
-				Offsets: map[groups.Partition]groups.Offset{groups.PartitionOf(1, 0): {Metadata: strings.Repeat("m", 4096)}},
+				Offsets: map[groups.Partition]groups.Offset{
+					groups.PartitionOf(1, 0): {Metadata: strings.Repeat("m", 4096)},
+				},
 			})
 	}
 	succeeded := race(t, attempts, func(i int) error { return commit(c, "mallory", i) })
@@ -228,6 +230,49 @@ func TestAttackClientState(t *testing.T) {
 	}
 	if n := book.Organization("acme").Used(quota.ClientStateBytes); n != before {
 		t.Errorf("got %d bytes after a restart, want %d", n, before)
+	}
+}
+
+// restoredStore is the first start after a restore.
+type restoredStore struct{}
+
+func (restoredStore) MayHaveNoStore(string) bool { return false }
+func (restoredStore) IsFirstStart(string) bool   { return true }
+
+// TestProducerIDsAfterRestore checks that ids that were issued after a backup stay valid when it is restored, and are
+// not issued again.
+func TestProducerIDsAfterRestore(t *testing.T) {
+	t.Parallel()
+	issue := func(restored dataplane.Restored, later int64) int64 {
+		p, err := dataplane.Open(dataplane.Options{
+			Dir: t.TempDir(), Restored: restored, Logger: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		coordinator, err := running(t, p, spec("acme", "a")).Groups(t.Context(), 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if later > 0 {
+			if _, issued, err := coordinator.ProducerOwner(t.Context(), later); !issued || err != nil {
+				t.Errorf("id %d that was issued after the backup: got %v, %v, want it to be valid", later, issued, err)
+			}
+		}
+		id, err := coordinator.ProducerID(t.Context(), "acme/worker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	later := issue(nil, 0) // the backup is older: it has no id
+	if id := issue(restoredStore{}, later); id <= later {
+		t.Errorf("got id %d after a restore, want one above %d", id, later)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 
 	"freshet/internal/storage/engine"
@@ -61,18 +62,42 @@ func (s *producerIDState) Restore(r io.Reader) error {
 	return s.Apply(0, data)
 }
 
-func (c *Coordinator) openProducerIDs(ctx context.Context, journals Journals) error {
+// openIDCounter opens the state machine of producersJournal.
+func openIDCounter(ctx context.Context, journals Journals,
+	log *slog.Logger,
+) (*statemachine.Machine[*producerIDState], error) {
 	journal, err := journals.Journal(ctx, producersJournal)
 	if err != nil {
-		return fmt.Errorf("opening journal %s: %w", producersJournal, err)
+		return nil, fmt.Errorf("opening journal %s: %w", producersJournal, err)
 	}
-	c.producers.machine, err = statemachine.Open(ctx, journal, statemachine.Options[*producerIDState]{
-		Empty: &producerIDState{next: 1}, Name: producersJournal, Logger: c.log,
+	return statemachine.Open(ctx, journal, statemachine.Options[*producerIDState]{
+		Empty: &producerIDState{next: 1}, Name: producersJournal, Logger: log,
 	})
+}
+
+// restoredIDs is how many ids at most a cluster issues between a backup and the restore of it.
+const restoredIDs = 1 << 32
+
+// SkipProducerIDs marks ids as issued that a cluster may have issued after the backup that it is restored from: the
+// producers that use them continue, and nobody else gets them.
+func SkipProducerIDs(ctx context.Context, journals Journals, log *slog.Logger) error {
+	counter, err := openIDCounter(ctx, journals, log)
 	if err != nil {
 		return err
 	}
-	if journal, err = journals.Journal(ctx, producerOwnersJournal); err != nil {
+	_, err = counter.Update(ctx, func(s *producerIDState) ([][]byte, error) {
+		end := uint64(s.next + restoredIDs) //nolint:gosec // read as an int64
+		return [][]byte{binary.BigEndian.AppendUint64(nil, end)}, nil
+	})
+	return errors.Join(err, counter.Close())
+}
+
+func (c *Coordinator) openProducerIDs(ctx context.Context, journals Journals) (err error) {
+	if c.producers.machine, err = openIDCounter(ctx, journals, c.log); err != nil {
+		return err
+	}
+	journal, err := journals.Journal(ctx, producerOwnersJournal)
+	if err != nil {
 		return fmt.Errorf("opening journal %s: %w", producerOwnersJournal, err)
 	}
 	c.producers.owners, err = statemachine.Open(ctx, journal, statemachine.Options[*producerOwners]{
