@@ -18,6 +18,12 @@ type Quotas struct {
 	SchemaBytes Size `json:"schemaBytes"`
 	// StoredBytes counts messages before compression.
 	StoredBytes Size `json:"storedBytes"`
+	// ClientStateBytes counts what Kafka clients create: consumer groups with their members, committed
+	// offsets, and the state of idempotent producers. TenantStateBytes is the part of one tenant of a
+	// cluster, AccountStateBytes that of one account in a cluster.
+	ClientStateBytes  Size `json:"clientStateBytes"`
+	TenantStateBytes  Size `json:"tenantStateBytes"`
+	AccountStateBytes Size `json:"accountStateBytes"`
 	// RequestsPerSecond and BytesPerSecond bound the calls of an organization; bytes are
 	// those of request and response bodies.
 	RequestsPerSecond int  `json:"requestsPerSecond"`
@@ -36,6 +42,9 @@ type OrganizationQuotas struct {
 	Subjects          int    `json:"subjects,omitempty"`
 	SchemaBytes       Size   `json:"schemaBytes,omitempty"`
 	StoredBytes       Size   `json:"storedBytes,omitempty"`
+	ClientStateBytes  Size   `json:"clientStateBytes,omitempty"`
+	TenantStateBytes  Size   `json:"tenantStateBytes,omitempty"`
+	AccountStateBytes Size   `json:"accountStateBytes,omitempty"`
 	RequestsPerSecond int    `json:"requestsPerSecond,omitempty"`
 	BytesPerSecond    Size   `json:"bytesPerSecond,omitempty"`
 }
@@ -46,7 +55,8 @@ func defaultQuotas() Quotas {
 	return Quotas{
 		Resources: ResourceQuota{Objects: 20_000, Bytes: 256 << 20},
 		Clusters:  50, Instances: 50, Topics: 20_000, Subscriptions: 50_000, Subjects: 20_000,
-		SchemaBytes: 512 << 20, RequestsPerSecond: 50_000, BytesPerSecond: 1 << 30,
+		SchemaBytes: 512 << 20, ClientStateBytes: 512 << 20, TenantStateBytes: 128 << 20,
+		AccountStateBytes: 64 << 20, RequestsPerSecond: 50_000, BytesPerSecond: 1 << 30,
 	}
 }
 
@@ -57,8 +67,9 @@ func (c *Config) validateQuotas(p *problems) {
 	checkQuotas(p, "quotas", &OrganizationQuotas{
 		Clusters: q.Clusters, Instances: q.Instances, Topics: q.Topics, Subscriptions: q.Subscriptions,
 		Subjects:    q.Subjects,
-		SchemaBytes: q.SchemaBytes, StoredBytes: q.StoredBytes, RequestsPerSecond: q.RequestsPerSecond,
-		BytesPerSecond: q.BytesPerSecond,
+		SchemaBytes: q.SchemaBytes, StoredBytes: q.StoredBytes, ClientStateBytes: q.ClientStateBytes,
+		TenantStateBytes: q.TenantStateBytes, AccountStateBytes: q.AccountStateBytes,
+		RequestsPerSecond: q.RequestsPerSecond, BytesPerSecond: q.BytesPerSecond,
 	})
 	seen := map[string]bool{}
 	for i := range q.Organizations {
@@ -91,7 +102,14 @@ func checkQuotas(p *problems, path string, q *OrganizationQuotas) {
 	for _, b := range []struct {
 		field string
 		value Size
-	}{{"schemaBytes", q.SchemaBytes}, {"storedBytes", q.StoredBytes}, {"bytesPerSecond", q.BytesPerSecond}} {
+	}{
+		{"schemaBytes", q.SchemaBytes},
+		{"storedBytes", q.StoredBytes},
+		{"clientStateBytes", q.ClientStateBytes},
+		{"tenantStateBytes", q.TenantStateBytes},
+		{"accountStateBytes", q.AccountStateBytes},
+		{"bytesPerSecond", q.BytesPerSecond},
+	} {
 		if b.value < 0 || b.value > 1<<60 {
 			p.addf(path+"."+b.field, "%s is not between 0 and %s", b.value, Size(1<<60))
 		}

@@ -77,6 +77,11 @@ func (p *Plane) openSingleLocked(ctx context.Context, spec provision.Spec,
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
+	if p.opts.Restored != nil && p.opts.Restored.IsFirstStart(spec.UID) {
+		if err := groups.SkipProducerIDs(ctx, store, log); err != nil {
+			return nil, errors.Join(fmt.Errorf("skipping producer ids: %w", err), store.Close())
+		}
+	}
 	report(provision.Storage)
 	limits := p.opts.Quotas.Organization(spec.Organization).Open(spec.Name, limitsOf(spec))
 	limits.SetMemory(spec.MemoryBytes)

@@ -375,11 +375,20 @@ func TestConsumerGroupsFollowTheirShard(t *testing.T) {
 	if got, ok := committed.Offset(groups.PartitionOf(1, 0)); !ok || got.Offset != 7 {
 		t.Errorf("got offset %+v, want the committed one", got)
 	}
-	first, err := coordinators["a"].ProducerID(t.Context())
+	first, err := coordinators["a"].ProducerID(t.Context(), "acme/worker")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := coordinators["b"].ProducerID(t.Context()); err != nil || first == second {
+	if second, err := coordinators["b"].ProducerID(t.Context(), "acme/worker"); err != nil || first == second {
 		t.Errorf("got producer ids %d and %d and error %v, want different ones", first, second, err)
+	}
+	for name, c := range coordinators {
+		owner, issued, err := c.ProducerOwner(t.Context(), first)
+		if owner != "acme/worker" || !issued || err != nil {
+			t.Errorf("member %s: got %q, %v, %v for an issued id; want its account", name, owner, issued, err)
+		}
+		if _, issued, err := c.ProducerOwner(t.Context(), 1<<40); issued || err != nil {
+			t.Errorf("member %s: got %v, %v for an id that was not issued", name, issued, err)
+		}
 	}
 }

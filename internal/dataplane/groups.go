@@ -33,7 +33,9 @@ func (c *Cluster) Groups(ctx context.Context, initialDelay time.Duration,
 		return nil, groups.ErrClosed
 	}
 	if l.opened == nil {
-		opened, err := l.open(ctx, c.Engine, groups.Options{InitialDelay: initialDelay, Logger: log})
+		opened, err := l.open(ctx, c.Engine, groups.Options{
+			InitialDelay: initialDelay, Quota: c.Quota, Logger: log,
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -78,6 +78,8 @@ type Restored interface {
 	// MayHaveNoStore reports whether a cluster that has run before may have no store: it was
 	// created during the backup.
 	MayHaveNoStore(uid string) bool
+	// IsFirstStart reports whether the store of a cluster was restored and not used since.
+	IsFirstStart(uid string) bool
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
+	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/provision"
@@ -237,6 +239,94 @@ func TestAttackRaisingALimit(t *testing.T) {
 		t.Errorf("got %d topics, want 9, because existing topics are not removed", n)
 	}
 	tally.Attack(t, "a cluster raises its organization's limit", 30, max(0, succeeded-10))
+}
+
+// TestAttackClientState commits offsets as one account of a running cluster until its quota is full. Another account
+// goes on, and the bytes are counted again after a restart.
+func TestAttackClientState(t *testing.T) {
+	t.Parallel()
+	const share, attempts = 64 << 10, 100
+	dir, limits := t.TempDir(), quota.Limits{quota.AccountStateBytes: share, quota.TenantStateBytes: 1 << 20}
+	p, book := limited(t, dir, limits)
+	c := running(t, p, spec("acme", "a"))
+	commit := func(c *dataplane.Cluster, account string, i int) error {
+		coordinator, err := c.Groups(t.Context(), 0, nil)
+		if err != nil {
+			return err
+		}
+		return coordinator.Commit(t.Context(), groups.Key{Tenant: "public", Group: fmt.Sprint(account, i)},
+			&groups.CommitRequest{
+				Generation: -1, Account: account,
+				Offsets: map[groups.Partition]groups.Offset{
+					groups.PartitionOf(1, 0): {Metadata: strings.Repeat("m", 4096)},
+				},
+			})
+	}
+	succeeded := race(t, attempts, func(i int) error { return commit(c, "mallory", i) })
+	if err := commit(c, "alice", 0); err != nil {
+		t.Errorf("other account: %v", err)
+	}
+	over := 0
+	if n := book.Organization("acme").Used(quota.AccountStateBytes); n > share || succeeded == 0 {
+		over = attempts
+		t.Errorf("got %d bytes and %d commits, want at most %d bytes", n, succeeded, share)
+	}
+	tally.Attack(t, "an account commits above its share", attempts, over)
+	before := book.Organization("acme").Used(quota.ClientStateBytes)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p, book = limited(t, dir, limits)
+	again := running(t, p, spec("acme", "a"))
+	if err := commit(again, "alice", 0); err != nil {
+		t.Errorf("offsets that exist, after a restart: %v", err)
+	}
+	if n := book.Organization("acme").Used(quota.ClientStateBytes); n != before {
+		t.Errorf("got %d bytes after a restart, want %d", n, before)
+	}
+}
+
+// restoredStore is the first start after a restore.
+type restoredStore struct{}
+
+func (restoredStore) MayHaveNoStore(string) bool { return false }
+func (restoredStore) IsFirstStart(string) bool   { return true }
+
+// TestProducerIDsAfterRestore checks that ids that were issued after a backup stay valid when it is restored, and are
+// not issued again.
+func TestProducerIDsAfterRestore(t *testing.T) {
+	t.Parallel()
+	issue := func(restored dataplane.Restored, later int64) int64 {
+		p, err := dataplane.Open(dataplane.Options{
+			Dir: t.TempDir(), Restored: restored, Logger: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		coordinator, err := running(t, p, spec("acme", "a")).Groups(t.Context(), 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if later > 0 {
+			if _, issued, err := coordinator.ProducerOwner(t.Context(), later); !issued || err != nil {
+				t.Errorf("id %d that was issued after the backup: got %v, %v, want it to be valid", later, issued, err)
+			}
+		}
+		id, err := coordinator.ProducerID(t.Context(), "acme/worker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	later := issue(nil, 0) // the backup is older: it has no id
+	if id := issue(restoredStore{}, later); id <= later {
+		t.Errorf("got id %d after a restore, want one above %d", id, later)
+	}
 }
 
 // TestCustomKeys: CustomKeys contains a key for every quota that a cluster can limit.

@@ -34,6 +34,8 @@ func quotasOf(cfg *config.Config) (defaults quota.Limits, own map[string]quota.L
 		quota.Clusters: int64(q.Clusters), quota.Instances: int64(q.Instances), quota.Topics: int64(q.Topics),
 		quota.Subscriptions: int64(q.Subscriptions), quota.Subjects: int64(q.Subjects),
 		quota.SchemaBytes: int64(q.SchemaBytes), quota.StoredBytes: int64(q.StoredBytes),
+		quota.ClientStateBytes: int64(q.ClientStateBytes), quota.TenantStateBytes: int64(q.TenantStateBytes),
+		quota.AccountStateBytes: int64(q.AccountStateBytes),
 		quota.RequestsPerSecond: int64(q.RequestsPerSecond), quota.BytesPerSecond: int64(q.BytesPerSecond),
 	}
 	if q.StoredBytes == 0 {
@@ -48,6 +50,8 @@ func quotasOf(cfg *config.Config) (defaults quota.Limits, own map[string]quota.L
 			quota.Clusters: int64(o.Clusters), quota.Instances: int64(o.Instances), quota.Topics: int64(o.Topics),
 			quota.Subscriptions: int64(o.Subscriptions), quota.Subjects: int64(o.Subjects),
 			quota.SchemaBytes: int64(o.SchemaBytes), quota.StoredBytes: int64(o.StoredBytes),
+			quota.ClientStateBytes: int64(o.ClientStateBytes), quota.TenantStateBytes: int64(o.TenantStateBytes),
+			quota.AccountStateBytes: int64(o.AccountStateBytes),
 			quota.RequestsPerSecond: int64(o.RequestsPerSecond), quota.BytesPerSecond: int64(o.BytesPerSecond),
 		}
 	}

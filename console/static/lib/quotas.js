@@ -11,6 +11,9 @@ const titles = {
   subjects: 'Subjects',
   schemaBytes: 'Schemas',
   storedBytes: 'Stored messages',
+  clientStateBytes: 'State of Kafka clients',
+  tenantStateBytes: 'State of the largest tenant',
+  accountStateBytes: 'State of the largest account',
   requestsPerSecond: 'Requests per second',
   bytesPerSecond: 'Traffic per second',
 }

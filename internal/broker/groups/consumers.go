@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"freshet/internal/storage/engine"
@@ -29,8 +28,8 @@ type consumers struct {
 	writing                chan struct{}   // closed when the write in progress ends
 	failed                 error
 
-	bytes      int           // memory of the members of this group
-	totalBytes *atomic.Int64 // memory of the members of all groups
+	bytes int    // memory of the members of this group
+	group *group // counts the memory
 }
 
 // stage is the progress of a member towards its target.
@@ -45,6 +44,7 @@ const (
 // consumer is a member of a group with the consumer protocol.
 type consumer struct {
 	id, instance, client, host, rack string
+	account                          string // account that pays for the member; "" when it is not known
 	rebalanceTimeout                 time.Duration
 	assignor                         string // "" for the coordinator's choice
 	subscription
@@ -92,14 +92,17 @@ func (m *consumer) size() (n int) {
 func (cs *consumers) countBytes(m *consumer, by int) {
 	n := by * m.size()
 	cs.bytes += n
-	cs.totalBytes.Add(int64(n))
+	if !cs.group.uncharged {
+		cs.group.shard.c.memberBytes.Add(int64(n))
+	}
+	cs.group.chargeLocked(m.account, by*m.bytes())
 }
 
-func newConsumers(all *atomic.Int64) *consumers {
+func newConsumers(g *group) *consumers {
 	return &consumers{
-		totalBytes: all,
-		assignor:   assignorUniform,
-		members:    make(map[string]*consumer), static: make(map[string]string), owners: make(map[Partition]string),
+		group:    g,
+		assignor: assignorUniform,
+		members:  make(map[string]*consumer), static: make(map[string]string), owners: make(map[Partition]string),
 		partitionCounts: make(map[engine.TopicID]int32), changed: make(map[string]bool),
 	}
 }
@@ -120,8 +123,8 @@ func (g *group) becomeConsumersLocked(req *ConsumerRequest, u *upgrade) (bool, e
 		g.upgradeLocked(u, req.Topics.Revision())
 		return true, nil
 	}
-	clear(g.pending)
-	g.consumers = newConsumers(&g.shard.c.memberBytes)
+	g.clearPendingLocked()
+	g.consumers = newConsumers(g)
 	g.consumers.assignmentEpoch = g.number
 	g.phase = empty
 	return true, nil

@@ -10,6 +10,7 @@ import (
 // storedConsumer is the stored form of a member with the consumer protocol. It is immutable.
 type storedConsumer struct {
 	id, instance, client, host, rack, assignor, pattern string
+	account                                             string
 	rebalanceMillis                                     int64
 	names                                               []string
 	topics                                              []engine.TopicID
@@ -64,15 +65,19 @@ func (g *group) awaitWriteLocked(ended <-chan struct{}) {
 // writeConsumersLocked writes the changes since the last write.
 func (g *group) writeConsumersLocked() {
 	cs := g.consumers
-	record, version := g.consumersRecordLocked(), cs.version
+	record, accounts := g.consumersRecordLocked()
+	version, payer := cs.version, g.payer
 	clear(cs.changed)
 	ended := make(chan struct{})
 	cs.writing = ended
-	err := g.writeLocked(func(*state) ([][]byte, error) { return [][]byte{record}, nil })
+	err := g.writeLocked(func(s *state) ([][]byte, error) {
+		return s.appendAccounts([][]byte{record}, g.key, payer, accounts), nil
+	})
 	cs.writing = nil
 	close(ended)
 	if err != nil {
 		cs.failed, g.removed = err, true
+		g.releaseChargesLocked()
 		time.AfterFunc(reloadDelay, g.reload)
 		return
 	}
@@ -89,8 +94,9 @@ func (g *group) reload() {
 	}
 }
 
-// consumersRecordLocked returns the record with the changes since the last write.
-func (g *group) consumersRecordLocked() []byte {
+// consumersRecordLocked returns the record with the changes since the last write, and the accounts of the changed
+// members.
+func (g *group) consumersRecordLocked() ([]byte, []memberAccount) {
 	cs := g.consumers
 	head := generation{
 		number:    g.number,
@@ -108,13 +114,14 @@ func (g *group) consumersRecordLocked() []byte {
 			gone = append(gone, id)
 		}
 	}
-	return consumersRecord(g.key, &head, gone, put).Writer
+	return consumersRecord(g.key, &head, gone, put).Writer, consumerAccounts(put)
 }
 
 // toStored returns the stored form of a member.
 func (m *consumer) toStored() *storedConsumer {
 	return &storedConsumer{
 		id: m.id, instance: m.instance, client: m.client, host: m.host, rack: m.rack, assignor: m.assignor,
+		account:         m.account,
 		pattern:         m.pattern,
 		rebalanceMillis: m.rebalanceTimeout.Milliseconds(), names: m.names, topics: m.topics,
 		epoch: m.epoch, previousEpoch: m.previousEpoch, stage: m.stage,
@@ -134,7 +141,7 @@ func ownedPartitions(set map[Partition]int32) []ownedPartition {
 // restoreConsumersLocked restores a stored group. Its members have a full session timeout to send a
 // heartbeat, and a full rebalance timeout to revoke partitions.
 func (g *group) restoreConsumersLocked(stored *generation, members []*storedConsumer) {
-	cs := newConsumers(&g.shard.c.memberBytes)
+	cs := newConsumers(g)
 	g.consumers = cs
 	g.number, cs.assignmentEpoch, cs.assignor = stored.number, stored.consumers.assignmentEpoch,
 		stored.consumers.assignor
@@ -154,6 +161,7 @@ func (g *group) restoreConsumersLocked(stored *generation, members []*storedCons
 func (s *storedConsumer) toConsumer(now time.Time) *consumer {
 	m := &consumer{
 		id: s.id, instance: s.instance, client: s.client, host: s.host, rack: s.rack, assignor: s.assignor,
+		account:          s.account,
 		rebalanceTimeout: time.Duration(s.rebalanceMillis) * time.Millisecond, topics: s.topics,
 		epoch: s.epoch, previousEpoch: s.previousEpoch, stage: s.stage, target: slices.Clone(s.target),
 		assigned: make(map[Partition]int32), pendingRevocation: make(map[Partition]int32),

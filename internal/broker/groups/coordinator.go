@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/statemachine"
 )
@@ -26,6 +27,8 @@ type Options struct {
 	// HeartbeatInterval is the heartbeat interval for members with the consumer protocol; 0 means
 	// DefaultHeartbeatInterval.
 	HeartbeatInterval time.Duration
+	// Quota counts the bytes of groups, members and offsets; nil means no limits.
+	Quota *quota.Cluster
 	// Logger logs failures of background work; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -88,6 +91,7 @@ func newCoordinator(ctx context.Context, opts Options) *Coordinator {
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.absentShard = &shard{c: c}
+	opts.Quota.AddStateCounter(c)
 	return c
 }
 
@@ -138,14 +142,12 @@ func (c *Coordinator) Close() error {
 		s.closeGroups()
 	}
 	c.wg.Wait()
+	c.opts.Quota.RemoveStateCounter(c)
 	var failed error
 	for _, s := range held {
 		failed = errors.Join(failed, s.machine.Close())
 	}
-	if c.producers.machine != nil {
-		failed = errors.Join(failed, c.producers.machine.Close())
-	}
-	return failed
+	return errors.Join(failed, c.producers.close())
 }
 
 // closeGroups ends all calls that wait for a group of the shard, with ErrClosed.

@@ -35,11 +35,18 @@
 //	group.mu         the state of one group in memory. Not held while waiting: writeLocked
 //	                 and awaitWriteLocked release it during a write to the journal, after
 //	                 which their callers must check the state again.
-//	producerIDs.mu   the block of producer ids in use. Held while the next block is written
-//	                 to the journal, because every caller needs an id of that block.
+//	producerIDs.mu   the blocks of producer ids in use. Held while the next block is written
+//	                 to the journals.
 //
-// No goroutine holds two of these locks at a time. A group with removed set is no longer in its
-// shard's map; a caller that has locked such a group must look it up again (shard.lock does).
+// No goroutine holds two of these locks at a time. With each of them the lock of package quota may be
+// taken. A group with removed set is no longer in its shard's map; a caller that has locked such a group
+// must look it up again (shard.lock does).
+//
+// # Quotas
+//
+// What clients create counts towards the quotas of the account that creates it (Options.Quota,
+// usage.go). The journals store the accounts (accounts.go), so that a restart counts the same. A
+// producer id belongs to the account that requested it (producerids.go).
 //
 // # Timers
 //

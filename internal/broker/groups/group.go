@@ -41,11 +41,18 @@ type group struct {
 	protocol        string // chosen for the generation
 	leader          string // a member's id
 	members         map[string]*member
-	static          map[string]string    // instance id → member id
-	pending         map[string]time.Time // member id → expiry, for ids that were returned with ErrMemberIDRequired
-	protocolSupport map[string]int       // protocol name → number of members that support it
-	joinCount       uint64               // number of members that ever joined, to order them
-	memberBytes     int                  // size of the protocols of all members
+	static          map[string]string        // instance id → member id
+	pending         map[string]pendingMember // ids that were returned with ErrMemberIDRequired
+	protocolSupport map[string]int           // protocol name → number of members that support it
+	joinCount       uint64                   // number of members that ever joined, to order them
+	memberBytes     int                      // size of the protocols of all members
+
+	// Bytes that the group counts towards quotas; see usage.go.
+	charges         map[string]int // account → bytes
+	payer           string         // account that pays for the group itself
+	uncharged       bool           // the group has left the memory and counts nothing
+	assignmentBytes int
+	assignmentPayer string // account of the leader that sent the assignments
 
 	deadline time.Time // end of preparing or completing
 	// inInitialDelay is set during the first rebalance of an empty group: deadline moves while more
@@ -64,9 +71,16 @@ type group struct {
 	consumers *consumers
 }
 
+// pendingMember is a client that has to join again with the member id that it got.
+type pendingMember struct {
+	expires time.Time
+	account string
+}
+
 // member is a member of a group with the classic protocol.
 type member struct {
 	id, instance, client, host       string
+	account                          string // account that pays for the member; "" when it is not known
 	joinOrder                        uint64 // order of joining
 	sessionTimeout, rebalanceTimeout time.Duration
 	protocols                        []Protocol
@@ -83,7 +97,7 @@ func newGroup(s *shard, key Key) *group {
 	return &group{
 		key: key, shard: s,
 		members: make(map[string]*member), static: make(map[string]string),
-		pending: make(map[string]time.Time), protocolSupport: make(map[string]int),
+		pending: make(map[string]pendingMember), protocolSupport: make(map[string]int),
 	}
 }
 
@@ -95,11 +109,11 @@ func (g *group) restoreLocked(stored *generation) {
 		return
 	}
 	g.phase = stable
-	now := time.Now()
+	now, assignments := time.Now(), 0
 	for i := range stored.members {
 		s := &stored.members[i]
 		m := &member{
-			id: s.id, instance: s.instance, client: s.client, host: s.host,
+			id: s.id, instance: s.instance, client: s.client, host: s.host, account: s.account,
 			sessionTimeout:   time.Duration(s.sessionMillis) * time.Millisecond,
 			rebalanceTimeout: time.Duration(s.rebalanceMillis) * time.Millisecond,
 			protocols:        []Protocol{{Name: stored.protocol, Metadata: s.metadata}},
@@ -107,6 +121,10 @@ func (g *group) restoreLocked(stored *generation) {
 		}
 		m.expires = now.Add(m.sessionTimeout)
 		g.addLocked(m)
+		assignments += len(m.assignment)
+	}
+	if leader := g.members[g.leader]; leader != nil {
+		g.chargeAssignmentsLocked(leader.account, assignments)
 	}
 	g.setTimerLocked()
 }
@@ -116,7 +134,7 @@ func (g *group) toStoredLocked() *generation {
 	stored := &generation{number: g.number, protocolType: g.protocolType, protocol: g.protocol, leader: g.leader}
 	for _, m := range g.inOrderLocked() {
 		stored.members = append(stored.members, storedMember{
-			id: m.id, instance: m.instance, client: m.client, host: m.host,
+			id: m.id, instance: m.instance, client: m.client, host: m.host, account: m.account,
 			sessionMillis: m.sessionTimeout.Milliseconds(), rebalanceMillis: m.rebalanceTimeout.Milliseconds(),
 			metadata: m.metadata(g.protocol), assignment: m.assignment,
 		})
@@ -175,7 +193,10 @@ func (g *group) removeLocked(m *member, why error) {
 // counters.
 func (g *group) countProtocolsLocked(m *member, by int) {
 	g.memberBytes += by * size(m.protocols)
-	g.shard.c.memberBytes.Add(int64(by * size(m.protocols)))
+	if !g.uncharged {
+		g.shard.c.memberBytes.Add(int64(by * size(m.protocols)))
+	}
+	g.chargeLocked(m.account, by*m.bytes())
 	for i, p := range m.protocols {
 		if slices.ContainsFunc(m.protocols[:i], func(q Protocol) bool { return q.Name == p.Name }) {
 			continue // listed twice
@@ -201,6 +222,9 @@ func (g *group) unlock() {
 	g.setTimerLocked()
 	idle := !g.occupiedLocked() && len(g.pending) == 0 && g.writesInProgress == 0
 	g.removed = g.removed || idle
+	if idle {
+		g.releaseChargesLocked()
+	}
 	g.mu.Unlock()
 	if idle {
 		g.shard.remove(g)
@@ -224,12 +248,14 @@ func (g *group) writeLocked(decide func(*state) ([][]byte, error)) error {
 func (g *group) storeLocked() error {
 	number := g.number
 	w := newRecord(recordGeneration, g.key)
-	w.generation(g.toStoredLocked())
+	stored := g.toStoredLocked()
+	w.generation(stored)
+	payer := g.payer
 	return g.writeLocked(func(s *state) ([][]byte, error) {
 		if item, ok := s.groups.Get(g.key.path()); ok && item.stored.number > number {
 			return nil, nil
 		}
-		return [][]byte{w.Writer}, nil
+		return s.appendAccounts([][]byte{w.Writer}, g.key, payer, stored.accounts()), nil
 	})
 }
 
@@ -252,6 +278,7 @@ func (g *group) emptyRecordLocked() func(*state) ([][]byte, error) {
 // closeLocked ends all calls that wait for the group, with ErrClosed.
 func (g *group) closeLocked() {
 	g.removed = true
+	g.releaseChargesLocked()
 	if g.timer != nil {
 		g.timer.Stop()
 	}

@@ -33,13 +33,14 @@ func (g *group) applyHeartbeatLocked(req *ConsumerRequest, change *subscription,
 	bump := isNew || before != nil && !slices.Equal(before.topics, m.topics) || replaced != nil &&
 		!slices.Equal(replaced.topics, m.topics)
 
-	if bump && (cs.bytes+m.size() > maxGroupBytes || cs.totalBytes.Load()+int64(m.size()) > maxClusterBytes) {
-		return ConsumerResult{}, ErrGroupFull
+	release, err := g.checkConsumerMemoryLocked(m, before, replaced)
+	if err != nil {
+		return ConsumerResult{}, err
 	}
+	defer release()
 	assignor := cs.chooseAssignor(m, replaced)
 	counts := cs.partitionCounts
 	if revision := req.Topics.Revision(); bump || revision != cs.revision || g.number > cs.assignmentEpoch {
-		var err error
 		if counts, err = g.countPartitionsLocked(req.Topics, m, replaced, bump); err != nil {
 			return ConsumerResult{}, err
 		}
@@ -69,6 +70,22 @@ func (g *group) applyHeartbeatLocked(req *ConsumerRequest, change *subscription,
 		result.HasAssignment, result.Assignment = true, sortedPartitions(m.assigned)
 	}
 	return result, nil
+}
+
+// checkConsumerMemoryLocked returns ErrGroupFull when a member that is new or grows would exceed a memory limit.
+// Otherwise it reserves the bytes until release is called.
+func (g *group) checkConsumerMemoryLocked(m, before, replaced *consumer) (release func(), err error) {
+	more, counted := m.size(), m.bytes()
+	for _, old := range []*consumer{before, replaced} {
+		if old != nil {
+			more, counted = more-old.size(), counted-old.bytes()
+		}
+	}
+	if more > 0 && (g.consumers.bytes+more > maxGroupBytes ||
+		g.shard.c.memberBytes.Load()+int64(more) > maxClusterBytes) {
+		return nil, ErrGroupFull
+	}
+	return g.reserveMemberLocked(m.account, counted)
 }
 
 // findMember returns the member of a request, or else the member with the same instance id that it
@@ -137,6 +154,9 @@ func (cs *consumers) memberState(req *ConsumerRequest, before, replaced *consume
 
 // applyRequest copies the member's description from the request.
 func (m *consumer) applyRequest(req *ConsumerRequest, change *subscription, found *resolution) {
+	if req.Epoch == epochJoin || m.account == "" {
+		m.account = req.Account
+	}
 	m.client, m.host, m.classic = req.ClientID, req.ClientHost, req.classic
 	m.instance = cmp.Or(req.InstanceID, m.instance)
 	m.rack = cmp.Or(req.Rack, m.rack)
@@ -155,7 +175,7 @@ func (m *consumer) applyRequest(req *ConsumerRequest, change *subscription, foun
 // sameStored reports whether the stored parts of two states of a member are equal.
 func (m *consumer) sameStored(other *consumer) bool {
 	return m.id == other.id && m.instance == other.instance && m.client == other.client && m.host == other.host &&
-		m.rack == other.rack &&
+		m.rack == other.rack && m.account == other.account &&
 		m.rebalanceTimeout == other.rebalanceTimeout && m.assignor == other.assignor &&
 		m.subscription.equal(&other.subscription) &&
 		slices.Equal(m.topics, other.topics) && m.epoch == other.epoch && m.previousEpoch == other.previousEpoch &&

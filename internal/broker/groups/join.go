@@ -34,6 +34,7 @@ type JoinRequest struct {
 	InstanceID       string // of a static member; "" for none, see EmptyInstanceID
 	ClientID         string
 	ClientHost       string
+	Account          string // principal whose quota the member counts towards; "" when it is not known
 	SessionTimeout   time.Duration
 	RebalanceTimeout time.Duration // rebalance timeout; 0 means the session timeout
 	Type             string        // such as "consumer"
@@ -89,14 +90,16 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	if err == nil && len(g.members) > 0 && !g.compatibleLocked(req) {
 		err = ErrProtocol
 	}
+	release := func() {}
 	if err == nil {
-		err = g.checkMemoryLocked(req)
+		release, err = g.checkMemoryLocked(req)
 	}
 	if err != nil {
 		g.unlock()
 		return JoinResult{}, err
 	}
 	w, result, err := g.joinLocked(req)
+	release() // the group counts the member now
 	if w == nil {
 		g.unlock()
 		return result, err
@@ -114,20 +117,23 @@ func size(protocols []Protocol) (n int) {
 	return n
 }
 
-// checkMemoryLocked returns ErrGroupFull when the metadata of the member would exceed a memory limit.
-func (g *group) checkMemoryLocked(req *JoinRequest) error {
+// checkMemoryLocked returns ErrGroupFull when the metadata of the member would exceed a memory limit. Otherwise it
+// reserves the bytes of the member until release is called.
+func (g *group) checkMemoryLocked(req *JoinRequest) (release func(), err error) {
 	more := size(req.Protocols)
+	counted := memberOverhead + len(req.InstanceID) + len(req.ClientID) + len(req.ClientHost) + more
 	id := req.MemberID
 	if id == "" && req.InstanceID != "" {
 		id = g.static[req.InstanceID] // the member that it replaces
 	}
 	if old := g.members[id]; old != nil {
 		more -= size(old.protocols)
+		counted = more
 	}
 	if more > 0 && (g.memberBytes+more > maxGroupBytes || g.shard.c.memberBytes.Load()+int64(more) > maxClusterBytes) {
-		return ErrGroupFull
+		return nil, ErrGroupFull
 	}
-	return nil
+	return g.reserveMemberLocked(req.Account, counted)
 }
 
 // check validates a request on its own. Any rebalance timeout is accepted, because only the members
@@ -185,8 +191,7 @@ func (g *group) joinLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult, e
 	if req.MemberID == "" {
 		return g.joinNewLocked(req)
 	}
-	if _, ok := g.pending[req.MemberID]; ok {
-		delete(g.pending, req.MemberID)
+	if g.removePendingLocked(req.MemberID) {
 		return g.addMemberLocked(req, req.MemberID)
 	}
 	m, err := g.memberLocked(req.MemberID, req.InstanceID)
@@ -229,7 +234,7 @@ func (g *group) joinNewLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult
 	if len(g.members)+len(g.pending) >= maxMembers {
 		return nil, JoinResult{}, ErrGroupFull
 	}
-	g.pending[id] = time.Now().Add(req.SessionTimeout)
+	g.addPendingLocked(id, pendingMember{time.Now().Add(req.SessionTimeout), req.Account})
 	g.resetTimerLocked()
 	return nil, JoinResult{MemberID: id}, ErrMemberIDRequired
 }
@@ -251,7 +256,7 @@ func (g *group) addMemberLocked(req *JoinRequest, id string) (*waiter[JoinResult
 
 // applyRequest copies the member's description from the request.
 func (m *member) applyRequest(req *JoinRequest) {
-	m.client, m.host = req.ClientID, req.ClientHost
+	m.client, m.host, m.account = req.ClientID, req.ClientHost, req.Account
 	m.sessionTimeout, m.rebalanceTimeout = req.SessionTimeout, req.effectiveRebalanceTimeout()
 	m.protocols = req.Protocols
 }

@@ -81,8 +81,7 @@ func (g *group) leaveLocked(l LeavingMember) error {
 		}
 		l.MemberID = current
 	}
-	if _, ok := g.pending[l.MemberID]; ok {
-		delete(g.pending, l.MemberID)
+	if g.removePendingLocked(l.MemberID) {
 		return nil
 	}
 	m := g.members[l.MemberID]

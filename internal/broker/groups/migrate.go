@@ -99,7 +99,8 @@ func (u *upgrade) isCurrentLocked(g *group) bool {
 // upgradeLocked changes a classic group with members to the consumer protocol. The members keep their partitions
 // until they join again. The caller stores the group.
 func (g *group) upgradeLocked(u *upgrade, revision uint64) {
-	cs := newConsumers(&g.shard.c.memberBytes)
+	g.chargeAssignmentsLocked("", 0)
+	cs := newConsumers(g)
 	cs.assignmentEpoch = g.number
 	now := time.Now()
 	for i := range u.members {
@@ -108,8 +109,8 @@ func (g *group) upgradeLocked(u *upgrade, revision uint64) {
 		m.respondSync(SyncResult{}, ErrRebalancing)
 		g.countProtocolsLocked(m, -1)
 		next := &consumer{
-			id: m.id, instance: m.instance, client: m.client, host: m.host, rack: of.subscription.Rack,
-			rebalanceTimeout: m.rebalanceTimeout, subscription: subscription{names: of.subscription.Names},
+			id: m.id, instance: m.instance, client: m.client, host: m.host, account: m.account,
+			rack: of.subscription.Rack, rebalanceTimeout: m.rebalanceTimeout, subscription: subscription{names: of.subscription.Names},
 			topics: sortedTopics(of.subscription.Topics), epoch: g.number, previousEpoch: g.number,
 			assigned: make(map[Partition]int32), revision: revision, resolved: now,
 			classic: &classicMember{session: m.sessionTimeout, protocols: m.protocols},
@@ -125,7 +126,7 @@ func (g *group) upgradeLocked(u *upgrade, revision uint64) {
 	}
 	clear(g.members)
 	clear(g.static)
-	clear(g.pending)
+	g.clearPendingLocked()
 	g.consumers, g.phase, g.leader, g.protocol, g.storeEmpty = cs, empty, "", "", false
 	g.resetTimerLocked()
 }
@@ -153,7 +154,7 @@ func (g *group) downgradeLocked() {
 	for _, m := range cs.inOrder() {
 		cs.countBytes(m, -1)
 		next := &member{
-			id: m.id, instance: m.instance, client: m.client, host: m.host,
+			id: m.id, instance: m.instance, client: m.client, host: m.host, account: m.account,
 			sessionTimeout: m.classic.session, rebalanceTimeout: m.rebalanceTimeout,
 			protocols: m.classic.protocols, assigned: sortedPartitions(m.assigned), synced: true,
 		}

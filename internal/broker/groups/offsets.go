@@ -14,6 +14,8 @@ type CommitRequest struct {
 	// Generation is the generation or member epoch. A negative number means that the caller is not
 	// a member, which is allowed only while the group has no members.
 	Generation int32
+	// Account is the principal whose quota the offsets count towards; "" when it is not known.
+	Account string
 	// SupportsMemberEpochs means that the version of the request supports member epochs. Without it,
 	// Commit rejects members with the consumer protocol.
 	SupportsMemberEpochs bool
@@ -36,21 +38,27 @@ func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) e
 	if err := c.mayCommit(key, req); err != nil || len(req.Offsets) == 0 {
 		return err
 	}
+	s := c.shard(key)
+	if s.machine == nil {
+		return ErrNotCoordinator
+	}
+	release, err := c.reserve(key.Tenant, req.Account, s.view().growth(key, req.Offsets))
+	if err != nil {
+		return err
+	}
+	defer release()
 	now := time.Now().UnixMilli()
-	w := newRecord(recordOffsets, key)
-	w.Uvarint(uint64(len(req.Offsets)))
+	w := offsetsRecord(key, req.Account, len(req.Offsets))
 	for at, o := range req.Offsets {
 		o.Time = now
 		w.offset(at, o)
 	}
-	s := c.shard(key)
-	err := s.updateContext(ctx, func(st *state) ([][]byte, error) {
+	return s.updateContext(ctx, func(st *state) ([][]byte, error) {
 		if _, ok := st.groups.Get(key.path()); !ok && c.countGroups() >= maxGroups {
 			return nil, ErrTooManyGroups
 		}
 		return [][]byte{w.Writer}, nil
 	})
-	return err
 }
 
 // mayCommit returns an error unless the caller may commit for the group.

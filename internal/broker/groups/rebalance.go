@@ -67,7 +67,7 @@ func (g *group) onJoinTimeoutLocked(now time.Time) {
 		}
 		waiting = waiting || m.pendingJoin != nil
 	}
-	clear(g.pending)
+	g.clearPendingLocked()
 	if !waiting && len(g.members) > 0 { // only absent static members: wait until one joins or expires
 		g.deadline = now.Add(max(g.rebalanceTimeoutLocked(), time.Second))
 		return
@@ -95,6 +95,7 @@ func (g *group) completeJoinLocked(now time.Time) {
 	g.phase = completing
 	g.storing = false
 	g.deadline = now.Add(g.rebalanceTimeoutLocked())
+	g.chargeAssignmentsLocked("", 0)
 	for _, m := range g.members {
 		m.synced, m.assignment, m.assigned = false, nil, nil
 		m.respondJoin(g.resultLocked(m), nil)
@@ -105,6 +106,7 @@ func (g *group) completeJoinLocked(now time.Time) {
 // becomeEmptyLocked makes the group empty.
 func (g *group) becomeEmptyLocked() {
 	g.phase, g.leader, g.protocol = empty, "", ""
+	g.chargeAssignmentsLocked("", 0)
 	g.storeEmpty = true
 }
 

@@ -22,6 +22,10 @@ const (
 	recordConsumers recordKind = 6
 	// recordConsumers with classic members: for each changed member its protocols and session timeout follow
 	recordMixedConsumers recordKind = 7
+	// recordOffsets with the account that commits, after the key
+	recordAccountOffsets recordKind = 16
+	// key, account of the group, count, (member, account)…
+	recordAccounts recordKind = 17
 )
 
 // writer appends the fields of a record.

@@ -2,6 +2,7 @@ package groups
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,9 +47,12 @@ func seedRecords() [][]byte {
 		[]*storedConsumer{{id: "a"}, {id: "c", classic: &classicMember{
 			session: 10 * time.Second, protocols: []Protocol{{Name: "range", Metadata: []byte("x")}, {Name: "other"}},
 		}}})
+	owned := offsetsRecord(key, "acme/a", 1)
+	owned.offset(Partition{7, 2}, Offset{Offset: 3, Metadata: "mm"})
 	return [][]byte{
 		offsets.Writer, stable.Writer, emptied.Writer, newRecord(recordDeleteGroup, key).Writer, forget.Writer,
-		consumers.Writer, mixed.Writer,
+		consumers.Writer, mixed.Writer, owned.Writer,
+		accountsRecord(key, "acme/b", []memberAccount{{"a", "acme/a"}, {"c", "acme/b"}}),
 	}
 }
 
@@ -103,6 +107,22 @@ func checkCounts(t *testing.T, s *state) {
 		}
 		return true
 	})
+	want := newUsage()
+	s.groups.Scan(func(_ string, item groupItem) bool {
+		want.add(item.key.Tenant, item.account, item.key.size())
+		return true
+	})
+	s.offsets.Scan(func(item offsetItem) bool {
+		want.add(item.key.Tenant, item.account, item.size())
+		return true
+	})
+	if got := s.usage; got.all != want.all || !slices.Equal(got.accounts.Keys(), want.accounts.Keys()) ||
+		!slices.Equal(got.accounts.Values(), want.accounts.Values()) ||
+		!slices.Equal(got.tenants.Keys(), want.tenants.Keys()) ||
+		!slices.Equal(got.tenants.Values(), want.tenants.Values()) {
+		t.Errorf("state counts %d bytes of accounts %v, want %d of %v", got.all, got.accounts.Keys(), want.all,
+			want.accounts.Keys())
+	}
 }
 
 // restoreAll restores all stored members, which must not panic.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/tidwall/btree"
@@ -61,6 +62,7 @@ type storedMember struct {
 	id, instance, client, host     string
 	sessionMillis, rebalanceMillis int64
 	metadata, assignment           []byte
+	account                        string // "" when it is not known, as in the other items
 }
 
 // state is the state of one shard's state machine.
@@ -68,6 +70,7 @@ type state struct {
 	groups    *btree.Map[string, groupItem] // by path
 	offsets   *btree.BTreeG[offsetItem]
 	consumers *btree.BTreeG[consumerItem]
+	usage     usage
 }
 
 type consumerItem struct {
@@ -85,6 +88,7 @@ type groupItem struct {
 	stored    *generation
 	offsets   int // number of committed partitions
 	consumers int // number of members with the consumer protocol
+	account   string
 }
 
 // occupied reports whether the group has members.
@@ -94,6 +98,7 @@ type offsetItem struct {
 	key Key
 	at  Partition
 	Offset
+	account string
 }
 
 func compareOffsets(a, b offsetItem) bool {
@@ -109,12 +114,15 @@ func newState() *state {
 		groups:    new(btree.Map[string, groupItem]),
 		offsets:   btree.NewBTreeGOptions(compareOffsets, btree.Options{NoLocks: true}),
 		consumers: btree.NewBTreeGOptions(compareConsumers, btree.Options{NoLocks: true}),
+		usage:     newUsage(),
 	}
 }
 
 // Clone implements statemachine.State.
 func (s *state) Clone() *state {
-	return &state{groups: s.groups.Copy(), offsets: s.offsets.Copy(), consumers: s.consumers.Copy()}
+	return &state{
+		groups: s.groups.Copy(), offsets: s.offsets.Copy(), consumers: s.consumers.Copy(), usage: s.usage.clone(),
+	}
 }
 
 // Apply implements statemachine.State.
@@ -126,7 +134,11 @@ func (s *state) Apply(_ uint64, record []byte) error {
 	key := r.key()
 	switch kind := recordKind(record[0]); kind {
 	case recordOffsets:
-		s.applyOffsets(key, r)
+		s.applyOffsets(key, "", r)
+	case recordAccountOffsets:
+		s.applyOffsets(key, r.Text(), r)
+	case recordAccounts:
+		s.applyAccounts(key, r)
 	case recordGeneration:
 		g := r.generation()
 		s.dropConsumers(key)
@@ -152,7 +164,9 @@ func (s *state) Apply(_ uint64, record []byte) error {
 	case recordDeleteGroup:
 		s.dropConsumers(key)
 		s.deleteOffsets(key, s.committed(key))
-		s.groups.Delete(key.path())
+		if item, ok := s.groups.Delete(key.path()); ok {
+			s.usage.add(key.Tenant, item.account, -key.size())
+		}
 	case recordDeleteOffsets:
 		gone := make([]Partition, r.Count())
 		for i := range gone {
@@ -170,23 +184,37 @@ func (s *state) update(key Key, change func(*groupItem)) {
 	item, ok := s.groups.Get(key.path())
 	if !ok {
 		item = groupItem{key: key, stored: &generation{}}
+		s.usage.add(key.Tenant, "", key.size())
 	}
+	payer := item.account
 	change(&item)
+	if item.account != payer {
+		s.usage.add(key.Tenant, payer, -key.size())
+		s.usage.add(key.Tenant, item.account, key.size())
+	}
 	s.groups.Set(key.path(), item)
 }
 
-func (s *state) applyOffsets(key Key, r *reader) {
+func (s *state) applyOffsets(key Key, account string, r *reader) {
 	added := 0
-	var newest int64
+	var newest, bytes int64
 	for range r.Count() {
 		at, offset := r.offset()
-		if _, replaced := s.offsets.Set(offsetItem{key: key, at: at, Offset: offset}); !replaced {
+		switch old, replaced := s.offsets.Set(offsetItem{key, at, offset, account}); {
+		case !replaced:
 			added++
+		case old.account == account:
+			bytes -= old.size()
+		default:
+			s.usage.add(key.Tenant, old.account, -old.size())
 		}
+		bytes += offset.size()
 		newest = max(newest, offset.Time)
 	}
+	s.usage.add(key.Tenant, account, bytes)
 	s.update(key, func(item *groupItem) {
 		item.offsets += added
+		item.account = cmp.Or(item.account, account)
 		if !item.occupied() { // commits without members count as use
 			g := *item.stored
 			g.emptySince = newest
@@ -252,8 +280,9 @@ func (s *state) eachOffset(key Key, visit func(Partition, Offset)) {
 func (s *state) deleteOffsets(key Key, gone []Partition) {
 	removed := 0
 	for _, at := range gone {
-		if _, ok := s.offsets.Delete(offsetItem{key: key, at: at}); ok {
+		if old, ok := s.offsets.Delete(offsetItem{key: key, at: at}); ok {
 			removed++
+			s.usage.add(key.Tenant, old.account, -old.size())
 		}
 	}
 	if _, ok := s.groups.Get(key.path()); ok && removed > 0 {
@@ -273,14 +302,16 @@ func (s *state) Snapshot(out io.Writer) error {
 	}
 	s.groups.Scan(func(_ string, item groupItem) bool {
 		// Offsets come first, because applying them changes emptySince of an empty group.
-		s.snapshotOffsets(item.key, write)
+		owned := s.snapshotOffsets(item.key, write)
 		if item.stored.consumers != nil {
-			s.snapshotConsumers(&item, write)
+			members := s.snapshotConsumers(&item, write)
+			writeAccounts(&item, consumerAccounts(members), owned, write)
 			return failed == nil
 		}
 		w := newRecord(recordGeneration, item.key)
 		w.generation(item.stored)
 		write(w.Writer)
+		writeAccounts(&item, item.stored.accounts(), owned, write)
 		return failed == nil
 	})
 	if failed != nil {
@@ -289,30 +320,49 @@ func (s *state) Snapshot(out io.Writer) error {
 	return buffered.Flush()
 }
 
-// snapshotOffsets writes the offsets of a group in several records.
-func (s *state) snapshotOffsets(key Key, write func([]byte)) {
+// snapshotOffsets writes the offsets of a group in several records, and reports whether an account is known.
+func (s *state) snapshotOffsets(key Key, write func([]byte)) (owned bool) {
 	const part = 1000
-	var all []offsetItem
-	s.eachOffset(key, func(at Partition, o Offset) { all = append(all, offsetItem{at: at, Offset: o}) })
-	for chunk := range slices.Chunk(all, part) {
-		w := newRecord(recordOffsets, key)
-		w.Uvarint(uint64(len(chunk)))
-		for _, item := range chunk {
-			w.offset(item.at, item.Offset)
+	byAccount := make(map[string][]offsetItem)
+	s.offsets.Ascend(offsetItem{key: key}, func(item offsetItem) bool {
+		if item.key != key {
+			return false
 		}
-		write(w.Writer)
+		byAccount[item.account] = append(byAccount[item.account], item)
+		owned = owned || item.account != ""
+		return true
+	})
+	for _, account := range slices.Sorted(maps.Keys(byAccount)) {
+		for chunk := range slices.Chunk(byAccount[account], part) {
+			w := offsetsRecord(key, account, len(chunk))
+			for _, item := range chunk {
+				w.offset(item.at, item.Offset)
+			}
+			write(w.Writer)
+		}
+	}
+	return owned
+}
+
+// writeAccounts writes the accounts of a group, after its other records. With known accounts of its offsets it
+// also writes that the group has none.
+func writeAccounts(item *groupItem, members []memberAccount, owned bool, write func([]byte)) {
+	if item.account != "" || len(members) > 0 || owned {
+		write(accountsRecord(item.key, item.account, members))
 	}
 }
 
-// snapshotConsumers writes a group with the consumer protocol in several records.
-func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) {
+// snapshotConsumers writes a group with the consumer protocol in several records, and returns its members.
+func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) []*storedConsumer {
 	const part = 100
-	members := s.consumersOf(item.key)
+	all := s.consumersOf(item.key)
+	members := all
 	for first := true; first || len(members) > 0; first = false {
 		n := min(part, len(members))
 		write(consumersRecord(item.key, item.stored, nil, members[:n]).Writer)
 		members = members[n:]
 	}
+	return all
 }
 
 // Restore implements statemachine.State.

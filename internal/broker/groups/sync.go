@@ -109,6 +109,13 @@ func (g *group) syncLocked(m *member, req *SyncRequest) (*waiter[SyncResult], Sy
 		return nil, SyncResult{}, ErrUnknownMember
 	case completing:
 	}
+	if m.id == g.leader && !g.storing {
+		release, err := g.reserveAssignmentsLocked(m.account, req.Assignments)
+		if err != nil {
+			return nil, SyncResult{}, err
+		}
+		defer release()
+	}
 	m.synced = true
 	m.respondSync(SyncResult{}, ErrRebalancing) // an earlier call still waits
 	w := newWaiter[SyncResult](m.id)
@@ -126,9 +133,12 @@ func (g *group) assignmentLocked(m *member) SyncResult {
 // assignLocked stores the leader's assignments and makes the group stable. It releases the mutex
 // during the write.
 func (g *group) assignLocked(assignments map[string][]byte) {
+	n := 0
 	for _, m := range g.members {
 		m.assignment = assignments[m.id]
+		n += len(m.assignment)
 	}
+	g.chargeAssignmentsLocked(g.members[g.leader].account, n)
 	number := g.number
 	g.storing = true
 	err := g.storeLocked()

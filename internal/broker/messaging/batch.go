@@ -45,7 +45,7 @@ const maxRejectedRecords = 100
 
 // Append validates a record batch and appends it to a partition. It may change
 // timestamps in batch, so the caller must not use batch afterwards.
-func (t *KafkaTopic) Append(ctx context.Context, partition int32, batch []byte) (*AppendedBatch, error) {
+func (t *KafkaTopic) Append(ctx context.Context, partition int32, batch []byte, from Sender) (*AppendedBatch, error) {
 	head, err := t.checkBatch(ctx, batch)
 	if err != nil {
 		return nil, err
@@ -73,11 +73,15 @@ func (t *KafkaTopic) Append(ctx context.Context, partition int32, batch []byte) 
 		}
 		appended.First = appended.ticket.First()
 	} else {
-		table, err := t.producerTable(ctx, partition)
+		owner, err := from.checkID(ctx, &head)
 		if err != nil {
 			return nil, err
 		}
-		duplicate, err := table.append(&head, appended, &t.live.disowned, appendBatch)
+		table, err := t.producerTable(ctx, partition, from.IDs)
+		if err != nil {
+			return nil, err
+		}
+		duplicate, err := table.append(&head, appended, producer{owner, from.Account}, &t.live.disowned, appendBatch)
 		if err != nil || duplicate {
 			return appended, err
 		}

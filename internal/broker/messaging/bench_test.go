@@ -78,7 +78,7 @@ func BenchmarkKafkaAppend(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				appended, err := found.Append(b.Context(), 0, build(sequence))
+				appended, err := found.Append(b.Context(), 0, build(sequence), messaging.Sender{})
 				if err == nil {
 					err = appended.Wait(b.Context())
 				}

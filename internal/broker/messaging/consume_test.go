@@ -327,7 +327,7 @@ func TestDeadLettersOfRecords(t *testing.T) {
 	builder.Add(&records.Record{Value: []byte("poison"), Headers: headers})
 	stream, err := c.Kafka.KafkaTopic(ctx, name)
 	c.do(err)
-	appended, err := stream.Append(ctx, 0, builder.Finish())
+	appended, err := stream.Append(ctx, 0, builder.Finish(), messaging.Sender{})
 	c.do(err)
 	c.do(appended.Wait(ctx))
 	got := c.receiveOne(name, "s")

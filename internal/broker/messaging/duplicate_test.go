@@ -39,7 +39,7 @@ func TestDuplicateHasTheAppendTimeOfTheOriginal(t *testing.T) {
 		t.Helper()
 		to, err := c.Kafka.KafkaTopic(ctx, topic("orders"))
 		c.do(err)
-		appended, err := to.Append(ctx, 0, idempotent(sequence))
+		appended, err := to.Append(ctx, 0, idempotent(sequence), messaging.Sender{})
 		c.do(err)
 		c.do(appended.Wait(ctx))
 		return appended

@@ -54,7 +54,11 @@ var (
 	ErrConfig        = errs.New(errs.Invalid, "topic configuration is not valid")
 	ErrTransaction   = errs.New(errs.Precondition, "transactions are not available on this cluster")
 	ErrProducerEpoch = errs.New(errs.Conflict, "producer epoch is fenced by a newer producer with the same id")
-	ErrSequence      = errs.New(errs.Conflict, "producer sequence number is out of order")
+	ErrProducerID    = errs.New(errs.Conflict,
+		"producer id was not issued to this account by this cluster; create the producer again")
+	ErrUnissuedEpoch = errs.New(errs.Conflict,
+		"producer epoch was not issued to this account; create the producer again")
+	ErrSequence = errs.New(errs.Conflict, "producer sequence number is out of order")
 
 	ErrDamagedMessage = errs.New(errs.Unavailable, "stored message is damaged and cannot be delivered")
 )

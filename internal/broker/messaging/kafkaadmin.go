@@ -59,8 +59,8 @@ type ActiveProducer struct {
 }
 
 // Producers returns the idempotent producers of a partition in the order of their ids.
-func (t *KafkaTopic) Producers(ctx context.Context, partition int32) ([]ActiveProducer, error) {
-	table, err := t.producerTable(ctx, partition)
+func (t *KafkaTopic) Producers(ctx context.Context, partition int32, ids ProducerIDs) ([]ActiveProducer, error) {
+	table, err := t.producerTable(ctx, partition, ids)
 	if err != nil {
 		return nil, err
 	}

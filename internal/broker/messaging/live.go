@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/statemachine"
 )
@@ -15,6 +16,7 @@ type liveTopics struct {
 	namespaceMeters namespaceMeters
 	state           *statemachine.Machine[*catalogueState]
 	limits          *Limits
+	sweeping        sync.Once // starts sweepLoop
 }
 
 // liveTopic is the in-memory state of a topic since the broker opened: the round-robin counter,
@@ -95,8 +97,37 @@ func (l *liveTopics) drop(id engine.TopicID, why error) {
 	}
 	live := found.(*liveTopic)
 	live.disowned.Store(true)
+	live.producers.Range(func(_, table any) bool {
+		table.(*producerTable).release()
+		return true
+	})
 	live.subs.Range(func(name, _ any) bool {
 		live.endSubscription(name.(string), why)
+		return true
+	})
+}
+
+// sweepProducers starts to remove expired producers in the background, unless that runs already.
+func (l *liveTopics) sweepProducers(life *lifecycle) {
+	l.sweeping.Do(func() {
+		life.work.Go(func() {
+			for range retry.Every(life.ctx, producerSweep) {
+				l.expireProducers(now())
+			}
+		})
+	})
+}
+
+// expireProducers removes producers without a batch for producerRetention from memory.
+func (l *liveTopics) expireProducers(at int64) {
+	l.byID.Range(func(_, live any) bool {
+		live.(*liveTopic).producers.Range(func(_, found any) bool {
+			table := found.(*producerTable)
+			table.mu.Lock()
+			defer table.mu.Unlock()
+			table.expireLocked(at)
+			return true
+		})
 		return true
 	})
 }

@@ -25,7 +25,7 @@ func TestConcurrentProducersKeepTheirOffsets(t *testing.T) {
 	for producer := range producers {
 		wg.Go(func() {
 			for sequence := range batches {
-				appended, err := to.Append(ctx, 0, batchOf(uint64(producer), int32(sequence)))
+				appended, err := to.Append(ctx, 0, batchOf(uint64(producer), int32(sequence)), messaging.Sender{})
 				if err != nil {
 					t.Errorf("batch %d of producer %d: got error %v, want none", sequence, producer, err)
 					return
@@ -50,7 +50,7 @@ func TestConcurrentProducersKeepTheirOffsets(t *testing.T) {
 		c.do(err)
 		for producer := range producers {
 			for sequence := batches - 5; sequence < batches; sequence++ { // the last five are recognized
-				again, err := to.Append(ctx, 0, batchOf(uint64(producer), int32(sequence)))
+				again, err := to.Append(ctx, 0, batchOf(uint64(producer), int32(sequence)), messaging.Sender{})
 				c.do(err)
 				if want := offsets[producer][sequence]; again.First != want {
 					t.Errorf("%s: duplicate of batch %d of producer %d: got offset %d, want %d", name, sequence,

@@ -55,6 +55,9 @@ var CustomKeys = map[string]string{
 	"quota.subjects":          "limit subjects of the schema registry",
 	"quota.schemaBytes":       "limit the bytes of schemas",
 	"quota.storedBytes":       "limit the bytes of messages",
+	"quota.clientStateBytes":  "limit the memory of consumer groups, committed offsets and producers",
+	"quota.tenantStateBytes":  "limit that memory for each tenant",
+	"quota.accountStateBytes": "limit that memory for each account",
 	"quota.requestsPerSecond": "limit the rate of calls",
 	"quota.bytesPerSecond":    "limit the rate of bytes in and out",
 

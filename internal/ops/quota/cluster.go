@@ -19,7 +19,8 @@ type Cluster struct {
 	memory       atomic.Int64 // limit of pendingBytes; 0 for none
 	requests     rate
 	bytes        rate
-	reserved     Limits // protected by Organization.mu
+	reserved     Limits      // protected by Organization.mu
+	state        clientState // protected by Organization.mu
 }
 
 // Open adds a running cluster to the organization; Close removes it.
@@ -74,6 +75,8 @@ func (c *Cluster) Used(r Resource) int64 {
 		return c.requests.used(c.organization.now())
 	case BytesPerSecond:
 		return c.bytes.used(c.organization.now())
+	case ClientStateBytes, TenantStateBytes, AccountStateBytes:
+		return c.usedState(r)
 	}
 	if count := c.count.Load(); count != nil {
 		return (*count)(r)

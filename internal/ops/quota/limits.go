@@ -22,6 +22,9 @@ const (
 	StoredBytes
 	RequestsPerSecond
 	BytesPerSecond
+	ClientStateBytes  // consumer groups, committed offsets and producers of Kafka clients
+	TenantStateBytes  // those of one tenant of a cluster
+	AccountStateBytes // those of one account in a cluster
 
 	// Count is the number of resources.
 	Count
@@ -29,7 +32,7 @@ const (
 
 var names = [Count]string{
 	"clusters", "instances", "topics", "subscriptions", "subjects", "schemaBytes", "storedBytes", "requestsPerSecond",
-	"bytesPerSecond",
+	"bytesPerSecond", "clientStateBytes", "tenantStateBytes", "accountStateBytes",
 }
 
 // String returns the name.
@@ -39,7 +42,14 @@ func (r Resource) String() string { return names[r] }
 func (r Resource) IsRate() bool { return r == RequestsPerSecond || r == BytesPerSecond }
 
 // IsBytes reports whether the resource is counted in bytes.
-func (r Resource) IsBytes() bool { return r == SchemaBytes || r == StoredBytes || r == BytesPerSecond }
+func (r Resource) IsBytes() bool {
+	return r == SchemaBytes || r == StoredBytes || r == BytesPerSecond || r.isState()
+}
+
+// isState reports whether the resource is state that Kafka clients create.
+func (r Resource) isState() bool {
+	return r == ClientStateBytes || r == TenantStateBytes || r == AccountStateBytes
+}
 
 // Limits has a limit for each resource; 0 means no limit.
 type Limits [Count]int64
@@ -61,7 +71,7 @@ const KeyPrefix = "quota."
 // perCluster are the resources that can be limited per cluster.
 var perCluster = []Resource{
 	Topics, Subscriptions, Subjects, SchemaBytes, StoredBytes, RequestsPerSecond,
-	BytesPerSecond,
+	BytesPerSecond, ClientStateBytes, TenantStateBytes, AccountStateBytes,
 }
 
 // ParseKey parses one key of a cluster's configuration. It returns false for a key that

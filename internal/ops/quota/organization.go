@@ -79,7 +79,7 @@ type Organization struct {
 	bytes            rate
 	createSemaphores [Topics]chan struct{} // semaphores, held while a cluster or an instance is created
 
-	mu       sync.Mutex    // protects reserved, settled, Cluster.reserved and writes to clusters
+	mu       sync.Mutex    // protects reserved, settled, Cluster.reserved, Cluster.state and writes to clusters
 	reserved Limits        // reserved but not created yet
 	released chan struct{} // closed and replaced when a reservation ends
 }
@@ -108,7 +108,7 @@ func (o *Organization) change(limits Limits) {
 
 // Used returns how much of a resource the clusters have together, or how much of a rate
 // was used in the last second. It counts running clusters only, and returns 0 for
-// instances.
+// instances. Of the state of tenants and accounts it returns the largest.
 func (o *Organization) Used(r Resource) (n int64) {
 	switch r {
 	case Clusters:
@@ -119,6 +119,10 @@ func (o *Organization) Used(r Resource) (n int64) {
 		return o.bytes.used(o.now())
 	}
 	for _, c := range *o.clusters.Load() {
+		if r == TenantStateBytes || r == AccountStateBytes {
+			n = max(n, c.Used(r))
+			continue
+		}
 		n += c.Used(r)
 	}
 	return n

@@ -40,8 +40,8 @@ func writeRestored(into string) error {
 	return privatefile.Write(filepath.Join(into, restoredFile), text)
 }
 
-// FirstStart reports which clusters may have no store: until the end of the first start after
-// a restore, those that were not in the backup.
+// FirstStart reports, until the end of the first start after a restore, which clusters were in the backup. The
+// others may have no store.
 type FirstStart struct {
 	file     string
 	inBackup map[string]bool // clusters in the backup; nil if the directory was not restored
@@ -74,6 +74,9 @@ func OpenFirstStart(dir string) (*FirstStart, error) {
 func (r *FirstStart) MayHaveNoStore(uid string) bool {
 	return r.inBackup != nil && !r.inBackup[uid] && !r.done.Load()
 }
+
+// IsFirstStart reports whether the store of a cluster was in the backup and is used for the first time since.
+func (r *FirstStart) IsFirstStart(uid string) bool { return r.inBackup[uid] && !r.done.Load() }
 
 // Finish ends the first start. It is called when every cluster is open.
 func (r *FirstStart) Finish() error {

@@ -54,13 +54,16 @@ func TestFirstStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !first.IsFirstStart("a") || first.IsFirstStart("b") || never.IsFirstStart("a") {
+		t.Error("want the first start of the restored cluster only")
+	}
 	if first.MayHaveNoStore("a") || !first.MayHaveNoStore("b") {
 		t.Error("first start: want that cluster a must have a store, and b need not")
 	}
 	if err := first.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	if first.MayHaveNoStore("b") {
+	if first.MayHaveNoStore("b") || first.IsFirstStart("a") {
 		t.Error("after the first start: cluster b may have no store, want that it must")
 	}
 	if _, err := os.Stat(filepath.Join(dir, restoredFile)); !errors.Is(err, os.ErrNotExist) {

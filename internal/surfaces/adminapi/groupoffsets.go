@@ -43,7 +43,9 @@ func (c *call) setGroupOffsets() error {
 			return err
 		}
 	}
-	commit := &groups.CommitRequest{Generation: -1, Offsets: make(map[groups.Partition]groups.Offset)}
+	commit := &groups.CommitRequest{
+		Generation: -1, Account: c.Principal.Name, Offsets: make(map[groups.Partition]groups.Offset),
+	}
 	for i := range body.Offsets {
 		if err := body.Offsets[i].addTo(c.R.Context(), commit.Offsets); err != nil {
 			return err

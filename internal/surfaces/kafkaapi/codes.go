@@ -55,6 +55,7 @@ const (
 	codeSequence          code = 45
 	codeProducerEpoch     code = 47
 	codeTransactionState  code = 48
+	codeProducerID        code = 49
 	codeTransactionDenied code = 53
 	codeStorage           code = 56
 	codeAuthentication    code = 58
@@ -114,6 +115,8 @@ var errorCodes = []struct {
 	{engine.ErrCorrupt, codeCorruptMessage},
 	{messaging.ErrTransaction, codeTransactionState},
 	{messaging.ErrProducerEpoch, codeProducerEpoch},
+	{messaging.ErrProducerID, codeProducerID},
+	{messaging.ErrUnissuedEpoch, codeProducerEpoch},
 	{messaging.ErrSequence, codeSequence},
 	{messaging.ErrPayload, codeInvalidRecord},
 	{messaging.ErrSchemaPrefix, codeInvalidRecord},

@@ -84,7 +84,8 @@ func (c *call) consumerRequest(ctx context.Context,
 	topics := &callTopics{ctx: ctx, call: c}
 	heartbeat := &groups.ConsumerRequest{
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Epoch: request.MemberEpoch,
-		ClientID: c.client, ClientHost: "/" + c.conn.address, Rack: deref(request.RackID),
+		ClientID: c.client, ClientHost: "/" + c.conn.address, Account: c.session.principal.Name,
+		Rack:             deref(request.RackID),
 		RebalanceTimeout: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
 		Names:            request.SubscribedTopicNames, Pattern: request.SubscribedTopicRegex,
 		Assignor: deref(request.ServerAssignor),

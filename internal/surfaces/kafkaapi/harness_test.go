@@ -21,6 +21,7 @@ import (
 	"freshet/internal/identity/access"
 	"freshet/internal/identity/identitytest"
 	"freshet/internal/ops/audit"
+	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble/pebbletest"
 	"freshet/internal/surfaces/kafkaapi"
@@ -85,14 +86,24 @@ func newHarness(t *testing.T, edit ...func(*kafkaapi.Options)) *harness {
 func newHarnessOn(t *testing.T, eng engine.Engine, edit ...func(*kafkaapi.Options)) *harness {
 	t.Helper()
 	t.Cleanup(func() { _ = eng.Close() })
+	return newLimitedHarness(t, eng, nil, edit...)
+}
+
+// newLimitedHarness returns a world with quotas on an engine, which the caller closes.
+func newLimitedHarness(t *testing.T, eng engine.Engine, limits *quota.Cluster,
+	edit ...func(*kafkaapi.Options),
+) *harness {
+	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	broker, err := messaging.Open(t.Context(), eng, messaging.Options{Logger: quiet})
+	broker, err := messaging.Open(t.Context(), eng, messaging.Options{Quota: limits, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = broker.Close() })
 	coordinator, err := groups.Open(t.Context(), eng,
-		groups.Options{InitialDelay: 10 * time.Millisecond, HeartbeatInterval: 50 * time.Millisecond, Logger: quiet})
+		groups.Options{
+			InitialDelay: 10 * time.Millisecond, HeartbeatInterval: 50 * time.Millisecond, Quota: limits, Logger: quiet,
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

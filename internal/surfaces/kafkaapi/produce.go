@@ -49,7 +49,8 @@ func beginProduce(ctx context.Context, c *call) pendingResponse {
 				p.err = busy
 			}
 			if p.err == nil {
-				p.batch, p.err = topic.Append(ctx, requested.Partitions[j].Partition, requested.Partitions[j].Records)
+				p.batch, p.err = topic.Append(ctx, requested.Partitions[j].Partition, requested.Partitions[j].Records,
+					messaging.Sender{Account: c.session.principal.Name, IDs: c.coordinator()})
 			}
 			if errors.Is(p.err, unpacking.ErrBusy) {
 				busy = p.err
@@ -172,7 +173,7 @@ func initProducerID(ctx context.Context, c *call, request *kmsg.InitProducerIDRe
 		response.ErrorCode = c.codeOf(err)
 		return nil
 	}
-	id, err := c.session.cluster.Groups.ProducerID(ctx)
+	id, err := c.session.cluster.Groups.ProducerID(ctx, c.session.principal.Name)
 	if err != nil {
 		response.ErrorCode = c.codeOf(err)
 		return nil

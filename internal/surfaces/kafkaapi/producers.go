@@ -29,7 +29,7 @@ func describeProducers(ctx context.Context, c *call, request *kmsg.DescribeProdu
 			var active []messaging.ActiveProducer
 			failure := err
 			if failure == nil {
-				active, failure = topic.Producers(ctx, index)
+				active, failure = topic.Producers(ctx, index, c.coordinator())
 			}
 			if left -= len(active); left < 0 {
 				active, failure = nil,

@@ -97,7 +97,7 @@ func (w *harness) write(topic string, list ...record) {
 			Headers: r.headers,
 		})
 	}
-	placed, err := w.kafkaTopic(topic).Append(w.T.Context(), 0, b.Finish())
+	placed, err := w.kafkaTopic(topic).Append(w.T.Context(), 0, b.Finish(), messaging.Sender{})
 	if err == nil {
 		err = placed.Wait(w.T.Context())
 	}

@@ -27,6 +27,7 @@ func Sentinels() []error {
 		messaging.ErrBatch, messaging.ErrTooMany, messaging.ErrNoDelay, messaging.ErrClosing,
 		messaging.ErrNoRegistry, messaging.ErrTooMuchData, messaging.ErrDamagedMessage,
 		messaging.ErrConfig, messaging.ErrTransaction, messaging.ErrProducerEpoch, messaging.ErrSequence,
+		messaging.ErrProducerID, messaging.ErrUnissuedEpoch,
 		engine.ErrNoPartition, engine.ErrInvalid, engine.ErrTerminated, engine.ErrBacklogFull, engine.ErrDiskFull,
 		engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt, engine.ErrFailed,
 		engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, engine.ErrOpening, engine.ErrNotOwner,
