@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"freshet/internal/base/names"
 )
 
 // phase is the state of a group with the classic protocol.
@@ -41,11 +43,13 @@ type group struct {
 	protocol        string // chosen for the generation
 	leader          string // a member's id
 	members         map[string]*member
-	static          map[string]string    // instance id → member id
-	pending         map[string]time.Time // member id → expiry, for ids that were returned with ErrMemberIDRequired
-	protocolSupport map[string]int       // protocol name → number of members that support it
-	joinCount       uint64               // number of members that ever joined, to order them
-	memberBytes     int                  // size of the protocols of all members
+	static          map[string]string        // instance id → member id
+	pending         map[string]pendingMember // by member id, for ids that were returned with ErrMemberIDRequired
+	protocolSupport map[string]int           // protocol name → number of members that support it
+	joinCount       uint64                   // number of members that ever joined, to order them
+	memberBytes     int                      // size of the protocols and topics of all members
+	reading         reading                  // topics of the members with the classic protocol
+	committing      map[names.Topic]int      // topics that commits in progress add, with the number of these commits
 
 	deadline time.Time // end of preparing or completing
 	// inInitialDelay is set during the first rebalance of an empty group: deadline moves while more
@@ -77,13 +81,21 @@ type member struct {
 	expires     time.Time // end of its session; ignored while the member waits for a response
 	pendingJoin *waiter[JoinResult]
 	pendingSync *waiter[SyncResult]
+	owner       owner
+}
+
+// pendingMember is a member id that was returned to a client, which has to join with it.
+type pendingMember struct {
+	expires   time.Time
+	principal string
 }
 
 func newGroup(s *shard, key Key) *group {
 	return &group{
 		key: key, shard: s,
 		members: make(map[string]*member), static: make(map[string]string),
-		pending: make(map[string]time.Time), protocolSupport: make(map[string]int),
+		pending: make(map[string]pendingMember), protocolSupport: make(map[string]int),
+		reading: newReading(), committing: make(map[names.Topic]int),
 	}
 }
 
@@ -103,7 +115,10 @@ func (g *group) restoreLocked(stored *generation) {
 			sessionTimeout:   time.Duration(s.sessionMillis) * time.Millisecond,
 			rebalanceTimeout: time.Duration(s.rebalanceMillis) * time.Millisecond,
 			protocols:        []Protocol{{Name: stored.protocol, Metadata: s.metadata}},
-			assignment:       s.assignment, synced: true,
+			assignment:       s.assignment, synced: true, owner: s.owner,
+		}
+		if m.owner.principal == "" {
+			m.owner = earlierOwner(stored.protocolType, s.metadata)
 		}
 		m.expires = now.Add(m.sessionTimeout)
 		g.addLocked(m)
@@ -118,7 +133,7 @@ func (g *group) toStoredLocked() *generation {
 		stored.members = append(stored.members, storedMember{
 			id: m.id, instance: m.instance, client: m.client, host: m.host,
 			sessionMillis: m.sessionTimeout.Milliseconds(), rebalanceMillis: m.rebalanceTimeout.Milliseconds(),
-			metadata: m.metadata(g.protocol), assignment: m.assignment,
+			metadata: m.metadata(g.protocol), assignment: m.assignment, owner: m.owner,
 		})
 	}
 	return stored
@@ -174,8 +189,10 @@ func (g *group) removeLocked(m *member, why error) {
 // countProtocolsLocked adds (by = 1) or removes (by = -1) the protocols of a member in the group's
 // counters.
 func (g *group) countProtocolsLocked(m *member, by int) {
-	g.memberBytes += by * size(m.protocols)
-	g.shard.c.memberBytes.Add(int64(by * size(m.protocols)))
+	n := by * (size(m.protocols) + m.owner.size())
+	g.memberBytes += n
+	g.shard.c.memberBytes.Add(int64(n))
+	g.reading.add(&m.owner, by)
 	for i, p := range m.protocols {
 		if slices.ContainsFunc(m.protocols[:i], func(q Protocol) bool { return q.Name == p.Name }) {
 			continue // listed twice
@@ -223,8 +240,7 @@ func (g *group) writeLocked(decide func(*state) ([][]byte, error)) error {
 // releases the mutex during the write.
 func (g *group) storeLocked() error {
 	number := g.number
-	w := newRecord(recordGeneration, g.key)
-	w.generation(g.toStoredLocked())
+	w := generationRecord(g.key, g.toStoredLocked())
 	return g.writeLocked(func(s *state) ([][]byte, error) {
 		if item, ok := s.groups.Get(g.key.path()); ok && item.stored.number > number {
 			return nil, nil

@@ -38,8 +38,8 @@ func (g *group) nextDeadlineLocked() (next time.Time, ok bool) {
 	if g.phase == preparing || g.phase == completing {
 		earliest(g.deadline)
 	}
-	for _, end := range g.pending {
-		earliest(end)
+	for _, p := range g.pending {
+		earliest(p.expires)
 	}
 	for _, m := range g.members {
 		if !m.isWaiting() {
@@ -71,8 +71,8 @@ func (g *group) tick() {
 		g.unlock()
 		return
 	}
-	for id, end := range g.pending {
-		if !now.Before(end) {
+	for id, p := range g.pending {
+		if !now.Before(p.expires) {
 			delete(g.pending, id)
 		}
 	}
