@@ -67,7 +67,7 @@ func (c *call) authorizeSubscription(ctx context.Context, request *kmsg.Consumer
 	ctx = access.WithBudget(ctx)
 	of := access.Consumers{Scope: c.groupScopeOf(request.Group)}
 	for _, name := range request.SubscribedTopicNames {
-		topic, err := c.topicName(ctx, name)
+		topic, err := c.subscribedName(ctx, name, request.Group)
 		if errors.Is(err, messaging.ErrName) {
 			continue // such a topic cannot exist
 		}
@@ -156,7 +156,7 @@ func (t *callTopics) Partitions(topic engine.TopicID) int32 {
 func (t *callTopics) Resolve(subscribed []string, pattern *regexp.Regexp) (found groups.Resolved, err error) {
 	c := t.call
 	for _, clientName := range subscribed {
-		name, err := c.topicName(t.ctx, clientName)
+		name, err := c.subscribedName(t.ctx, clientName, t.group)
 		if errors.Is(err, messaging.ErrName) {
 			continue
 		}

@@ -257,6 +257,21 @@ func (c *call) mayConsume(ctx context.Context, topic names.Topic, group string) 
 	return ok && err == nil
 }
 
+// subscribedName resolves a topic name of a subscription. A dotted name of a topic that the caller may not consume
+// is the name of a topic in the default namespace, if the caller may consume that: so the caller cannot find out
+// whether the other namespace exists.
+func (c *call) subscribedName(ctx context.Context, clientName, group string) (names.Topic, error) {
+	name, err := c.topicName(ctx, clientName)
+	if err != nil || name.Namespace == c.session.namespace || strings.Contains(clientName, "/") ||
+		c.mayConsume(ctx, name, group) {
+		return name, err
+	}
+	if local := (names.Topic{Namespace: c.session.namespace, Local: clientName}); c.mayConsume(ctx, local, group) {
+		return local, nil
+	}
+	return name, nil
+}
+
 // maxSubscriptionBytes bounds the metadata that is decoded for one member. The coordinator rejects more.
 const maxSubscriptionBytes = 256 << 10
 
@@ -289,7 +304,7 @@ func (c *call) subscribedTopics(ctx context.Context, request *kmsg.JoinGroupRequ
 			if len(seen) > maxTopics {
 				return nil, false, fmt.Errorf("%w: subscription lists more than %d topics", groups.ErrTooLarge, maxTopics)
 			}
-			topic, err := c.topicName(ctx, clientName)
+			topic, err := c.subscribedName(ctx, clientName, request.Group)
 			switch {
 			case err == nil:
 				topics = append(topics, topic)
