@@ -211,6 +211,8 @@ func (c *Coordinator) CommittedAndReads(key Key) (Committed, Reads, error) {
 	committed := Committed{key: key, view: g.shard.view()}
 	reads := g.readsLocked(nil)
 	reads.IDs = committed.view.committedTopics(reads.IDs, key)
+	slices.Sort(reads.IDs)
+	reads.IDs = slices.Compact(reads.IDs)
 	return committed, reads, nil
 }
 
