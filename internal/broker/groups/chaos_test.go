@@ -189,7 +189,8 @@ func chaosRound(t *testing.T, seed uint64) (injected, checked int) {
 			}
 		case 3: // a member leaves
 			if d, err := w.Describe(w.key); err == nil && len(d.Members) > 1 {
-				_, _ = w.Leave(w.key, groups.Caller{}, []groups.LeavingMember{{MemberID: d.Members[rng.IntN(len(d.Members))].ID}})
+				leaver := groups.LeavingMember{MemberID: d.Members[rng.IntN(len(d.Members))].ID}
+				_, _ = w.Leave(w.key, groups.Caller{}, []groups.LeavingMember{leaver})
 			}
 		case 4:
 			c.mu.Lock()

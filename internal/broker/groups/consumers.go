@@ -87,7 +87,8 @@ func (m *consumer) size() (n int) {
 	if m.classic != nil {
 		n += size(m.classic.protocols)
 	}
-	return n + m.owner.size() + len(m.pattern)*64 + 64*(len(m.assigned)+len(m.pendingRevocation)+len(m.target)) + 16*len(m.topics)
+	n += m.owner.size()
+	return n + len(m.pattern)*64 + 64*(len(m.assigned)+len(m.pendingRevocation)+len(m.target)) + 16*len(m.topics)
 }
 
 // countBytes adds (by = 1) or subtracts (by = -1) the memory and the topics of a member.

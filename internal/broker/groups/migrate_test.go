@@ -267,7 +267,8 @@ func TestStaticMemberChangesProtocol(t *testing.T) {
 		m.join()
 		w.settle(m)
 		m.wantOwned(4)
-		w.wantError(w.Heartbeat(w.key, groups.Caller{}, joined.MemberID, "one", joined.Generation), groups.ErrFencedInstance)
+		w.wantError(w.Heartbeat(w.key, groups.Caller{}, joined.MemberID, "one", joined.Generation),
+			groups.ErrFencedInstance)
 
 		again, err := w.Join(w.Context(), w.key, static())
 		w.wantError(err, nil)

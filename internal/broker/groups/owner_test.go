@@ -137,7 +137,8 @@ func TestAttackFirstUseOfAGroup(t *testing.T) {
 					if i%2 == 0 {
 						_, err := w.Join(w.Context(), key, &groups.JoinRequest{
 							SessionTimeout: 10e9, Type: "consumer", Caller: caller,
-							Protocols: []groups.Protocol{{Name: "range"}}, Subscribed: []names.Topic{publicTopic(topic)},
+							Protocols:  []groups.Protocol{{Name: "range"}},
+							Subscribed: []names.Topic{publicTopic(topic)},
 						})
 						won[i] = err == nil
 						return

@@ -302,7 +302,8 @@ func (c *call) subscribedTopics(ctx context.Context, request *kmsg.JoinGroupRequ
 			}
 			seen[clientName] = true
 			if len(seen) > maxTopics {
-				return nil, false, fmt.Errorf("%w: subscription lists more than %d topics", groups.ErrTooLarge, maxTopics)
+				return nil, false, fmt.Errorf("%w: subscription lists more than %d topics", groups.ErrTooLarge,
+					maxTopics)
 			}
 			topic, err := c.subscribedName(ctx, clientName, request.Group)
 			switch {

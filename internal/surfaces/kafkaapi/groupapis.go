@@ -353,7 +353,9 @@ func lowerCaseSet(list []string) map[string]bool {
 	return set
 }
 
-func listGroups(ctx context.Context, c *call, request *kmsg.ListGroupsRequest, response *kmsg.ListGroupsResponse) error {
+func listGroups(ctx context.Context, c *call, request *kmsg.ListGroupsRequest,
+	response *kmsg.ListGroupsResponse,
+) error {
 	states, types := lowerCaseSet(request.StatesFilter), lowerCaseSet(request.TypesFilter)
 	wants := func(filter map[string]bool, value string) bool {
 		return len(filter) == 0 || filter[strings.ToLower(value)]

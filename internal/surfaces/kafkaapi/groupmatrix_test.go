@@ -211,7 +211,9 @@ var groupMatrix = map[int16]groupRow{
 			}}
 			return []kmsg.Request{r}
 		},
-		code:    func(r kmsg.Response, _ string) (int16, bool) { return r.(*kmsg.OffsetDeleteResponse).ErrorCode, false },
+		code: func(r kmsg.Response, _ string) (int16, bool) {
+			return r.(*kmsg.OffsetDeleteResponse).ErrorCode, false
+		},
 		allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
 	},
 	68: {

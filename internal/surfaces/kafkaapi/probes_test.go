@@ -71,10 +71,10 @@ func TestAttackProbeNamespaces(t *testing.T) {
 		check("Metadata", existing, missing)
 		existing, missing = answers(func(topic string) kmsg.Request {
 			r := kmsg.NewPtrListOffsetsRequest()
-			r.Version = 7
-			r.Topics = []kmsg.ListOffsetsRequestTopic{{
-				Topic: topic, Partitions: []kmsg.ListOffsetsRequestTopicPartition{kmsg.NewListOffsetsRequestTopicPartition()},
-			}}
+			row := kmsg.NewListOffsetsRequestTopic()
+			row.Topic = topic
+			row.Partitions = append(row.Partitions, kmsg.NewListOffsetsRequestTopicPartition())
+			r.Version, r.Topics = 7, append(r.Topics, row)
 			return r
 		})
 		check("ListOffsets", existing, missing)
