@@ -23,6 +23,7 @@ type Description struct {
 	Members      []Member
 	// AssignmentEpoch is the epoch of the target assignments; consumer protocol only.
 	AssignmentEpoch int32
+	Reads           Reads // what the group reads at the time of the description
 }
 
 // The types of groups.
@@ -71,7 +72,7 @@ func (c *Coordinator) Describe(key Key) (Description, error) {
 	}
 	d := Description{
 		Key: key, Type: TypeClassic, State: g.phase.String(), ProtocolType: g.protocolType,
-		Generation: g.number, Leader: g.leader,
+		Generation: g.number, Leader: g.leader, Reads: g.readsLocked(nil),
 	}
 	if g.phase == stable {
 		d.Protocol = g.protocol
@@ -93,7 +94,7 @@ func (g *group) describeConsumersLocked() Description {
 	cs := g.consumers
 	d := Description{
 		Key: g.key, Type: TypeConsumer, State: g.consumersStateLocked(), ProtocolType: protocolConsumer,
-		Protocol: cs.assignor, Generation: g.number, AssignmentEpoch: cs.assignmentEpoch,
+		Protocol: cs.assignor, Generation: g.number, AssignmentEpoch: cs.assignmentEpoch, Reads: g.readsLocked(nil),
 	}
 	for _, m := range cs.inOrder() {
 		d.Members = append(d.Members, Member{
@@ -206,34 +207,39 @@ func Lag(first, next uint64, offset int64) uint64 {
 	return next - min(at, next)
 }
 
-// Delete deletes a group without members and its offsets, and returns once that is durable.
-func (c *Coordinator) Delete(ctx context.Context, key Key) error {
+// Delete deletes a group without members and its offsets, and returns once that is durable. may returns an error
+// unless the caller may delete a group that reads these topics; nil allows it.
+func (c *Coordinator) Delete(ctx context.Context, key Key, may func(Reads) error) error {
 	s := c.shard(key)
 	g, err := s.lock(key, false)
 	if err != nil {
 		return err
 	}
 	busy := g.occupiedLocked() || len(g.pending) > 0
+	err = g.mayUseLocked(&Caller{May: may}, nil)
 	g.unlock()
+	if err != nil {
+		return err
+	}
 	if busy {
 		return ErrNotEmpty
 	}
-	return s.deleteGroup(ctx, key, func(item groupItem) error {
+	return s.deleteGroup(ctx, key, func(st *state, item groupItem) error {
 		if item.occupied() {
 			return ErrNotEmpty
 		}
-		return nil
+		return st.may(key, may)
 	})
 }
 
 // deleteGroup deletes a stored group unless may returns an error.
-func (s *shard) deleteGroup(ctx context.Context, key Key, may func(groupItem) error) error {
+func (s *shard) deleteGroup(ctx context.Context, key Key, may func(*state, groupItem) error) error {
 	_, err := s.machine.UpdateWhenDiskFull(ctx, func(st *state) ([][]byte, error) {
 		item, ok := st.groups.Get(key.path())
 		if !ok {
 			return nil, ErrNoGroup
 		}
-		if err := may(item); err != nil {
+		if err := may(st, item); err != nil {
 			return nil, err
 		}
 		return [][]byte{newRecord(recordDeleteGroup, key).Writer}, nil
@@ -273,7 +279,8 @@ func (c *Coordinator) deleteExpired(now time.Time) {
 			if used {
 				continue
 			}
-			if err := s.deleteGroup(c.ctx, key, expired); err != nil && !errors.Is(err, errInUse) &&
+			unused := func(_ *state, item groupItem) error { return expired(item) }
+			if err := s.deleteGroup(c.ctx, key, unused); err != nil && !errors.Is(err, errInUse) &&
 				c.ctx.Err() == nil {
 				c.log.LogAttrs(c.ctx, slog.LevelWarn, "deleting an expired consumer group failed; retrying later",
 					slog.String("group", key.Group), slog.Any("error", err))

@@ -95,7 +95,7 @@ func (c *chaos) run(ctx context.Context, rng *rand.Rand, instance string) {
 func (c *chaos) consume(ctx context.Context, rng *rand.Rand, joined *groups.JoinResult, instance string, parts []byte) {
 	for ctx.Err() == nil {
 		c.acks.Lock()
-		err := c.coordinator().Heartbeat(c.w.key, joined.MemberID, instance, joined.Generation)
+		err := c.coordinator().Heartbeat(c.w.key, groups.Caller{}, joined.MemberID, instance, joined.Generation)
 		if err == nil {
 			c.acknowledged(cmp.Or(instance, joined.MemberID), joined.Generation, parts)
 		}
@@ -189,7 +189,8 @@ func chaosRound(t *testing.T, seed uint64) (injected, checked int) {
 			}
 		case 3: // a member leaves
 			if d, err := w.Describe(w.key); err == nil && len(d.Members) > 1 {
-				_, _ = w.Leave(w.key, []groups.LeavingMember{{MemberID: d.Members[rng.IntN(len(d.Members))].ID}})
+				leaver := groups.LeavingMember{MemberID: d.Members[rng.IntN(len(d.Members))].ID}
+				_, _ = w.Leave(w.key, groups.Caller{}, []groups.LeavingMember{leaver})
 			}
 		case 4:
 			c.mu.Lock()

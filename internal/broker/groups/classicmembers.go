@@ -37,6 +37,9 @@ func (c *Coordinator) joinConsumers(key Key, req *JoinRequest) (JoinResult, erro
 		return JoinResult{}, err
 	}
 	defer g.unlock()
+	if err := g.mayJoinLocked(req); err != nil {
+		return JoinResult{MemberID: req.MemberID}, err
+	}
 	if g.consumers == nil {
 		return JoinResult{MemberID: req.MemberID}, ErrRebalancing // it has just become classic; the client retries
 	}
@@ -64,7 +67,7 @@ func (g *group) joinClassicLocked(req *JoinRequest, subscribed *ClassicSubscript
 		replaced = nil
 	}
 	switch {
-	case replaced != nil && req.MemberID != "":
+	case replaced != nil && (req.MemberID != "" || !replaced.owner.belongsTo(&req.Caller)):
 		return JoinResult{MemberID: req.MemberID}, ErrFencedInstance
 	case before == nil && replaced == nil && len(cs.members) >= maxMembers:
 		return JoinResult{}, fmt.Errorf("%w: %d", ErrGroupFull, maxMembers)
@@ -72,7 +75,7 @@ func (g *group) joinClassicLocked(req *JoinRequest, subscribed *ClassicSubscript
 	heartbeat := req.heartbeat(id, before, subscribed)
 	change := &subscription{names: heartbeat.Names}
 	found := &resolution{
-		subscription: *change, topics: sortedTopics(subscribed.Topics),
+		subscription: *change, topics: sortedTopics(subscribed.Topics), reads: req.Subscribed,
 		revision: req.Topics.Revision(), resolvedAt: time.Now(),
 	}
 	if _, err := g.applyHeartbeatLocked(heartbeat, change, found, before, replaced); err != nil {
@@ -91,7 +94,7 @@ func (r *JoinRequest) heartbeat(id string, before *consumer, subscribed *Classic
 		MemberID: id, InstanceID: r.InstanceID, ClientID: r.ClientID, ClientHost: r.ClientHost, Account: r.Account,
 		Rack: subscribed.Rack, RebalanceTimeout: r.effectiveRebalanceTimeout(),
 		Names: append([]string{}, subscribed.Names...), Pattern: &noPattern,
-		Owned: append([]Partition{}, subscribed.Owned...), Topics: r.Topics,
+		Owned: append([]Partition{}, subscribed.Owned...), Topics: r.Topics, Caller: r.Caller,
 		classic: &classicMember{session: r.SessionTimeout, protocols: r.Protocols},
 	}
 	if before != nil {

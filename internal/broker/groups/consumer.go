@@ -30,6 +30,7 @@ type ConsumerRequest struct {
 	Owned            []Partition   // partitions that the member owns; nil for unchanged
 	Topics           Topics
 	Classic          ClassicCodec // decodes the members of a classic group; nil if they cannot be decoded
+	Caller           Caller
 
 	classic *classicMember // set when a classic member's request has the effect of this heartbeat
 }
@@ -66,6 +67,10 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, key Key, req *Consu
 		if err != nil {
 			return ConsumerResult{}, err
 		}
+		if err := g.mayHeartbeatLocked(req); err != nil {
+			g.unlock()
+			return ConsumerResult{}, err
+		}
 		switch decoded, err := g.becomeConsumersLocked(req, classic); {
 		case err != nil:
 			g.unlock()
@@ -93,6 +98,18 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, key Key, req *Consu
 		}
 		return g.handleHeartbeatAndUnlock(req, change, found)
 	}
+}
+
+// mayHeartbeatLocked returns an error unless the caller may join the group, or the member is the caller's.
+func (g *group) mayHeartbeatLocked(req *ConsumerRequest) error {
+	o := g.ownerLocked(req.MemberID)
+	switch {
+	case req.Epoch < epochJoin && o != nil && o.belongsTo(&req.Caller):
+		return nil // a caller who may no longer use the group can still leave it
+	case req.Epoch != epochJoin || o != nil && !o.belongsTo(&req.Caller):
+		return g.admitLocked(&req.Caller, req.MemberID)
+	}
+	return g.mayUseLocked(&req.Caller, o) // the request replaces the subscription of a known member
 }
 
 // handleHeartbeatAndUnlock handles a heartbeat in a locked group and unlocks the group.

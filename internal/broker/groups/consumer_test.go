@@ -217,7 +217,7 @@ func TestStaticConsumersAreExpelled(t *testing.T) {
 			m.join()
 		}
 		w.settle(a, b, c, d)
-		failed, err := w.Leave(w.key, []groups.LeavingMember{
+		failed, err := w.Leave(w.key, groups.Caller{}, []groups.LeavingMember{
 			{InstanceID: "nobody"},
 			{MemberID: "nobody"},
 			{MemberID: "a", InstanceID: "two"},
@@ -308,14 +308,14 @@ func TestEmptyGroupChangesProtocol(t *testing.T) {
 		classic := w.stable(request(""))[0]
 		w.wantError(a.send(a.full()), groups.ErrNoGroup)
 		w.wantState("Stable", 1)
-		_, err := w.Leave(w.key, []groups.LeavingMember{{MemberID: classic.MemberID}})
+		_, err := w.Leave(w.key, groups.Caller{}, []groups.LeavingMember{{MemberID: classic.MemberID}})
 		w.wantError(err, nil)
 		a.join()
 		a.wantOwned(1)
 		_, err = w.Join(w.Context(), w.key, request(""))
 		w.wantError(err, groups.ErrProtocol)
-		w.wantError(w.Heartbeat(w.key, classic.MemberID, "", 1), groups.ErrUnknownMember)
-		w.wantError(w.Delete(w.Context(), w.key), groups.ErrNotEmpty)
+		w.wantError(w.Heartbeat(w.key, groups.Caller{}, classic.MemberID, "", 1), groups.ErrUnknownMember)
+		w.wantError(w.Delete(w.Context(), w.key, nil), groups.ErrNotEmpty)
 		w.restart()
 		w.wantState("Stable", 1)
 		if all := w.List("public"); len(all) != 1 || all[0].Type != groups.TypeConsumer || all[0].State != "Stable" {
@@ -365,9 +365,9 @@ func TestConsumersCommit(t *testing.T) {
 		w.wantError(commit("a", a.epoch, false, kept), groups.ErrCommitVersion)
 		w.wantError(commit("x", a.epoch, true, kept), groups.ErrUnknownMember)
 		w.wantError(commit("", -1, true, kept), groups.ErrUnknownMember)
-		w.wantError(w.CheckMember(w.key, "a", a.epoch), nil)
-		w.wantError(w.CheckMember(w.key, "a", first), groups.ErrStaleEpoch)
-		w.wantError(w.CheckMember(w.key, "x", first), groups.ErrUnknownMember)
+		w.wantError(w.CheckMember(w.key, groups.Caller{}, "a", a.epoch), nil)
+		w.wantError(w.CheckMember(w.key, groups.Caller{}, "a", first), groups.ErrStaleEpoch)
+		w.wantError(w.CheckMember(w.key, groups.Caller{}, "x", first), groups.ErrUnknownMember)
 		w.key.Group = "none"
 		w.wantError(commit("a", 1, true, kept), groups.ErrNoGroup)
 	})

@@ -5,8 +5,10 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
+	"freshet/internal/base/names"
 	"freshet/internal/broker/groups"
 	"freshet/internal/storage/engine"
 )
@@ -47,14 +49,22 @@ func (ts *topics) set(name string, partitions int32) {
 func (ts *topics) Revision() uint64                   { return ts.revision }
 func (ts *topics) Partitions(id engine.TopicID) int32 { return ts.counts[id] }
 
-func (ts *topics) Resolve(names []string, pattern *regexp.Regexp) ([]engine.TopicID, error) {
-	var found []engine.TopicID
+func (ts *topics) Resolve(subscribed []string, pattern *regexp.Regexp) (found groups.Resolved, _ error) {
 	for name, id := range ts.ids {
-		if !ts.hidden[name] && (slices.Contains(names, name) || pattern != nil && pattern.MatchString(name)) {
-			found = append(found, id)
+		named := slices.Contains(subscribed, name)
+		if !ts.hidden[name] && (named || pattern != nil && pattern.MatchString(name)) {
+			found.Topics = append(found.Topics, id)
+		}
+		if named || !ts.hidden[name] && pattern != nil && pattern.MatchString(name) {
+			found.Reads = append(found.Reads, publicTopic(name))
 		}
 	}
+	slices.SortFunc(found.Reads, func(a, b names.Topic) int { return strings.Compare(a.Local, b.Local) })
 	return found, nil
+}
+
+func publicTopic(local string) names.Topic {
+	return names.Topic{Namespace: names.PublicDefault, Local: local}
 }
 
 // consumer is a client of the consumer protocol. It revokes partitions immediately and confirms

@@ -8,18 +8,24 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// consumersRecord returns a record of a group with the consumer protocol. Groups without classic members have
-// records that older versions can read.
+// consumersRecord returns a record of a group with the consumer protocol. Groups without classic members and
+// without owners have records that older versions can read.
 func consumersRecord(key Key, head *generation, gone []string, put []*storedConsumer) *writer {
 	kind := recordConsumers
 	if slices.ContainsFunc(put, func(m *storedConsumer) bool { return m.classic != nil }) {
 		kind = recordMixedConsumers
 	}
+	if slices.ContainsFunc(put, func(m *storedConsumer) bool { return m.owner.principal != "" }) {
+		kind = recordOwnedConsumers
+	}
 	w := newRecord(kind, key)
 	w.consumers(head, gone, put)
-	if kind == recordMixedConsumers {
-		for _, m := range put {
+	for _, m := range put {
+		if kind != recordConsumers {
 			w.classic(m.classic)
+		}
+		if kind == recordOwnedConsumers {
+			w.owner(&m.owner)
 		}
 	}
 	return w

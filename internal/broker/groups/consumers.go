@@ -28,8 +28,9 @@ type consumers struct {
 	writing                chan struct{}   // closed when the write in progress ends
 	failed                 error
 
-	bytes int    // memory of the members of this group
-	group *group // counts the memory
+	reading reading // topics of the members
+	bytes   int     // memory of the members of this group
+	group   *group  // counts the memory
 }
 
 // stage is the progress of a member towards its target.
@@ -56,6 +57,7 @@ type consumer struct {
 	pendingRevocation    map[Partition]int32 // partitions that the member must revoke
 	target               []Partition         // sorted
 	classic              *classicMember      // set for a member that uses the classic protocol
+	owner                owner
 
 	revision uint64    // Topics.Revision when the subscription was resolved
 	resolved time.Time // time when the subscription was resolved
@@ -85,16 +87,18 @@ func (m *consumer) size() (n int) {
 	if m.classic != nil {
 		n += size(m.classic.protocols)
 	}
+	n += m.owner.size()
 	return n + len(m.pattern)*64 + 64*(len(m.assigned)+len(m.pendingRevocation)+len(m.target)) + 16*len(m.topics)
 }
 
-// countBytes adds (by = 1) or subtracts (by = -1) the memory of a member.
+// countBytes adds (by = 1) or subtracts (by = -1) the memory and the topics of a member.
 func (cs *consumers) countBytes(m *consumer, by int) {
 	n := by * m.size()
 	cs.bytes += n
 	if !cs.group.uncharged {
 		cs.group.shard.c.memberBytes.Add(int64(n))
 	}
+	cs.reading.add(&m.owner, by)
 	cs.group.chargeLocked(m.account, by*m.bytes())
 }
 
@@ -103,7 +107,7 @@ func newConsumers(g *group) *consumers {
 		group:    g,
 		assignor: assignorUniform,
 		members:  make(map[string]*consumer), static: make(map[string]string), owners: make(map[Partition]string),
-		partitionCounts: make(map[engine.TopicID]int32), changed: make(map[string]bool),
+		partitionCounts: make(map[engine.TopicID]int32), changed: make(map[string]bool), reading: newReading(),
 	}
 }
 

@@ -19,6 +19,7 @@ type storedConsumer struct {
 	assigned, pendingRevocation                         []ownedPartition
 	target                                              []Partition
 	classic                                             *classicMember // nil for a member with the consumer protocol
+	owner                                               owner
 }
 
 // ownedPartition is a partition and the epoch since which a member owns it.
@@ -126,7 +127,7 @@ func (m *consumer) toStored() *storedConsumer {
 		rebalanceMillis: m.rebalanceTimeout.Milliseconds(), names: m.names, topics: m.topics,
 		epoch: m.epoch, previousEpoch: m.previousEpoch, stage: m.stage,
 		assigned: ownedPartitions(m.assigned), pendingRevocation: ownedPartitions(m.pendingRevocation),
-		target: m.target, classic: m.classic,
+		target: m.target, classic: m.classic, owner: m.owner,
 	}
 }
 
@@ -165,7 +166,10 @@ func (s *storedConsumer) toConsumer(now time.Time) *consumer {
 		rebalanceTimeout: time.Duration(s.rebalanceMillis) * time.Millisecond, topics: s.topics,
 		epoch: s.epoch, previousEpoch: s.previousEpoch, stage: s.stage, target: slices.Clone(s.target),
 		assigned: make(map[Partition]int32), pendingRevocation: make(map[Partition]int32),
-		classic: s.classic,
+		classic: s.classic, owner: s.owner,
+	}
+	if m.owner.principal == "" {
+		m.owner = owner{names: s.names, ids: s.topics}
 	}
 	m.expires = now.Add(m.sessionTimeout())
 	m.names, m.pattern = s.names, s.pattern

@@ -20,6 +20,9 @@
 // group is classic again when the last member with the consumer protocol leaves (migrate.go). For
 // that the coordinator looks into the metadata of classic members, with ClassicCodec.
 //
+// A member belongs to the principal that joined with its id. Who may use a group depends on the
+// topics that it reads: the coordinator knows them, and the caller decides (Caller, Reads).
+//
 // Committed offsets, and the generation of every stable group, survive a restart: they are state
 // machines over sixteen journals (package statemachine). A group is always in the same journal, and
 // commits of groups in different journals are appended in parallel. Classic joins, and heartbeats
@@ -39,8 +42,9 @@
 //	                 to the journals.
 //
 // No goroutine holds two of these locks at a time. With each of them the lock of package quota may be
-// taken. A group with removed set is no longer in its shard's map; a caller that has locked such a group
-// must look it up again (shard.lock does).
+// taken. Caller.May is called with group.mu held, or by a journal's update; it must not block, and it takes
+// only locks of its own. A group with removed set is no longer in its shard's map; a caller that has locked
+// such a group must look it up again (shard.lock does).
 //
 // # Quotas
 //

@@ -39,6 +39,8 @@ var (
 		"members with the consumer protocol must commit with OffsetCommit version 9 or above")
 	ErrTooManyPartitions = errs.New(errs.TooLarge,
 		"group subscribes to more partitions than the limit allows; use several groups")
+	// ErrDenied means that the caller may not use the group, see Caller.May.
+	ErrDenied         = errs.New(errs.Denied, "permission to consume all topics of the group is missing")
 	ErrNotCoordinator = errs.New(errs.Unavailable,
 		"another member of the ensemble coordinates the group; look it up with FindCoordinator")
 	ErrClosed = errs.New(errs.Unavailable, "coordinator is closing; try again shortly")

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"freshet/internal/base/names"
 )
 
 // phase is the state of a group with the classic protocol.
@@ -42,10 +44,12 @@ type group struct {
 	leader          string // a member's id
 	members         map[string]*member
 	static          map[string]string        // instance id → member id
-	pending         map[string]pendingMember // ids that were returned with ErrMemberIDRequired
+	pending         map[string]pendingMember // by member id, for ids that were returned with ErrMemberIDRequired
 	protocolSupport map[string]int           // protocol name → number of members that support it
 	joinCount       uint64                   // number of members that ever joined, to order them
-	memberBytes     int                      // size of the protocols of all members
+	memberBytes     int                      // size of the protocols and topics of all members
+	reading         reading                  // topics of the members with the classic protocol
+	committing      map[names.Topic]int      // topics that commits in progress add, with the number of these commits
 
 	// Bytes that the group counts towards quotas; see usage.go.
 	charges         map[string]int // account → bytes
@@ -71,12 +75,6 @@ type group struct {
 	consumers *consumers
 }
 
-// pendingMember is a client that has to join again with the member id that it got.
-type pendingMember struct {
-	expires time.Time
-	account string
-}
-
 // member is a member of a group with the classic protocol.
 type member struct {
 	id, instance, client, host       string
@@ -91,6 +89,14 @@ type member struct {
 	expires     time.Time // end of its session; ignored while the member waits for a response
 	pendingJoin *waiter[JoinResult]
 	pendingSync *waiter[SyncResult]
+	owner       owner
+}
+
+// pendingMember is a member id that was returned to a client, which has to join with it.
+type pendingMember struct {
+	expires   time.Time
+	principal string // owns the member id
+	account   string // pays for it
 }
 
 func newGroup(s *shard, key Key) *group {
@@ -98,6 +104,7 @@ func newGroup(s *shard, key Key) *group {
 		key: key, shard: s,
 		members: make(map[string]*member), static: make(map[string]string),
 		pending: make(map[string]pendingMember), protocolSupport: make(map[string]int),
+		reading: newReading(), committing: make(map[names.Topic]int),
 	}
 }
 
@@ -117,7 +124,10 @@ func (g *group) restoreLocked(stored *generation) {
 			sessionTimeout:   time.Duration(s.sessionMillis) * time.Millisecond,
 			rebalanceTimeout: time.Duration(s.rebalanceMillis) * time.Millisecond,
 			protocols:        []Protocol{{Name: stored.protocol, Metadata: s.metadata}},
-			assignment:       s.assignment, synced: true,
+			assignment:       s.assignment, synced: true, owner: s.owner,
+		}
+		if m.owner.principal == "" {
+			m.owner = earlierOwner(stored.protocolType, s.metadata)
 		}
 		m.expires = now.Add(m.sessionTimeout)
 		g.addLocked(m)
@@ -136,7 +146,7 @@ func (g *group) toStoredLocked() *generation {
 		stored.members = append(stored.members, storedMember{
 			id: m.id, instance: m.instance, client: m.client, host: m.host, account: m.account,
 			sessionMillis: m.sessionTimeout.Milliseconds(), rebalanceMillis: m.rebalanceTimeout.Milliseconds(),
-			metadata: m.metadata(g.protocol), assignment: m.assignment,
+			metadata: m.metadata(g.protocol), assignment: m.assignment, owner: m.owner,
 		})
 	}
 	return stored
@@ -192,10 +202,12 @@ func (g *group) removeLocked(m *member, why error) {
 // countProtocolsLocked adds (by = 1) or removes (by = -1) the protocols of a member in the group's
 // counters.
 func (g *group) countProtocolsLocked(m *member, by int) {
-	g.memberBytes += by * size(m.protocols)
+	n := by * (size(m.protocols) + m.owner.size())
+	g.memberBytes += n
 	if !g.uncharged {
-		g.shard.c.memberBytes.Add(int64(by * size(m.protocols)))
+		g.shard.c.memberBytes.Add(int64(n))
 	}
+	g.reading.add(&m.owner, by)
 	g.chargeLocked(m.account, by*m.bytes())
 	for i, p := range m.protocols {
 		if slices.ContainsFunc(m.protocols[:i], func(q Protocol) bool { return q.Name == p.Name }) {
@@ -247,9 +259,8 @@ func (g *group) writeLocked(decide func(*state) ([][]byte, error)) error {
 // releases the mutex during the write.
 func (g *group) storeLocked() error {
 	number := g.number
-	w := newRecord(recordGeneration, g.key)
 	stored := g.toStoredLocked()
-	w.generation(stored)
+	w := generationRecord(g.key, stored)
 	payer := g.payer
 	return g.writeLocked(func(s *state) ([][]byte, error) {
 		if item, ok := s.groups.Get(g.key.path()); ok && item.stored.number > number {

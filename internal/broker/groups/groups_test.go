@@ -190,10 +190,10 @@ func TestMembersGetTheirAssignments(t *testing.T) {
 		}
 		w.wantState("Stable", 3)
 		for _, r := range results {
-			w.wantError(w.Heartbeat(w.key, r.MemberID, "", 1), nil)
-			w.wantError(w.Heartbeat(w.key, r.MemberID, "", 2), groups.ErrGeneration)
+			w.wantError(w.Heartbeat(w.key, groups.Caller{}, r.MemberID, "", 1), nil)
+			w.wantError(w.Heartbeat(w.key, groups.Caller{}, r.MemberID, "", 2), groups.ErrGeneration)
 		}
-		w.wantError(w.Heartbeat(w.key, "stranger", "", 1), groups.ErrUnknownMember)
+		w.wantError(w.Heartbeat(w.key, groups.Caller{}, "stranger", "", 1), groups.ErrUnknownMember)
 	})
 }
 
@@ -222,7 +222,7 @@ func TestNewMemberRebalances(t *testing.T) {
 		second := w.join(request(""))
 		synctest.Wait()
 		w.wantState("PreparingRebalance", 2)
-		w.wantError(w.Heartbeat(w.key, one.MemberID, "", 1), groups.ErrRebalancing)
+		w.wantError(w.Heartbeat(w.key, groups.Caller{}, one.MemberID, "", 1), groups.ErrRebalancing)
 		again := w.join(request(one.MemberID))
 		results := w.joined(again, second)
 		if results[0].Generation != 2 || results[0].Leader != one.MemberID {
@@ -259,7 +259,7 @@ func (w *harness) beat(r groups.JoinResult) (stop func()) {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			_ = w.Heartbeat(w.key, r.MemberID, "", r.Generation)
+			_ = w.Heartbeat(w.key, groups.Caller{}, r.MemberID, "", r.Generation)
 			select {
 			case <-ctx.Done():
 			case <-time.After(3 * time.Second):
@@ -281,7 +281,7 @@ func TestMemberThatDoesNotRejoinIsRemoved(t *testing.T) {
 		}
 		w.sync(r...)
 		w.wantState("Stable", 1)
-		w.wantError(w.Heartbeat(w.key, old.MemberID, "", 1), groups.ErrUnknownMember)
+		w.wantError(w.Heartbeat(w.key, groups.Caller{}, old.MemberID, "", 1), groups.ErrUnknownMember)
 	})
 }
 
@@ -369,7 +369,7 @@ func TestStaticMemberIsReplaced(t *testing.T) {
 				again.Generation)
 		}
 		w.wantState("Stable", 2)
-		w.wantError(w.Heartbeat(w.key, results[1].MemberID, "two", 1), groups.ErrFencedInstance)
+		w.wantError(w.Heartbeat(w.key, groups.Caller{}, results[1].MemberID, "two", 1), groups.ErrFencedInstance)
 		got, err := w.Sync(w.Context(), w.key,
 			&groups.SyncRequest{MemberID: again.MemberID, InstanceID: "two", Generation: 1})
 		if want := "for " + results[1].MemberID; err != nil || string(got.Assignment) != want {
@@ -377,7 +377,7 @@ func TestStaticMemberIsReplaced(t *testing.T) {
 		}
 		// After a restart the coordinator accepts the new process.
 		w.restart()
-		w.wantError(w.Heartbeat(w.key, again.MemberID, "two", 1), nil)
+		w.wantError(w.Heartbeat(w.key, groups.Caller{}, again.MemberID, "two", 1), nil)
 
 		other := static("", "two")
 		other.Protocols[0].Metadata = []byte("other topics")
@@ -391,14 +391,14 @@ func TestStaticMemberIsReplaced(t *testing.T) {
 func TestLeavingMembers(t *testing.T) {
 	inBubble(t, func(w *harness) {
 		results := w.stable(request(""), static("", "two"), request(""))
-		failed, err := w.Leave(w.key,
+		failed, err := w.Leave(w.key, groups.Caller{},
 			[]groups.LeavingMember{{MemberID: results[2].MemberID}, {InstanceID: "two"}, {MemberID: "stranger"}})
 		if err != nil || failed[0] != nil || failed[1] != nil || !errors.Is(failed[2], groups.ErrUnknownMember) {
 			w.Fatalf("leaving: %v, %v; want only the stranger to fail", failed, err)
 		}
 		w.wantState("PreparingRebalance", 1)
 		w.sync(w.joined(w.join(request(results[0].MemberID)))...)
-		_, err = w.Leave(w.key, []groups.LeavingMember{{MemberID: results[0].MemberID}})
+		_, err = w.Leave(w.key, groups.Caller{}, []groups.LeavingMember{{MemberID: results[0].MemberID}})
 		w.wantError(err, nil)
 		w.wantState("Empty", 0)
 		w.restart()
@@ -417,7 +417,7 @@ func TestRestartKeepsStableGroups(t *testing.T) {
 		w.wantState("Stable", 2)
 		time.Sleep(9 * time.Second) // less than a session timeout after the restart
 		for _, r := range results {
-			w.wantError(w.Heartbeat(w.key, r.MemberID, "", 1), nil)
+			w.wantError(w.Heartbeat(w.key, groups.Caller{}, r.MemberID, "", 1), nil)
 			got, err := w.Sync(w.Context(), w.key, &groups.SyncRequest{MemberID: r.MemberID, Generation: 1})
 			if want := "for " + r.MemberID; err != nil || string(got.Assignment) != want {
 				w.Errorf("assignment is %q (error %v), want %q", got.Assignment, err, want)
@@ -480,7 +480,7 @@ func TestRebalanceTimeouts(t *testing.T) {
 				joined := w.joined(w.join(req))
 				time.Sleep(5 * time.Second) // the leader may take some time to assign
 				w.sync(joined...)
-				w.wantError(w.Heartbeat(w.key, joined[0].MemberID, "", joined[0].Generation), nil)
+				w.wantError(w.Heartbeat(w.key, groups.Caller{}, joined[0].MemberID, "", joined[0].Generation), nil)
 			})
 		})
 	}

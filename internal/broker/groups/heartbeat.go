@@ -99,8 +99,9 @@ func (cs *consumers) findMember(req *ConsumerRequest) (m, replaced *consumer, er
 			return nil, nil, ErrUnknownMember
 		case current != nil && current.id != req.MemberID && req.Epoch != epochJoin:
 			return nil, nil, ErrFencedInstance
-		case current != nil && current.id != req.MemberID && current.isInUse():
-			return nil, nil, fmt.Errorf("%w: member %s uses it", ErrUnreleasedInstance, current.id)
+		case current != nil && current.id != req.MemberID &&
+			(current.isInUse() || !current.owner.belongsTo(&req.Caller)):
+			return nil, nil, ErrUnreleasedInstance
 		case current != nil && current.id != req.MemberID:
 			return nil, current, nil
 		}
@@ -169,7 +170,9 @@ func (m *consumer) applyRequest(req *ConsumerRequest, change *subscription, foun
 	}
 	if found != nil {
 		m.topics, m.revision, m.resolved = found.topics, found.revision, found.resolvedAt
+		m.owner = owner{principal: m.owner.principal, topics: found.reads}
 	}
+	m.owner.principal = cmp.Or(req.Caller.Principal, m.owner.principal)
 }
 
 // sameStored reports whether the stored parts of two states of a member are equal.
@@ -181,7 +184,7 @@ func (m *consumer) sameStored(other *consumer) bool {
 		slices.Equal(m.topics, other.topics) && m.epoch == other.epoch && m.previousEpoch == other.previousEpoch &&
 		m.stage == other.stage &&
 		maps.Equal(m.assigned, other.assigned) && maps.Equal(m.pendingRevocation, other.pendingRevocation) &&
-		slices.Equal(m.target, other.target) && m.classic.equal(other.classic)
+		slices.Equal(m.target, other.target) && m.classic.equal(other.classic) && m.owner.equal(&other.owner)
 }
 
 // chooseAssignor returns the assignor that most members prefer, counting m instead of its former state and of
@@ -250,7 +253,7 @@ func (g *group) leaveConsumerLocked(req *ConsumerRequest) (ConsumerResult, error
 			return ConsumerResult{}, ErrFencedInstance
 		}
 	}
-	if m == nil {
+	if m == nil || !m.owner.belongsTo(&req.Caller) {
 		return ConsumerResult{}, ErrUnknownMember
 	}
 	if req.Epoch == epochLeaveStatic {

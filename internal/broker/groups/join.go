@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"freshet/internal/base/names"
 )
 
 // Protocol is an assignment protocol that a member supports, with the metadata that the leader
@@ -45,9 +47,20 @@ type JoinRequest struct {
 	// SupportsSkipAssignment means that the client understands SkipAssignment.
 	SupportsSkipAssignment bool
 
+	Caller Caller
+	// Subscribed are the topics that the member subscribes to in its metadata. Unknown is set instead if the
+	// metadata does not tell.
+	Subscribed []names.Topic
+	Unknown    bool
+
 	// Topics and Classic are for consumers that join a group with the consumer protocol.
 	Topics  Topics
 	Classic ClassicCodec
+}
+
+// owner returns the owner of the joining member.
+func (r *JoinRequest) owner() owner {
+	return owner{principal: r.Caller.Principal, topics: r.Subscribed, unknown: r.Unknown}
 }
 
 // JoinResult is a generation as returned to one of its members.
@@ -82,11 +95,16 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	if err != nil {
 		return JoinResult{}, err
 	}
-	if g.consumers != nil && len(g.consumers.members) > 0 {
+	err = g.mayJoinLocked(req)
+	if err == nil && g.consumers != nil && len(g.consumers.members) > 0 {
 		g.unlock()
 		return c.joinConsumers(key, req)
 	}
-	err = g.becomeClassicLocked()
+	if err == nil && g.consumers != nil {
+		if err = g.becomeClassicLocked(); err == nil { // it releases the mutex, so the check is repeated
+			err = g.mayJoinLocked(req)
+		}
+	}
 	if err == nil && len(g.members) > 0 && !g.compatibleLocked(req) {
 		err = ErrProtocol
 	}
@@ -109,6 +127,18 @@ func (c *Coordinator) Join(ctx context.Context, key Key, req *JoinRequest) (Join
 	return w.wait(ctx, func() { g.cancelJoin(m, w) })
 }
 
+// mayJoinLocked returns an error unless the caller may join the group with the ids of the request.
+func (g *group) mayJoinLocked(req *JoinRequest) error {
+	if req.MemberID == "" {
+		return g.mayUseLocked(&req.Caller, nil)
+	}
+	o := g.ownerLocked(req.MemberID)
+	if o == nil || !o.belongsTo(&req.Caller) {
+		return g.admitLocked(&req.Caller, req.MemberID)
+	}
+	return g.mayUseLocked(&req.Caller, o) // the request replaces the subscription of the member
+}
+
 // size returns the bytes of protocol names and metadata.
 func size(protocols []Protocol) (n int) {
 	for i := range protocols {
@@ -120,14 +150,15 @@ func size(protocols []Protocol) (n int) {
 // checkMemoryLocked returns ErrGroupFull when the metadata of the member would exceed a memory limit. Otherwise it
 // reserves the bytes of the member until release is called.
 func (g *group) checkMemoryLocked(req *JoinRequest) (release func(), err error) {
-	more := size(req.Protocols)
+	joining := req.owner()
+	more := size(req.Protocols) + joining.size()
 	counted := memberOverhead + len(req.InstanceID) + len(req.ClientID) + len(req.ClientHost) + more
 	id := req.MemberID
 	if id == "" && req.InstanceID != "" {
 		id = g.static[req.InstanceID] // the member that it replaces
 	}
 	if old := g.members[id]; old != nil {
-		more -= size(old.protocols)
+		more -= size(old.protocols) + old.owner.size()
 		counted = more
 	}
 	if more > 0 && (g.memberBytes+more > maxGroupBytes || g.shard.c.memberBytes.Load()+int64(more) > maxClusterBytes) {
@@ -148,6 +179,9 @@ func (r *JoinRequest) check() error {
 		return fmt.Errorf("%w: %s", ErrSessionTimeout, r.SessionTimeout)
 	case r.Type == "" || len(r.Protocols) == 0:
 		return fmt.Errorf("%w: member lists no protocol", ErrProtocol)
+	case len(r.Subscribed) > maxSubscribedTopics:
+		return fmt.Errorf("%w: subscription lists %d topics, at most %d are allowed", ErrTooLarge,
+			len(r.Subscribed), maxSubscribedTopics)
 	case len(r.Protocols) > maxProtocols || size > maxMemberBytes:
 		return fmt.Errorf("%w: %d protocols with %d bytes, at most %d with %d are allowed", ErrTooLarge,
 			len(r.Protocols), size, maxProtocols, maxMemberBytes)
@@ -223,6 +257,9 @@ func (g *group) joinNewLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult
 	if req.InstanceID != "" {
 		id := shownInstance(req.InstanceID) + "-" + rand.Text()
 		if old, ok := g.static[req.InstanceID]; ok {
+			if !g.members[old].owner.belongsTo(&req.Caller) {
+				return nil, JoinResult{}, ErrFencedInstance
+			}
 			return g.replaceLocked(g.members[old], id, req)
 		}
 		return g.addMemberLocked(req, id)
@@ -234,7 +271,9 @@ func (g *group) joinNewLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult
 	if len(g.members)+len(g.pending) >= maxMembers {
 		return nil, JoinResult{}, ErrGroupFull
 	}
-	g.addPendingLocked(id, pendingMember{time.Now().Add(req.SessionTimeout), req.Account})
+	g.addPendingLocked(id, pendingMember{
+		expires: time.Now().Add(req.SessionTimeout), principal: req.Caller.Principal, account: req.Account,
+	})
 	g.resetTimerLocked()
 	return nil, JoinResult{MemberID: id}, ErrMemberIDRequired
 }
@@ -258,7 +297,7 @@ func (g *group) addMemberLocked(req *JoinRequest, id string) (*waiter[JoinResult
 func (m *member) applyRequest(req *JoinRequest) {
 	m.client, m.host, m.account = req.ClientID, req.ClientHost, req.Account
 	m.sessionTimeout, m.rebalanceTimeout = req.SessionTimeout, req.effectiveRebalanceTimeout()
-	m.protocols = req.Protocols
+	m.protocols, m.owner = req.Protocols, req.owner()
 }
 
 // updateLocked replaces the description of a member that joins again.
@@ -283,7 +322,8 @@ func (g *group) awaitJoinLocked(m *member) *waiter[JoinResult] {
 
 // rejoinLocked handles a request of a known member.
 func (g *group) rejoinLocked(m *member, req *JoinRequest) (*waiter[JoinResult], JoinResult, error) {
-	same := m.sameProtocols(req.Protocols)
+	joining := req.owner()
+	same := m.sameProtocols(req.Protocols) && m.owner.equal(&joining)
 	switch {
 	case g.phase == completing && same, g.phase == stable && same && m.id != g.leader:
 		// The client did not receive the response, or did not know that nothing changes.

@@ -20,6 +20,8 @@ type GroupLag struct {
 	State   string `json:"state"`
 	Members int    `json:"members"`
 	Lag     uint64 `json:"lag"`
+	// Reads is what the group reads, for the decision whether a caller may see the group.
+	Reads *Reads `json:"reads,omitempty"`
 }
 
 // GroupLags returns the selected groups that this coordinator owns, by group id.
@@ -34,7 +36,7 @@ func (c *Coordinator) GroupLags(q *LagQuery) map[string]*GroupLag {
 		if g == nil {
 			g = &GroupLag{}
 			if d, err := c.Describe(key); err == nil {
-				g.State, g.Members = d.State, len(d.Members)
+				g.State, g.Members, g.Reads = d.State, len(d.Members), &d.Reads
 			}
 			list[key.Group] = g
 		}

@@ -6,11 +6,11 @@ import (
 )
 
 // Heartbeat renews a member's session. It returns ErrRebalancing when the member must join again.
-func (c *Coordinator) Heartbeat(key Key, id, instance string, generation int32) error {
+func (c *Coordinator) Heartbeat(key Key, caller Caller, id, instance string, generation int32) error {
 	if err := key.validate(); err != nil {
 		return err
 	}
-	g, m, err := c.lockMember(key, id, instance, generation)
+	g, m, err := c.lockMember(key, &caller, id, instance, generation)
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,9 @@ type LeavingMember struct {
 	InstanceID string
 }
 
-// Leave removes members from a group and returns an error for each member that it could not remove.
-func (c *Coordinator) Leave(key Key, leavers []LeavingMember) ([]error, error) {
+// Leave removes members of the caller from a group and returns an error for each member that it could not
+// remove. A caller who may no longer use the group can still leave it.
+func (c *Coordinator) Leave(key Key, caller Caller, leavers []LeavingMember) ([]error, error) {
 	if err := key.validate(); err != nil {
 		return nil, err
 	}
@@ -55,13 +56,13 @@ func (c *Coordinator) Leave(key Key, leavers []LeavingMember) ([]error, error) {
 	failed := make([]error, len(leavers))
 	if g.consumers != nil {
 		for i, l := range leavers {
-			failed[i] = g.removeConsumerLocked(l)
+			failed[i] = g.removeConsumerLocked(l, &caller)
 		}
 		return failed, g.settleLocked()
 	}
 	changed := false
 	for i, l := range leavers {
-		failed[i] = g.leaveLocked(l)
+		failed[i] = g.leaveLocked(l, &caller)
 		changed = changed || failed[i] == nil
 	}
 	if changed {
@@ -70,10 +71,10 @@ func (c *Coordinator) Leave(key Key, leavers []LeavingMember) ([]error, error) {
 	return failed, nil
 }
 
-func (g *group) leaveLocked(l LeavingMember) error {
+func (g *group) leaveLocked(l LeavingMember, caller *Caller) error {
 	if l.InstanceID != "" {
 		current, ok := g.static[l.InstanceID]
-		if !ok {
+		if !ok || !g.ownerLocked(current).belongsTo(caller) {
 			return ErrUnknownMember
 		}
 		if l.MemberID != "" && l.MemberID != current {
@@ -81,25 +82,24 @@ func (g *group) leaveLocked(l LeavingMember) error {
 		}
 		l.MemberID = current
 	}
+	if o := g.ownerLocked(l.MemberID); o == nil || !o.belongsTo(caller) {
+		return ErrUnknownMember
+	}
 	if g.removePendingLocked(l.MemberID) {
 		return nil
 	}
-	m := g.members[l.MemberID]
-	if m == nil {
-		return ErrUnknownMember
-	}
-	g.removeLocked(m, ErrUnknownMember)
+	g.removeLocked(g.members[l.MemberID], ErrUnknownMember)
 	return nil
 }
 
-// removeConsumerLocked removes a member with the consumer protocol, as administrators do. Members themselves
+// removeConsumerLocked removes a member of a group with the consumer protocol. Members with that protocol usually
 // leave with a heartbeat.
-func (g *group) removeConsumerLocked(l LeavingMember) error {
+func (g *group) removeConsumerLocked(l LeavingMember, caller *Caller) error {
 	cs := g.consumers
 	if l.InstanceID != "" {
 		id, ok := cs.static[l.InstanceID]
 		switch {
-		case !ok:
+		case !ok || !cs.members[id].owner.belongsTo(caller):
 			return ErrUnknownMember
 		case l.MemberID != "" && l.MemberID != id:
 			return ErrFencedInstance
@@ -107,7 +107,7 @@ func (g *group) removeConsumerLocked(l LeavingMember) error {
 		l.MemberID = id
 	}
 	m := cs.members[l.MemberID]
-	if m == nil {
+	if m == nil || !m.owner.belongsTo(caller) {
 		return ErrUnknownMember
 	}
 	cs.remove(m)

@@ -64,7 +64,7 @@ func TestMemoryOfMembersIsReleased(t *testing.T) {
 			result := w.joined(w.join(req))[0]
 			req.MemberID, req.Protocols[0].Metadata = result.MemberID, make([]byte, 255<<10)
 			again := w.joined(w.join(req))[0]
-			left, err := w.Leave(w.key, []groups.LeavingMember{{MemberID: again.MemberID}})
+			left, err := w.Leave(w.key, groups.Caller{}, []groups.LeavingMember{{MemberID: again.MemberID}})
 			if err != nil || left[0] != nil {
 				w.Fatalf("member %d: got %v, %v; want it to leave", i, left, err)
 			}

@@ -113,7 +113,7 @@ func (g *group) upgradeLocked(u *upgrade, revision uint64) {
 			rack: of.subscription.Rack, rebalanceTimeout: m.rebalanceTimeout, subscription: subscription{names: of.subscription.Names},
 			topics: sortedTopics(of.subscription.Topics), epoch: g.number, previousEpoch: g.number,
 			assigned: make(map[Partition]int32), revision: revision, resolved: now,
-			classic: &classicMember{session: m.sessionTimeout, protocols: m.protocols},
+			classic: &classicMember{session: m.sessionTimeout, protocols: m.protocols}, owner: m.owner,
 		}
 		for _, p := range of.assigned {
 			if _, taken := cs.owners[p]; !taken {
@@ -156,7 +156,7 @@ func (g *group) downgradeLocked() {
 		next := &member{
 			id: m.id, instance: m.instance, client: m.client, host: m.host, account: m.account,
 			sessionTimeout: m.classic.session, rebalanceTimeout: m.rebalanceTimeout,
-			protocols: m.classic.protocols, assigned: sortedPartitions(m.assigned), synced: true,
+			protocols: m.classic.protocols, assigned: sortedPartitions(m.assigned), synced: true, owner: m.owner,
 		}
 		next.renewSession()
 		g.addLocked(next)

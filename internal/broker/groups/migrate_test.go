@@ -25,7 +25,8 @@ func (ts *topics) Subscription(metadata []byte, _ bool) (found groups.ClassicSub
 		return found, err
 	}
 	found.Names, found.Owned = m.Names, m.Owned
-	found.Topics, err = ts.Resolve(m.Names, nil)
+	resolved, err := ts.Resolve(m.Names, nil)
+	found.Topics = resolved.Topics
 	return found, err
 }
 
@@ -83,7 +84,7 @@ func settleMixed(classic []*classicConsumer, members ...*consumer) {
 	for range 12 {
 		before := fmt.Sprint(epochs(members))
 		for _, c := range classic {
-			if err := c.Heartbeat(c.key, c.id, "", c.generation); err != nil {
+			if err := c.Heartbeat(c.key, groups.Caller{}, c.id, "", c.generation); err != nil {
 				w.wantError(err, groups.ErrRebalancing)
 				c.join()
 			}
@@ -129,9 +130,9 @@ func classicGroup(w *harness, ts *topics) *classicConsumer {
 	c := &classicConsumer{harness: w, ts: ts, names: []string{"orders"}}
 	joined := w.joined(w.join(c.request()))[0]
 	c.id, c.generation = joined.MemberID, joined.Generation
-	id, err := ts.Resolve(c.names, nil)
+	found, err := ts.Resolve(c.names, nil)
 	w.wantError(err, nil)
-	c.owned = allPartitions(id[0], ts.Partitions(id[0]))
+	c.owned = allPartitions(found.Topics[0], ts.Partitions(found.Topics[0]))
 	assignment, _ := json.Marshal(c.owned)
 	_, err = w.Sync(w.Context(), w.key, &groups.SyncRequest{
 		MemberID: c.id, Generation: c.generation, Assignments: map[string][]byte{c.id: assignment},
@@ -157,7 +158,7 @@ func TestConsumerJoinsClassicGroup(t *testing.T) {
 		m.join()
 		m.wantOwned(0) // the classic member has them all
 		w.wantType(groups.TypeConsumer)
-		w.wantError(c.Heartbeat(c.key, c.id, "", c.generation), groups.ErrRebalancing)
+		w.wantError(c.Heartbeat(c.key, groups.Caller{}, c.id, "", c.generation), groups.ErrRebalancing)
 		settleMixed([]*classicConsumer{c}, m)
 		m.wantOwned(2)
 		if len(c.owned) != 2 {
@@ -172,7 +173,7 @@ func TestConsumerJoinsClassicGroup(t *testing.T) {
 		w.wantError(commit(c.generation), nil)
 		w.wantError(commit(c.generation-1), groups.ErrGeneration)
 		w.restart()
-		w.wantError(c.Heartbeat(c.key, c.id, "", c.generation), nil)
+		w.wantError(c.Heartbeat(c.key, groups.Caller{}, c.id, "", c.generation), nil)
 		c.sync()
 		settleMixed([]*classicConsumer{c}, m)
 		m.wantOwned(2)
@@ -216,7 +217,7 @@ func TestClassicConsumerJoins(t *testing.T) {
 		other.MemberID, other.Protocols[0].Name = "", "other"
 		_, err = w.Join(w.Context(), w.key, other)
 		w.wantError(err, groups.ErrProtocol)
-		_, err = w.Leave(w.key, []groups.LeavingMember{{MemberID: c.id}})
+		_, err = w.Leave(w.key, groups.Caller{}, []groups.LeavingMember{{MemberID: c.id}})
 		w.wantError(err, nil)
 		w.settle(m)
 		m.wantOwned(4)
@@ -252,9 +253,9 @@ func TestStaticMemberChangesProtocol(t *testing.T) {
 			return req
 		}
 		joined := w.joined(w.join(static()))[0]
-		id, err := ts.Resolve(c.names, nil)
+		found, err := ts.Resolve(c.names, nil)
 		w.wantError(err, nil)
-		assignment, _ := json.Marshal(allPartitions(id[0], 4))
+		assignment, _ := json.Marshal(allPartitions(found.Topics[0], 4))
 		_, err = w.Sync(w.Context(), w.key, &groups.SyncRequest{
 			MemberID: joined.MemberID, InstanceID: "one", Generation: joined.Generation,
 			Assignments: map[string][]byte{joined.MemberID: assignment},
@@ -266,7 +267,8 @@ func TestStaticMemberChangesProtocol(t *testing.T) {
 		m.join()
 		w.settle(m)
 		m.wantOwned(4)
-		w.wantError(w.Heartbeat(w.key, joined.MemberID, "one", joined.Generation), groups.ErrFencedInstance)
+		w.wantError(w.Heartbeat(w.key, groups.Caller{}, joined.MemberID, "one", joined.Generation),
+			groups.ErrFencedInstance)
 
 		again, err := w.Join(w.Context(), w.key, static())
 		w.wantError(err, nil)

@@ -87,7 +87,7 @@ func (c *mixedChaos) runClassic(ctx context.Context, name string) {
 			owned = synced.Assigned.Partitions
 		}
 		c.set(name, owned)
-		for ctx.Err() == nil && c.Heartbeat(c.key, m.id, "", m.generation) == nil {
+		for ctx.Err() == nil && c.Heartbeat(c.key, groups.Caller{}, m.id, "", m.generation) == nil {
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):
@@ -95,7 +95,7 @@ func (c *mixedChaos) runClassic(ctx context.Context, name string) {
 		}
 	}
 	c.set(name, nil)
-	_, _ = c.Leave(c.key, []groups.LeavingMember{{MemberID: m.id}})
+	_, _ = c.Leave(c.key, groups.Caller{}, []groups.LeavingMember{{MemberID: m.id}})
 }
 
 // assignments returns the leader's assignments of topic x.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"freshet/internal/base/names"
 )
 
 // CommitRequest is a request to store offsets of a group.
@@ -20,6 +23,8 @@ type CommitRequest struct {
 	// Commit rejects members with the consumer protocol.
 	SupportsMemberEpochs bool
 	Offsets              map[Partition]Offset
+	Caller               Caller
+	Topics               []names.Topic // the topics of Offsets
 }
 
 // Commit stores offsets with the current time and returns once they are durable.
@@ -35,8 +40,12 @@ func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) e
 			return ErrOffsetMetadata
 		}
 	}
-	if err := c.mayCommit(key, req); err != nil || len(req.Offsets) == 0 {
+	g, err := c.beginCommit(key, req)
+	if err != nil || len(req.Offsets) == 0 {
 		return err
+	}
+	if g != nil {
+		defer g.endCommit(req)
 	}
 	s := c.shard(key)
 	if s.machine == nil {
@@ -61,19 +70,57 @@ func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) e
 	})
 }
 
-// mayCommit returns an error unless the caller may commit for the group.
-func (c *Coordinator) mayCommit(key Key, req *CommitRequest) error {
-	g, err := c.shard(key).lock(key, false)
+// beginCommit returns an error unless the caller may commit for the group. Until endCommit the group reads the
+// topics of the commit, so that callers who may not consume them cannot join it or commit for it. It returns nil
+// if the commit adds no topics.
+func (c *Coordinator) beginCommit(key Key, req *CommitRequest) (*group, error) {
+	g, err := c.shard(key).lock(key, req.Generation < 0)
 	switch {
-	case errors.Is(err, ErrNoGroup) && req.Generation < 0:
-		return nil
 	case errors.Is(err, ErrNoGroup) && !req.SupportsMemberEpochs:
-		return ErrGeneration
+		return nil, ErrGeneration
 	case err != nil:
-		return err
+		return nil, err
 	}
 	defer g.unlock()
-	switch {
+	if err := g.mayCommitLocked(req); err != nil || !g.addsTopicsLocked(req) {
+		return nil, err
+	}
+	count(g.committing, req.Topics, 1)
+	g.writesInProgress++
+	return g, nil
+}
+
+// addsTopicsLocked reports whether a commit is for topics that no member subscribes to.
+func (g *group) addsTopicsLocked(req *CommitRequest) bool {
+	subscribed := g.reading.topics
+	if g.consumers != nil {
+		subscribed = g.consumers.reading.topics
+	}
+	return slices.ContainsFunc(req.Topics, func(topic names.Topic) bool { return subscribed[topic] == 0 })
+}
+
+// endCommit ends a commit after it was written, or was not.
+func (g *group) endCommit(req *CommitRequest) {
+	g.mu.Lock()
+	count(g.committing, req.Topics, -1)
+	g.writesInProgress--
+	g.unlock()
+}
+
+// mayCommitLocked returns an error unless the caller may commit for the group.
+func (g *group) mayCommitLocked(req *CommitRequest) error {
+	var err error
+	if req.Generation < 0 {
+		err = g.mayUseLocked(&req.Caller, nil)
+	} else {
+		err = g.admitLocked(&req.Caller, req.MemberID)
+	}
+	if err != nil {
+		return err
+	}
+	switch o := g.ownerLocked(req.MemberID); {
+	case o != nil && !o.belongsTo(&req.Caller):
+		return ErrUnknownMember
 	case req.Generation < 0 && !g.occupiedLocked():
 		return nil
 	case g.consumers != nil:
@@ -123,9 +170,9 @@ func (cs *consumers) mayCommit(req *CommitRequest) error {
 	return nil
 }
 
-// CheckMember returns an error unless the caller, who reads offsets as a member, still is a member.
-// Groups with the classic protocol do not check that.
-func (c *Coordinator) CheckMember(key Key, id string, epoch int32) error {
+// CheckMember returns an error unless the caller, who reads offsets as a member, still is that member.
+// Groups with the classic protocol check only that the member is not another principal's.
+func (c *Coordinator) CheckMember(key Key, caller Caller, id string, epoch int32) error {
 	g, err := c.shard(key).lock(key, false)
 	if errors.Is(err, ErrNoGroup) {
 		return nil // the group has no offsets
@@ -134,6 +181,9 @@ func (c *Coordinator) CheckMember(key Key, id string, epoch int32) error {
 		return err
 	}
 	defer g.unlock()
+	if o := g.ownerLocked(id); o != nil && !o.belongsTo(&caller) {
+		return ErrUnknownMember
+	}
 	if g.consumers == nil {
 		return nil
 	}
@@ -174,11 +224,9 @@ func (o Committed) Each(visit func(Partition, Offset)) { o.view.eachOffset(o.key
 
 // Topics returns the topics with committed offsets in order.
 func (o Committed) Topics() (topics []uint64) {
-	o.Each(func(at Partition, _ Offset) {
-		if id := uint64(at.Topic); len(topics) == 0 || topics[len(topics)-1] != id {
-			topics = append(topics, id)
-		}
-	})
+	for _, id := range o.view.committedTopics(nil, o.key) {
+		topics = append(topics, uint64(id))
+	}
 	return topics
 }
 
@@ -207,8 +255,9 @@ func (c *Coordinator) EachCommittedOffset(tenant string, topic uint64, visit fun
 	}
 }
 
-// DeleteOffsets deletes committed offsets of a group and returns once that is durable.
-func (c *Coordinator) DeleteOffsets(ctx context.Context, key Key, gone []Partition) error {
+// DeleteOffsets deletes committed offsets of a group and returns once that is durable. may returns an error
+// unless the caller may delete offsets of a group that has committed offsets for these topics; nil allows it.
+func (c *Coordinator) DeleteOffsets(ctx context.Context, key Key, gone []Partition, may func(Reads) error) error {
 	if len(gone) > maxOffsets {
 		return fmt.Errorf("%w: %d, at most %d are allowed", ErrTooManyOffsets, len(gone), maxOffsets)
 	}
@@ -222,7 +271,18 @@ func (c *Coordinator) DeleteOffsets(ctx context.Context, key Key, gone []Partiti
 		if _, ok := s.groups.Get(key.path()); !ok {
 			return nil, ErrNoGroup
 		}
+		if err := s.may(key, may); err != nil {
+			return nil, err
+		}
 		return [][]byte{w.Writer}, nil
 	})
 	return err
+}
+
+// may returns the error of a check of the topics for which a group has committed offsets; nil allows all.
+func (s *state) may(key Key, check func(Reads) error) error {
+	if check == nil {
+		return nil
+	}
+	return check(Reads{IDs: s.committedTopics(nil, key)})
 }

@@ -58,13 +58,13 @@ func TestOffsets(t *testing.T) {
 		if !slices.Equal(all, []groups.Partition{at(1, 0), at(1, 1), at(2, 0)}) {
 			w.Errorf("offsets of %v are committed, want those of 1/0, 1/1 and 2/0", all)
 		}
-		w.wantError(w.DeleteOffsets(w.Context(), w.key, []groups.Partition{at(1, 0)}), nil)
+		w.wantError(w.DeleteOffsets(w.Context(), w.key, []groups.Partition{at(1, 0)}, nil), nil)
 		want(at(1, 0), -1)
 
-		w.wantError(w.Delete(w.Context(), w.key), groups.ErrNotEmpty)
-		_, err = w.Leave(w.key, []groups.LeavingMember{{MemberID: r.MemberID}})
+		w.wantError(w.Delete(w.Context(), w.key, nil), groups.ErrNotEmpty)
+		_, err = w.Leave(w.key, groups.Caller{}, []groups.LeavingMember{{MemberID: r.MemberID}})
 		w.wantError(err, nil)
-		w.wantError(w.Delete(w.Context(), w.key), nil)
+		w.wantError(w.Delete(w.Context(), w.key, nil), nil)
 		want(at(2, 0), -1)
 		_, err = w.Describe(w.key)
 		w.wantError(err, groups.ErrNoGroup)

@@ -2,6 +2,7 @@ package groups
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"freshet/internal/base/wire"
@@ -22,6 +23,10 @@ const (
 	recordConsumers recordKind = 6
 	// recordConsumers with classic members: for each changed member its protocols and session timeout follow
 	recordMixedConsumers recordKind = 7
+	// recordGeneration, followed by the owner of each member
+	recordOwnedGeneration recordKind = 10
+	// recordConsumers, followed for each changed member by its protocols and session timeout, and its owner
+	recordOwnedConsumers recordKind = 11
 	// recordOffsets with the account that commits, after the key
 	recordAccountOffsets recordKind = 16
 	// key, account of the group, count, (member, account)…
@@ -63,6 +68,23 @@ func (w *writer) generation(g *generation) {
 		w.Text(string(m.metadata))
 		w.Text(string(m.assignment))
 	}
+}
+
+// generationRecord returns the record of a group with the classic protocol. Without owners it is a record that
+// older versions can read.
+func generationRecord(key Key, g *generation) *writer {
+	kind := recordGeneration
+	if slices.ContainsFunc(g.members, func(m storedMember) bool { return m.owner.principal != "" }) {
+		kind = recordOwnedGeneration
+	}
+	w := newRecord(kind, key)
+	w.generation(g)
+	if kind == recordOwnedGeneration {
+		for i := range g.members {
+			w.owner(&g.members[i].owner)
+		}
+	}
+	return w
 }
 
 // reader consumes the fields of a record.

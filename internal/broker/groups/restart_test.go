@@ -64,7 +64,7 @@ func TestFaultRestartWithManyMembers(t *testing.T) {
 			for _, r := range classic[i] {
 				fault.Checked++
 				g := w.group(i)
-				if err := g.Heartbeat(g.key, r.MemberID, "", r.Generation); err != nil {
+				if err := g.Heartbeat(g.key, groups.Caller{}, r.MemberID, "", r.Generation); err != nil {
 					fault.Lost++
 					w.Logf("classic member %s: %v", r.MemberID, err)
 				}

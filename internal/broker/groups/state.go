@@ -63,6 +63,7 @@ type storedMember struct {
 	sessionMillis, rebalanceMillis int64
 	metadata, assignment           []byte
 	account                        string // "" when it is not known, as in the other items
+	owner                          owner
 }
 
 // state is the state of one shard's state machine.
@@ -140,9 +141,13 @@ func (s *state) Apply(_ uint64, record []byte) error {
 	case recordAccounts:
 		s.applyAccounts(key, r)
 	case recordGeneration:
+		s.applyGeneration(key, r.generation())
+	case recordOwnedGeneration:
 		g := r.generation()
-		s.dropConsumers(key)
-		s.update(key, func(item *groupItem) { item.stored, item.consumers = g, 0 })
+		for i := range g.members {
+			g.members[i].owner = r.owner()
+		}
+		s.applyGeneration(key, g)
 	case recordEmpty:
 		since, number := r.Varint(), r.int32()
 		s.dropConsumers(key)
@@ -159,6 +164,12 @@ func (s *state) Apply(_ uint64, record []byte) error {
 		head, gone, put := r.consumers()
 		for _, m := range put {
 			m.classic = r.classic()
+		}
+		s.applyConsumers(key, head, gone, put)
+	case recordOwnedConsumers:
+		head, gone, put := r.consumers()
+		for _, m := range put {
+			m.classic, m.owner = r.classic(), r.owner()
 		}
 		s.applyConsumers(key, head, gone, put)
 	case recordDeleteGroup:
@@ -221,6 +232,11 @@ func (s *state) applyOffsets(key Key, account string, r *reader) {
 			item.stored = &g
 		}
 	})
+}
+
+func (s *state) applyGeneration(key Key, g *generation) {
+	s.dropConsumers(key)
+	s.update(key, func(item *groupItem) { item.stored, item.consumers = g, 0 })
 }
 
 func (s *state) applyConsumers(key Key, head *generation, gone []string, put []*storedConsumer) {
@@ -308,9 +324,7 @@ func (s *state) Snapshot(out io.Writer) error {
 			writeAccounts(&item, consumerAccounts(members), owned, write)
 			return failed == nil
 		}
-		w := newRecord(recordGeneration, item.key)
-		w.generation(item.stored)
-		write(w.Writer)
+		write(generationRecord(item.key, item.stored).Writer)
 		writeAccounts(&item, item.stored.accounts(), owned, write)
 		return failed == nil
 	})

@@ -17,6 +17,7 @@ type SyncRequest struct {
 	// NamesProtocol means that the version of the request has Type and Protocol. Without it they are not checked.
 	NamesProtocol bool
 	Assignments   map[string][]byte
+	Caller        Caller
 }
 
 // SyncResult is a member's assignment.
@@ -50,7 +51,7 @@ func (c *Coordinator) Sync(ctx context.Context, key Key, req *SyncRequest) (Sync
 				len(assignment), maxMemberBytes)
 		}
 	}
-	g, m, err := c.lockMember(key, req.MemberID, req.InstanceID, req.Generation)
+	g, m, err := c.lockMember(key, &req.Caller, req.MemberID, req.InstanceID, req.Generation)
 	if err != nil {
 		return SyncResult{}, err
 	}
@@ -70,9 +71,11 @@ func (c *Coordinator) Sync(ctx context.Context, key Key, req *SyncRequest) (Sync
 	return w.wait(ctx, func() { g.cancelSync(m, w) })
 }
 
-// lockMember returns a group with its mutex locked, and a member of its current generation. The member is nil in
-// a group with the consumer protocol.
-func (c *Coordinator) lockMember(key Key, id, instance string, generation int32) (*group, *member, error) {
+// lockMember returns a group with its mutex locked, and a member of the caller in its current generation. The
+// member is nil in a group with the consumer protocol.
+func (c *Coordinator) lockMember(key Key, caller *Caller, id, instance string, generation int32) (*group, *member,
+	error,
+) {
 	g, err := c.shard(key).lock(key, false)
 	if errors.Is(err, ErrNoGroup) {
 		return nil, nil, ErrUnknownMember
@@ -80,10 +83,14 @@ func (c *Coordinator) lockMember(key Key, id, instance string, generation int32)
 	if err != nil {
 		return nil, nil, err
 	}
-	if g.consumers != nil {
+	err = g.admitLocked(caller, id)
+	if err == nil && g.consumers != nil {
 		return g, nil, nil
 	}
-	m, err := g.memberLocked(id, instance)
+	var m *member
+	if err == nil {
+		m, err = g.memberLocked(id, instance)
+	}
 	if err == nil && generation != g.number {
 		err = ErrGeneration
 	}

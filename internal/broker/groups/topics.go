@@ -1,17 +1,19 @@
 package groups
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
 	"time"
 
+	"freshet/internal/base/names"
 	"freshet/internal/storage/engine"
 )
 
 // Topics provides the information about topics that the coordinator needs to assign partitions.
-// Each heartbeat passes one, which returns only topics that the calling member may describe.
+// Each heartbeat passes one, which returns only topics that the calling member may consume.
 // Partitions and Revision are called with a group's mutex held and must not block.
 type Topics interface {
 	// Revision changes whenever a topic of the cluster is created, deleted or gets more partitions.
@@ -20,9 +22,14 @@ type Topics interface {
 	// Partitions returns the number of partitions of a topic, or 0 when it does not exist.
 	Partitions(topic engine.TopicID) int32
 	// Resolve returns the topics with these names, as the member uses them, and the topics whose
-	// name matches pattern unless it is nil. It omits topics that do not exist or that the member
-	// may not describe.
-	Resolve(names []string, pattern *regexp.Regexp) ([]engine.TopicID, error)
+	// name matches pattern unless it is nil.
+	Resolve(names []string, pattern *regexp.Regexp) (Resolved, error)
+}
+
+// Resolved are the topics of a subscription.
+type Resolved struct {
+	Topics []engine.TopicID // those that exist and that the member may consume
+	Reads  []names.Topic    // all that the subscription names, and those that match the pattern
 }
 
 // resolveInterval is the interval after which a member's subscription is resolved again even if no topic
@@ -73,8 +80,19 @@ func compile(pattern string) (*regexp.Regexp, error) {
 type resolution struct {
 	subscription subscription
 	topics       []engine.TopicID // sorted
+	reads        []names.Topic    // see Resolved
 	revision     uint64
 	resolvedAt   time.Time
+}
+
+// SortedTopics returns topics in order and without duplicates.
+func SortedTopics(topics []names.Topic) []names.Topic {
+	sorted := slices.Clone(topics)
+	slices.SortFunc(sorted, func(a, b names.Topic) int {
+		return cmp.Or(cmp.Compare(a.Namespace.Tenant, b.Namespace.Tenant),
+			cmp.Compare(a.Namespace.Name, b.Namespace.Name), cmp.Compare(a.Local, b.Local))
+	})
+	return slices.Compact(sorted)
 }
 
 // resolve resolves the topics of a subscription. It may block.
@@ -84,7 +102,7 @@ func resolve(topics Topics, of subscription) (*resolution, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolving the topics of a subscription: %w", err)
 	}
-	r.topics = slices.Clone(found)
+	r.topics, r.reads = slices.Clone(found.Topics), SortedTopics(found.Reads)
 	slices.Sort(r.topics)
 	r.topics = slices.Compact(r.topics)
 	return r, nil

@@ -109,10 +109,13 @@ func (g *ClusterGrants) Granted(role string, p access.Permission, topic names.To
 }
 
 // GrantedWithin reports whether the cluster's own permissions grant a role a permission on any
-// scope of a tenant, or of the whole cluster when tenant is empty.
-func (g *ClusterGrants) GrantedWithin(role string, p access.Permission, tenant string) bool {
+// scope of a namespace, of a tenant when the namespace has no name, or of the whole cluster when it
+// has no tenant either.
+func (g *ClusterGrants) GrantedWithin(role string, p access.Permission, within names.Namespace) bool {
 	for _, g := range g.Of(role) {
-		if (tenant == "" || g.Scope.Tenant == tenant) && slices.Contains(g.Permissions, p) {
+		if (within.Tenant == "" || g.Scope.Tenant == within.Tenant) &&
+			(within.Name == "" || g.Scope.Namespace == "" || g.Scope.Namespace == within.Name) &&
+			slices.Contains(g.Permissions, p) {
 			return true
 		}
 	}

@@ -89,6 +89,15 @@ func (l *KafkaLog) PartitionsOf(id engine.TopicID) int32 {
 	return max(t.partitions, 1)
 }
 
+// TopicNameCached returns the name of a topic's incarnation; false when the cached catalogue does not have it.
+func (l *KafkaLog) TopicNameCached(id engine.TopicID) (names.Topic, bool) {
+	t, ok := l.catalogue.state.View().byID.Get(id)
+	if !ok {
+		return names.Topic{}, false
+	}
+	return t.name, true
+}
+
 // CreateKafkaTopic creates a partitioned topic. With 0 partitions it gets the namespace's number
 // for automatically created topics, at least one. With dryRun it only validates the request, and returns
 // the topic as it would be created; the topic has no id.

@@ -174,6 +174,7 @@ func (p *Policy) Filter(principal *identity.Principal, perm Permission, scope Sc
 		case g.allows(&scope, f.budget):
 			f.all = g.decision()
 			return f
+		case g.condition != nil && !g.condition.mayMatchWithin(&scope, f.budget):
 		case g.mayAllowWithin(&scope):
 			f.grants = append(f.grants, g)
 		}

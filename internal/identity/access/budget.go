@@ -50,8 +50,12 @@ func (b *budget) spend(cost int64) {
 type budgetKey struct{}
 
 // WithBudget adds one budget for all decisions of a request to the context, for requests
-// that check each item. Without it each decision has its own budget.
+// that check each item. Without it each decision has its own budget. A budget that the
+// context already has stays.
 func WithBudget(ctx context.Context) context.Context {
+	if _, ok := ctx.Value(budgetKey{}).(*budget); ok {
+		return ctx
+	}
 	return context.WithValue(ctx, budgetKey{}, &budget{units: listCost})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 )
 
@@ -69,8 +70,20 @@ func compileExpression(text string) (*expression, error) {
 // allow a call about all tenants. The condition does not match if the evaluation fails,
 // exceeds its cost limit, or the budget is used up.
 func (e *expression) matches(scope *Scope, spending *budget) bool {
+	return e.evaluate(scope, spending) == types.True
+}
+
+// mayMatchWithin reports whether the condition can be true for some values of the empty fields of a scope.
+func (e *expression) mayMatchWithin(scope *Scope, spending *budget) bool {
+	out := e.evaluate(scope, spending)
+	return out != nil && (out == types.True || types.IsUnknown(out))
+}
+
+// evaluate returns the value of the condition, which is unknown if it depends on the empty fields of the scope;
+// nil if the evaluation fails.
+func (e *expression) evaluate(scope *Scope, spending *budget) ref.Val {
 	if !spending.available() {
-		return false
+		return nil
 	}
 	unknown := make([]*interpreter.AttributePattern, 0, fieldCount)
 	for i := range fieldCount {
@@ -81,7 +94,7 @@ func (e *expression) matches(scope *Scope, spending *budget) bool {
 	own := *scope // a copy, so that the scope escapes to the heap only for conditions
 	vars, err := interpreter.NewPartialActivation(scopeVariables{&own}, unknown...)
 	if err != nil {
-		return false
+		return nil
 	}
 	out, details, err := e.program.Eval(vars)
 	cost := int64(maxExpressionCost) // for an evaluation that exceeded the limit
@@ -89,7 +102,10 @@ func (e *expression) matches(scope *Scope, spending *budget) bool {
 		cost = int64(*details.ActualCost()) //nolint:gosec // bounded by the limit
 	}
 	spending.spend(max(cost, 1))
-	return err == nil && out == types.True
+	if err != nil {
+		return nil
+	}
+	return out
 }
 
 // nameSizeEstimator estimates the size of variables: no name is longer than a value of a

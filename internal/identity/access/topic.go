@@ -22,8 +22,9 @@ type ClusterPermissions interface {
 	// without a local name stands for its namespace, one without a namespace for its tenant.
 	Granted(role string, permission Permission, topic names.Topic) bool
 	// GrantedWithin reports whether the cluster grants a role a permission on any resource
-	// of a tenant, or of the whole cluster if tenant is empty.
-	GrantedWithin(role string, permission Permission, tenant string) bool
+	// of a namespace, of a tenant if the namespace has no name, or of the whole cluster if
+	// it has no tenant either.
+	GrantedWithin(role string, permission Permission, within names.Namespace) bool
 }
 
 // TopicScope returns the scope of a topic. cluster is the scope of the topic's cluster.
@@ -68,10 +69,12 @@ func AuthorizeTopic(ctx context.Context, policy Authorizer, cluster ClusterPermi
 }
 
 // GrantedWithin reports whether the cluster itself grants a principal a permission on any
-// resource of the tenant of scope, or of the whole cluster if scope has no tenant.
+// resource of the namespace of scope, of its tenant if scope has no namespace, or of the
+// whole cluster if scope has no tenant.
 func GrantedWithin(cluster ClusterPermissions, principal *identity.Principal, permission Permission, scope Scope) bool {
 	return clusterPermissionsApply(principal, &scope) &&
-		cluster.GrantedWithin(clusterRole(principal), permission, scope.Tenant)
+		cluster.GrantedWithin(clusterRole(principal), permission,
+			names.Namespace{Tenant: scope.Tenant, Name: scope.Namespace})
 }
 
 // clusterPermissionsApply reports whether the permissions that the cluster of scope stores

@@ -20,10 +20,10 @@ func (c clusterPermissions) Granted(role string, p access.Permission, topic name
 	return c[[3]string{role, string(p), topic.Namespace.Tenant + "/" + topic.Namespace.Name + "/" + topic.Local}]
 }
 
-func (c clusterPermissions) GrantedWithin(role string, p access.Permission, tenant string) bool {
+func (c clusterPermissions) GrantedWithin(role string, p access.Permission, within names.Namespace) bool {
 	for key := range c {
 		name, _, _ := strings.Cut(key[2], "/")
-		if key[0] == role && key[1] == string(p) && (tenant == "" || name == tenant) {
+		if key[0] == role && key[1] == string(p) && (within.Tenant == "" || name == within.Tenant) {
 			return true
 		}
 	}

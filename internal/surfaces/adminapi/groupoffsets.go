@@ -50,13 +50,24 @@ func (c *call) setGroupOffsets() error {
 		if err := body.Offsets[i].addTo(c.R.Context(), commit.Offsets); err != nil {
 			return err
 		}
+		commit.Topics = append(commit.Topics, body.Offsets[i].topic.Name())
 	}
-	err = coordinator.Commit(c.R.Context(), key, commit)
+	check, err := c.checkGroup(key, moveGroup, moveGroup, commit.Topics...)
+	if err != nil {
+		return err
+	}
+	err = check.act(coordinator, key, func(caller groups.Caller) error {
+		commit.Caller = caller
+		return coordinator.Commit(c.R.Context(), key, commit)
+	})
 	if errors.Is(err, groups.ErrUnknownMember) {
 		err = groups.ErrNotEmpty
 	}
 	return c.done(err)
 }
+
+// moveGroup are the permissions to change the offsets of a group, any one of them on the group or on each topic.
+var moveGroup = append(need("subscriptions", "update"), brokerhttp.PermitConsume)
 
 // findTopic looks up the topic of p, if the caller may change the group's offsets there.
 // That needs the same permissions as moving a subscription of the group's name. If the
@@ -66,15 +77,14 @@ func (c *call) findTopic(p *targetOffsetBody) error {
 	if err != nil {
 		return brokerhttp.BadBody("topic_name: %w", err)
 	}
-	move := append(need("subscriptions", "update"), brokerhttp.PermitConsume)
 	if topic.Namespace.Tenant != c.Tenant {
-		if err := c.Require(move...); err != nil {
+		if err := c.Require(moveGroup...); err != nil {
 			return err
 		}
 	}
 	c.Topic, c.Subscription = topic, c.Group
 	defer func() { c.Topic, c.Subscription = names.Topic{}, "" }()
-	if err := c.Require(move...); err != nil {
+	if err := c.Require(moveGroup...); err != nil {
 		return err
 	}
 	if p.topic, err = c.Cluster.Kafka.KafkaTopic(c.R.Context(), topic); errors.Is(err, messaging.ErrPartitionName) {

@@ -10,8 +10,6 @@ import (
 	"freshet/internal/base/names"
 	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
-	"freshet/internal/identity/access"
-	"freshet/internal/surfaces/brokerhttp"
 )
 
 // Administration of Kafka consumer groups (docs/spec/stream.md#groups-over-http). A
@@ -88,9 +86,6 @@ func (c *call) groupKey() groups.Key {
 	return groups.Key{Tenant: cmp.Or(c.R.URL.Query().Get("tenant"), names.DefaultTenant), Group: c.param("group")}
 }
 
-// seeGroupPermissions are the permissions to see a group; any one of them is enough.
-var seeGroupPermissions = append(need("subscriptions", "describe"), brokerhttp.PermitConsume)
-
 // listGroups is GET /rest-stream/admin/v1/groups.
 func (c *call) listGroups() error {
 	coordinator, err := c.groupCoordinator()
@@ -113,58 +108,19 @@ func (c *call) listGroups() error {
 	}{"StreamGroupList", data})
 }
 
-// authorizeGroup checks that the caller has one of the wanted permissions on a group: in the
-// group's tenant or, without that, on the topics that the group reads. If each is set,
-// the caller needs it on all of these topics, otherwise on one of them.
-func (c *call) authorizeGroup(coordinator *groups.Coordinator, key groups.Key, each bool,
-	permissions ...access.Permission,
-) error {
-	denied := c.Require(permissions...)
-	if denied == nil || errs.KindOf(denied) != errs.Denied {
-		return denied
-	}
-	_, topics, err := c.committed(coordinator, key)
-	if err != nil {
-		return err
-	}
-	defer func() { c.Topic, c.Subscription = names.Topic{}, "" }()
-	for _, topic := range topics {
-		c.Topic, c.Subscription = topic.Name(), key.Group
-		err := c.Require(permissions...)
-		if err == nil && !each {
-			return nil
-		}
-		if err != nil && (each || errs.KindOf(err) != errs.Denied) {
-			return err
-		}
-	}
-	if each && len(topics) > 0 {
-		return nil
-	}
-	return denied
-}
-
-// committed returns the offsets that a group has committed, and those of their topics
-// that still exist, in the order in which they were created. A failed lookup is an error
-// and not skipped, because the caller may have no permission on that topic.
-func (c *call) committed(
-	coordinator *groups.Coordinator, key groups.Key,
-) (offsets groups.Committed, topics []*messaging.KafkaTopic, err error) {
-	offsets, err = coordinator.Committed(key)
-	if err != nil {
-		return offsets, nil, err
-	}
+// committedTopics returns the topics of committed offsets that still exist, in the order in which they were created.
+func (c *call) committedTopics(offsets groups.Committed) (topics []*messaging.KafkaTopic, err error) {
 	for _, id := range offsets.Topics() {
 		topic, err := c.Cluster.Kafka.KafkaTopicByID(c.R.Context(), id)
 		if errors.Is(err, messaging.ErrNoTopic) {
 			continue
 		}
 		if err != nil {
-			return offsets, nil, err
+			return nil, err
 		}
 		topics = append(topics, topic)
 	}
-	return offsets, topics, nil
+	return topics, nil
 }
 
 // getGroup is GET /rest-stream/admin/v1/groups/{group}.
@@ -173,12 +129,19 @@ func (c *call) getGroup() error {
 	if err != nil {
 		return err
 	}
-	if err := c.authorizeGroup(coordinator, key, false, seeGroupPermissions...); err != nil {
-		return err
-	}
-	d, err := coordinator.Describe(key)
+	committed, reads, err := coordinator.CommittedAndReads(key)
 	if err != nil {
 		return err
+	}
+	d, missing := coordinator.Describe(key)
+	if missing != nil && !errors.Is(missing, groups.ErrNoGroup) {
+		return missing
+	}
+	if err := c.maySee(key, reads.Union(d.Reads)); err != nil {
+		return err
+	}
+	if missing != nil {
+		return missing
 	}
 	body := groupBody{
 		Kind: "StreamGroup", Tenant: key.Tenant, GroupID: key.Group, State: d.State, GroupType: d.Type,
@@ -187,7 +150,7 @@ func (c *call) getGroup() error {
 		Offsets: []*offsetBody{},
 	}
 	c.addMembers(&body, &d)
-	committed, topics, err := c.committed(coordinator, key)
+	topics, err := c.committedTopics(committed)
 	if err != nil {
 		return err
 	}
@@ -238,14 +201,18 @@ func (c *call) deleteGroup() error {
 	if err != nil {
 		return err
 	}
-	if err := c.authorizeGroup(coordinator, key, true, need("subscriptions", "delete")...); err != nil {
+	remove := need("subscriptions", "delete")
+	check, err := c.checkGroup(key, remove, remove)
+	if err != nil {
 		return err
 	}
-	return c.done(coordinator.Delete(c.R.Context(), key))
+	return c.done(check.act(coordinator, key, func(caller groups.Caller) error {
+		return coordinator.Delete(c.R.Context(), key, caller.May)
+	}))
 }
 
-// addGroups adds the consumer groups of the topic's tenant that read the topic. It does
-// nothing if the cluster does not serve the Kafka protocol.
+// addGroups adds the consumer groups of the topic's tenant that read the topic and that the
+// caller may see. It does nothing if the cluster does not serve the Kafka protocol.
 func (c *call) addGroups(body *statsBody, s *messaging.Stats) error {
 	if c.Cluster.Groups == nil {
 		return nil
@@ -259,6 +226,16 @@ func (c *call) addGroups(body *statsBody, s *messaging.Stats) error {
 		return err
 	}
 	list, complete, err := c.Cluster.Members.GroupsReading(c.R.Context(), coordinator, q)
+	if err != nil {
+		return err
+	}
+	for name, group := range list {
+		reads := group.Reads
+		group.Reads = nil
+		if reads == nil || !c.sees(groups.Key{Tenant: q.Tenant, Group: name}, *reads) {
+			delete(list, name)
+		}
+	}
 	body.Groups, body.GroupsIncomplete = list, !complete
-	return err
+	return nil
 }

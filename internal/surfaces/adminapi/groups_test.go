@@ -10,6 +10,7 @@ import (
 	"freshet/internal/broker/messaging"
 	"freshet/internal/identity/access"
 	"freshet/internal/ops/audit"
+	"freshet/test/tally"
 )
 
 const groupsPath = "/rest-stream/admin/v1/groups"
@@ -71,7 +72,8 @@ func (w *harness) join(group string) (leave func()) {
 		w.T.Fatal(err)
 	}
 	return func() {
-		if _, err := w.Groups().Leave(key, []groups.LeavingMember{{MemberID: joined.MemberID}}); err != nil {
+		if _, err := w.Groups().Leave(key, groups.Caller{},
+			[]groups.LeavingMember{{MemberID: joined.MemberID}}); err != nil {
 			w.T.Fatal(err)
 		}
 	}
@@ -192,8 +194,8 @@ func TestInvalidGroupOffsets(t *testing.T) {
 	w.Call("GET", groupsPath, "").WantStatus(200).WantBody(`{"kind":"StreamGroupList","data":[]}`)
 }
 
-// TestGroupPermissions: calls on consumer groups need the permissions of subscriptions,
-// in the tenant or on the topics that a group reads.
+// TestGroupPermissions: calls on consumer groups need a permission on the group, which is a
+// resource of the tenant, or on all topics that the group reads.
 func TestGroupPermissions(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, messaging.Options{})
@@ -227,18 +229,16 @@ func TestGroupPermissions(t *testing.T) {
 		w    *harness
 		want string
 	}{
-		"reader": {reader, "billing both "}, "named": {named, "billing "}, "nobody": {nobody, ""},
+		"reader": {reader, "billing "}, "named": {named, "billing "}, "nobody": {nobody, ""},
 		"administrator": {w, "billing both spies "},
 	} {
 		if got := listed(tc.w); got != tc.want {
 			t.Errorf("%s: listed groups %q, want %q", caller, got, tc.want)
 		}
 	}
-	var got groupResponse
-	reader.Call("GET", groupsPath+"/both", "").WantStatus(200).Decode(&got)
-	if len(got.Offsets) != 1 || got.Offsets[0].TopicName != "orders" {
-		t.Errorf("reader of orders: got offsets %+v, want those of orders only", got.Offsets)
-	}
+	reader.Call("GET", groupsPath+"/billing", "").WantStatus(200)
+	named.Call("GET", groupsPath+"/billing", "").WantStatus(200)
+	reader.Call("GET", groupsPath+"/both", "").WantStatus(403) // the group also reads secrets
 	reader.Call("GET", groupsPath+"/spies", "").WantStatus(403)
 	reader.Call("GET", groupsPath+"/none", "").WantStatus(403)
 	nobody.Call("GET", groupsPath+"/billing", "").WantStatus(403)
@@ -248,6 +248,8 @@ func TestGroupPermissions(t *testing.T) {
 		return fmt.Sprintf(`{"offsets":[{"topic_name":%q,"position":"latest"}]}`, topic)
 	}
 	reader.Call("PUT", groupsPath+"/billing/offsets", body("orders")).WantStatus(204)
+	reader.Call("PUT", groupsPath+"/new/offsets", body("orders")).WantStatus(204)
+	reader.Call("PUT", groupsPath+"/both/offsets", body("orders")).WantStatus(403)
 	reader.Call("PUT", groupsPath+"/billing/offsets", body("secrets")).WantStatus(403)
 	reader.Call("PUT", groupsPath+"/billing/offsets", body("none")).WantStatus(403)
 	reader.Call("PUT", groupsPath+"/g/offsets?tenant=other", body("orders")).WantStatus(403)
@@ -290,4 +292,53 @@ func TestClusterWithoutGroups(t *testing.T) {
 	w.Call("DELETE", groupsPath+"/billing", "").WantStatus(404)
 	w.Call("PUT", groupsPath+"/billing/offsets", `{}`).WantStatus(404)
 	w.Call("GET", "/admin/v2/persistent/public/default/orders/stats", "").WantStatus(200)
+}
+
+// TestAttackGroupsOfOthers: a reader of one topic adds that topic to the group of others, and looks for the group in
+// the statistics of the topic. It sees and changes nothing of the group.
+func TestAttackGroupsOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, messaging.Options{})
+	w.CreateTopic("orders", 0)
+	w.CreateTopic("mine", 0)
+	mine := names.Topic{Namespace: names.PublicDefault, Local: "mine"}
+	w.commit("billing", orders(), 0)
+	w.commit("shared", orders(), 0)
+	w.commit("shared", mine, 0)
+	key := groups.Key{Tenant: "public", Group: "joined"}
+	leave := w.join(key.Group)
+	defer leave()
+	w.Bind("reader", "topic-owner",
+		access.Restriction{Tenant: "public", Namespace: "default", TopicDomain: "persistent", Topic: "mine"})
+	reader := w.as(w.Account("reader"))
+	attempts, successes := 0, 0
+	try := func(method, path, body string, allowed int) {
+		t.Helper()
+		attempts++
+		if r := reader.Call(method, path, body); r.Status != allowed {
+			successes++
+			t.Errorf("%s %s: got status %d %s, want %d", method, path, r.Status, r.Body, allowed)
+		}
+	}
+	add := `{"offsets":[{"topic_name":"mine","position":"earliest"}]}`
+	for _, group := range []string{"billing", "shared"} {
+		try("PUT", groupsPath+"/"+group+"/offsets", add, 403)
+		try("GET", groupsPath+"/"+group, "", 403)
+		try("DELETE", groupsPath+"/"+group, "", 403)
+	}
+	try("GET", groupsPath+"/missing", "", 403)
+	try("DELETE", groupsPath+"/missing", "", 403)
+	var list struct{ Data []any }
+	reader.Call("GET", groupsPath, "").WantStatus(200).Decode(&list)
+	var stats struct{ Groups map[string]any }
+	reader.Call("GET", "/admin/v2/persistent/public/default/mine/stats", "").WantStatus(200).Decode(&stats)
+	if attempts += 2; len(list.Data)+len(stats.Groups) != 0 {
+		successes++
+		t.Errorf("got groups %v, and %v in the statistics; want none", list.Data, stats.Groups)
+	}
+	w.Call("GET", "/admin/v2/persistent/public/default/mine/stats", "").WantStatus(200).Decode(&stats)
+	if len(stats.Groups) != 1 {
+		t.Errorf("statistics for the administrator: got %v, want the group that reads both topics", stats.Groups)
+	}
+	tally.Attack(t, "consumer groups of others over HTTP", attempts, successes)
 }

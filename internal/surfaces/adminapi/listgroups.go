@@ -84,13 +84,18 @@ func (c *call) localGroups(coordinator *groups.Coordinator,
 	list = []groupBody{}
 	for _, c.Tenant = range tenants {
 		c.Group = ""
-		all, err := c.visibilityOf("subscriptions")
-		if err != nil {
-			return nil, nil, err
+		denied := c.Require(seeGroupPermissions...)
+		if denied != nil && errs.KindOf(denied) != errs.Denied {
+			return nil, nil, denied
 		}
 		for _, g := range coordinator.List(c.Tenant) {
 			c.Group = g.Key.Group
-			if all.all || c.authorizeGroup(coordinator, g.Key, false, seeGroupPermissions...) == nil {
+			visible := denied == nil
+			if !visible {
+				reads, err := coordinator.Reads(g.Key)
+				visible = err == nil && c.sees(g.Key, reads)
+			}
+			if visible {
 				list = append(list, groupBody{
 					Kind: "StreamGroup", Tenant: g.Key.Tenant, GroupID: g.Key.Group, State: g.State, GroupType: g.Type,
 					ProtocolType: g.ProtocolType,

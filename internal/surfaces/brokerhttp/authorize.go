@@ -60,6 +60,15 @@ func (c *Call) Has(p access.Permission) bool {
 	return err == nil
 }
 
+// HasOn reports whether the caller has a permission on a resource of the cluster. A denial is false, not an error.
+func (c *Call) HasOn(p access.Permission, scope access.Scope) (bool, error) {
+	_, err := c.authorize(p, scope)
+	if err != nil && errs.KindOf(err) == errs.Denied {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (c *Call) authorize(p access.Permission, scope access.Scope) (access.Decision, error) {
 	return access.AuthorizeTopic(c.R.Context(), c.Surface.Authorizer, c.Cluster.Grants, c.Principal, p, scope)
 }

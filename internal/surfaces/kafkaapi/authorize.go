@@ -6,7 +6,6 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
-	"freshet/internal/broker/messaging"
 	"freshet/internal/identity/access"
 )
 
@@ -61,71 +60,6 @@ func (c *call) has(ctx context.Context, p access.Permission, scope access.Scope)
 
 func (c *call) topicScope(topic names.Topic) access.Scope {
 	return access.TopicScope(c.session.cluster.Scope, topic)
-}
-
-// authorizeGroup returns an error unless the caller has any one of the permissions on something in the
-// tenant that a group with this name could read.
-func (c *call) authorizeGroup(group string, wanted ...access.Permission) error {
-	scope := c.session.cluster.Scope
-	scope.Tenant, scope.Subscription = c.session.namespace.Tenant, group
-	ok, _ := c.decide(decision{tenant: scope.Tenant, group: group}, wanted, func(p access.Permission) (bool, error) {
-		if filter := c.conn.server.opts.Policy.Filter(c.session.principal, p, scope); !filter.None() {
-			return true, nil
-		}
-		return access.GrantedWithin(c.session.cluster.Grants, c.session.principal, p, scope), nil
-	})
-	if ok {
-		return nil
-	}
-	c.auditDenied(wanted[0], scope)
-	return errGroupDenied
-}
-
-// authorizeDeleteGroup returns an error unless the caller may delete a group, or its committed offsets for
-// topics: the caller needs the permission to delete subscriptions in the whole tenant, or on each
-// of the topics. A permission on something in the tenant is not enough.
-func (c *call) authorizeDeleteGroup(ctx context.Context, group string, topics []names.Topic) error {
-	may := func(scope access.Scope) (bool, error) {
-		scope.Subscription = group
-		return c.has(ctx, permitDeleteSubscription, scope)
-	}
-	tenant := c.session.cluster.Scope
-	tenant.Tenant = c.session.namespace.Tenant
-	ok, err := may(tenant)
-	if ok || err != nil {
-		return err
-	}
-	for _, topic := range topics {
-		if ok, err = may(c.topicScope(topic)); !ok {
-			break
-		}
-	}
-	if ok || err != nil {
-		return err
-	}
-	tenant.Subscription = group
-	c.auditDenied(permitDeleteSubscription, tenant)
-	return errGroupDenied
-}
-
-// committedTopics returns the existing topics for which a group has committed offsets. A topic that
-// cannot be looked up is an error, because the caller may lack the permission on it.
-func (c *call) committedTopics(ctx context.Context, group string) (topics []names.Topic, err error) {
-	committed, err := c.coordinator().Committed(c.group(group))
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range committed.Topics() {
-		topic, err := c.session.cluster.Topics.KafkaTopicByID(ctx, id)
-		if errors.Is(err, messaging.ErrNoTopic) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		topics = append(topics, topic.Name())
-	}
-	return topics, nil
 }
 
 // authorizeCluster returns an error unless the caller has a permission on something in the cluster.

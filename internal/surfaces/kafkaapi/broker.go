@@ -22,9 +22,10 @@ type Topics interface {
 	KafkaTopics(ctx context.Context, ns names.Namespace, visit func(*messaging.KafkaTopic) bool) error
 	CreateKafkaTopic(ctx context.Context, name names.Topic, partitions int32, config map[string]string,
 		dryRun bool) (*messaging.KafkaTopic, error)
-	// HasTopicCached, PartitionsOf and TopicsRevision read the cached catalogue of this member.
+	// HasTopicCached, PartitionsOf, TopicNameCached and TopicsRevision read the cached catalogue of this member.
 	HasTopicCached(name names.Topic) bool
 	PartitionsOf(id engine.TopicID) int32
+	TopicNameCached(id engine.TopicID) (names.Topic, bool)
 	TopicsRevision() uint64
 }
 

@@ -29,7 +29,7 @@ func (t *callTopics) Subscription(metadata []byte, own bool) (groups.ClassicSubs
 		if err != nil {
 			return groups.ClassicSubscription{}, err
 		}
-		if ok && (!own || t.canDescribe(id)) {
+		if ok && (!own || t.mayConsume(id)) {
 			found.Topics = append(found.Topics, id)
 		}
 	}
@@ -91,10 +91,10 @@ func (t *callTopics) topicNamed(clientName string) (id engine.TopicID, ok bool, 
 	return engine.TopicID(topic.ID()), true, nil
 }
 
-// canDescribe reports whether the caller may describe a topic.
-func (t *callTopics) canDescribe(id engine.TopicID) bool {
+// mayConsume reports whether the caller may consume a topic in the group.
+func (t *callTopics) mayConsume(id engine.TopicID) bool {
 	topic, err := t.call.session.cluster.Topics.KafkaTopicByID(t.ctx, uint64(id))
-	return err == nil && t.call.canDescribe(t.ctx, topic.Name())
+	return err == nil && t.call.mayConsume(t.ctx, topic.Name(), t.group)
 }
 
 // encodeAssignment encodes the assignment of a classic member in the version of its metadata. Topics have the

@@ -190,6 +190,7 @@ var errorCodes = []struct {
 	{groups.ErrTooManyPartitions, codeInvalidRequest},
 	{errTopicDenied, codeTopicDenied},
 	{errGroupDenied, codeGroupDenied},
+	{groups.ErrDenied, codeGroupDenied},
 	{errClusterDenied, codeClusterDenied},
 	{errTopicID, codeUnknownTopicID},
 	{errInvalid, codeInvalidRequest},

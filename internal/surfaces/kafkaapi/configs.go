@@ -58,7 +58,7 @@ func (c *call) configsOf(ctx context.Context, at resource) ([]messaging.KafkaCon
 		}
 		return c.brokerConfigs(), nil
 	case kmsg.ConfigResourceTypeGroupConfig:
-		return c.groupConfigs(at.name)
+		return c.groupConfigs(ctx, at.name)
 	}
 	return nil, unknownResource(at.kind)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"freshet/internal/broker/groups"
+	"freshet/internal/identity/access"
 	"freshet/internal/storage/engine"
 )
 
@@ -19,6 +20,7 @@ const (
 func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerGroupDescribeRequest,
 	response *kmsg.ConsumerGroupDescribeResponse,
 ) error {
+	ctx = access.WithBudget(ctx)
 	limit, budget := checkRequestSize(len(request.Groups), 0), maxDescriptionBytes
 	for _, name := range request.Groups {
 		row := kmsg.NewConsumerGroupDescribeResponseGroup()
@@ -27,12 +29,9 @@ func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerG
 		if err == nil {
 			err = checkGroupID(name)
 		}
-		if err == nil {
-			err = c.authorizeGroup(name, permitConsume, permitSubscriptions)
-		}
 		var d groups.Description
 		if err == nil {
-			d, err = c.coordinator().Describe(c.group(name))
+			d, err = c.describe(ctx, name)
 		}
 		if err == nil && d.Type != groups.TypeConsumer {
 			err = groups.ErrNotConsumerProtocol
@@ -44,15 +43,12 @@ func consumerGroupDescribe(ctx context.Context, c *call, request *kmsg.ConsumerG
 		}
 		if err == nil {
 			err = c.fillConsumers(ctx, &row, &d)
-			if request.IncludeAuthorizedOperations {
-				row.AuthorizedOperations = c.operationsOnGroup(name)
-			}
 		}
 		if err != nil {
 			row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
 			row.State, row.Members = "", nil
 		} else if request.IncludeAuthorizedOperations {
-			row.AuthorizedOperations = c.operationsOnGroup(name)
+			row.AuthorizedOperations = c.operationsOnGroup(ctx, &d)
 		}
 		response.Groups = append(response.Groups, row)
 	}

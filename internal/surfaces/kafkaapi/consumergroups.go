@@ -10,8 +10,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"freshet/internal/base/names"
 	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
+	"freshet/internal/identity/access"
 	"freshet/internal/storage/engine"
 )
 
@@ -20,11 +22,9 @@ func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.Consumer
 ) error {
 	err := checkTopics(request.Topics,
 		func(t *kmsg.ConsumerGroupHeartbeatRequestTopic) int { return len(t.Partitions) })
+	var named []names.Topic
 	if err == nil {
-		err = c.authorizeGroup(request.Group, permitConsume)
-	}
-	if err == nil {
-		err = c.authorizeSubscription(ctx, request.SubscribedTopicNames)
+		named, err = c.authorizeSubscription(ctx, request)
 	}
 	var heartbeat *groups.ConsumerRequest
 	if err == nil {
@@ -32,7 +32,11 @@ func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.Consumer
 	}
 	if err == nil {
 		var result groups.ConsumerResult
-		result, err = c.coordinator().ConsumerHeartbeat(ctx, c.group(request.Group), heartbeat)
+		err = c.onGroup(ctx, request.Group, useGroup, named, false, func(caller groups.Caller) (err error) {
+			heartbeat.Caller = caller
+			result, err = c.coordinator().ConsumerHeartbeat(ctx, c.group(request.Group), heartbeat)
+			return err
+		})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -49,25 +53,34 @@ func consumerGroupHeartbeat(ctx context.Context, c *call, request *kmsg.Consumer
 	return nil
 }
 
-// authorizeSubscription returns an error unless the caller may describe all topics that it names.
-func (c *call) authorizeSubscription(ctx context.Context, clientName []string) error {
-	if len(clientName) > maxTopics {
-		return fmt.Errorf("%w: subscription lists %d topics, at most %d are allowed", errInvalid,
-			len(clientName), maxTopics)
+// authorizeSubscription returns the topics that a request names. It returns an error unless the caller may use
+// some group of that name and consume all of the topics.
+func (c *call) authorizeSubscription(ctx context.Context, request *kmsg.ConsumerGroupHeartbeatRequest) (
+	topics []names.Topic, err error,
+) {
+	if n := len(request.SubscribedTopicNames); n > maxTopics {
+		return nil, fmt.Errorf("%w: subscription lists %d topics, at most %d are allowed", errInvalid, n, maxTopics)
 	}
-	for _, name := range clientName {
-		topic, err := c.topicName(ctx, name)
+	if err := c.authorizeCoordinator(ctx, request.Group); err != nil {
+		return nil, err
+	}
+	ctx = access.WithBudget(ctx)
+	of := access.Consumers{Scope: c.groupScopeOf(request.Group)}
+	for _, name := range request.SubscribedTopicNames {
+		topic, err := c.subscribedName(ctx, name, request.Group)
+		if errors.Is(err, messaging.ErrName) {
+			continue // such a topic cannot exist
+		}
 		if err != nil {
-			if errors.Is(err, messaging.ErrName) {
-				continue // such a topic cannot exist
-			}
-			return err
+			return nil, err
 		}
-		if err := c.authorizeTopic(ctx, topic, describePermissions...); err != nil {
-			return err
+		if !c.mayConsume(ctx, topic, request.Group) {
+			c.auditDenied(permitConsume, of.TopicScope(topic))
+			return nil, errTopicDenied
 		}
+		topics = append(topics, topic)
 	}
-	return nil
+	return topics, nil
 }
 
 func (c *call) consumerRequest(ctx context.Context,
@@ -81,7 +94,7 @@ func (c *call) consumerRequest(ctx context.Context,
 	if request.ServerAssignor != nil && *request.ServerAssignor == "" {
 		return nil, fmt.Errorf("%w: it is empty; omit it", groups.ErrAssignor)
 	}
-	topics := &callTopics{ctx: ctx, call: c}
+	topics := &callTopics{ctx: ctx, call: c, group: request.Group}
 	heartbeat := &groups.ConsumerRequest{
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Epoch: request.MemberEpoch,
 		ClientID: c.client, ClientHost: "/" + c.conn.address, Account: c.session.principal.Name,
@@ -125,10 +138,11 @@ func (c *call) assignment(parts []groups.Partition) *kmsg.ConsumerGroupHeartbeat
 	return assignment
 }
 
-// callTopics implements groups.Topics with the topics that a caller may describe.
+// callTopics implements groups.Topics with the topics that a caller may consume in a group.
 type callTopics struct {
-	ctx  context.Context //nolint:containedctx // context of the call
-	call *call
+	ctx   context.Context //nolint:containedctx // context of the call
+	call  *call
+	group string
 }
 
 // Revision implements groups.Topics.
@@ -140,18 +154,18 @@ func (t *callTopics) Partitions(topic engine.TopicID) int32 {
 }
 
 // Resolve implements groups.Topics. A pattern is matched against the names in a list of all topics.
-func (t *callTopics) Resolve(names []string, pattern *regexp.Regexp) ([]engine.TopicID, error) {
+func (t *callTopics) Resolve(subscribed []string, pattern *regexp.Regexp) (found groups.Resolved, err error) {
 	c := t.call
-	var found []engine.TopicID
-	for _, clientName := range names {
-		name, err := c.topicName(t.ctx, clientName)
+	for _, clientName := range subscribed {
+		name, err := c.subscribedName(t.ctx, clientName, t.group)
 		if errors.Is(err, messaging.ErrName) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return groups.Resolved{}, err
 		}
-		if !c.canDescribe(t.ctx, name) {
+		found.Reads = append(found.Reads, name)
+		if !c.mayConsume(t.ctx, name, t.group) {
 			continue
 		}
 		topic, err := c.session.cluster.Topics.KafkaTopic(t.ctx, name)
@@ -159,20 +173,21 @@ func (t *callTopics) Resolve(names []string, pattern *regexp.Regexp) ([]engine.T
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return groups.Resolved{}, err
 		}
-		found = append(found, engine.TopicID(topic.ID()))
+		found.Topics = append(found.Topics, engine.TopicID(topic.ID()))
 	}
 	if pattern == nil {
 		return found, nil
 	}
 	listed, err := c.visibleTopics(t.ctx)
 	if err != nil {
-		return nil, err
+		return groups.Resolved{}, err
 	}
 	for _, topic := range listed {
-		if pattern.MatchString(c.displayName(topic.Name())) {
-			found = append(found, engine.TopicID(topic.ID()))
+		if pattern.MatchString(c.displayName(topic.Name())) && c.mayConsume(t.ctx, topic.Name(), t.group) {
+			found.Topics = append(found.Topics, engine.TopicID(topic.ID()))
+			found.Reads = append(found.Reads, topic.Name())
 		}
 	}
 	return found, nil

@@ -5,6 +5,7 @@ import (
 
 	"freshet/internal/base/names"
 	"freshet/internal/identity/access"
+	"freshet/internal/storage/engine"
 )
 
 // decisions caches the permissions that a session was granted until roles, bindings or the
@@ -13,14 +14,17 @@ type decisions struct {
 	mu      sync.Mutex // both goroutines of the connection use it
 	at      revisions
 	allowed map[decision]struct{}
+	gone    map[engine.TopicID]struct{} // deleted topics; an incarnation of a topic never returns
 }
 
-// decision is a permission on a topic, or on a group of a tenant.
+// decision is a permission on a topic, on a topic that a group reads, or on a group of a tenant. With somewhere
+// it is a permission on anything that a group could read.
 type decision struct {
 	permission access.Permission
 	topic      names.Topic
 	tenant     string
 	group      string
+	somewhere  bool
 }
 
 // revisions are the versions of the data that decisions depend on: roles and role bindings, and the
@@ -54,6 +58,24 @@ func (d *decisions) allow(at revisions, requested decision) {
 		d.at, d.allowed = at, make(map[decision]struct{})
 	}
 	d.allowed[requested] = struct{}{}
+}
+
+// isGone reports whether a topic is known to be deleted.
+func (d *decisions) isGone(id engine.TopicID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, ok := d.gone[id]
+	return ok
+}
+
+// setGone caches that a topic is deleted.
+func (d *decisions) setGone(id engine.TopicID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.gone == nil || len(d.gone) >= maxDecisions {
+		d.gone = make(map[engine.TopicID]struct{})
+	}
+	d.gone[id] = struct{}{}
 }
 
 // decide reports whether the caller has any one of the permissions. It uses the cache and otherwise

@@ -121,7 +121,8 @@ func (c *call) aclsOf(rule *access.SubjectRule) (all []acl) {
 		if name, pattern, ok := c.topicPattern(r); ok {
 			add(kmsg.ACLResourceTypeTopic, name, pattern, topicOperations)
 		}
-		if restrictionAllows(r.Tenant, c.session.namespace.Tenant) {
+		// A restriction to topics allows the groups that read only these, which ACLs cannot express.
+		if restrictionAllows(r.Tenant, c.session.namespace.Tenant) && r.Namespace == "" && r.Topic == "" {
 			name, pattern := patternOf(r.Subscription)
 			add(kmsg.ACLResourceTypeGroup, name, pattern, groupOperations)
 		}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"freshet/internal/base/names"
 	"freshet/internal/broker/groups"
+	"freshet/internal/identity/access"
 )
 
 // group returns the key of a group in the tenant of the connection.
@@ -34,7 +34,7 @@ const (
 	coordinatorTypeTransaction = 1
 )
 
-func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRequest,
+func findCoordinator(ctx context.Context, c *call, request *kmsg.FindCoordinatorRequest,
 	response *kmsg.FindCoordinatorResponse,
 ) error {
 	keys := request.CoordinatorKeys
@@ -49,7 +49,7 @@ func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRe
 		case coordinatorTypeGroup:
 			err := limit
 			if err == nil {
-				err = c.authorizeGroup(key, permitConsume, permitSubscriptions)
+				err = c.authorizeCoordinator(ctx, key)
 			}
 			if err != nil {
 				row.ErrorCode, row.ErrorMessage = c.errorResponse(err)
@@ -78,12 +78,17 @@ func findCoordinator(_ context.Context, c *call, request *kmsg.FindCoordinatorRe
 
 func joinGroup(ctx context.Context, c *call, request *kmsg.JoinGroupRequest, response *kmsg.JoinGroupResponse) error {
 	response.Generation, response.MemberID = -1, request.MemberID
-	err := c.authorizeGroup(request.Group, permitConsume)
+	join, err := c.joinRequest(ctx, request)
 	if err == nil {
 		var result groups.JoinResult
 		waiting, end := c.untilDrained(ctx)
 		defer end()
-		result, err = c.coordinator().Join(waiting, c.group(request.Group), c.joinRequest(ctx, request))
+		err = c.onGroup(ctx, request.Group, useGroup, join.Subscribed, join.Unknown,
+			func(caller groups.Caller) (err error) {
+				join.Caller = caller
+				result, err = c.coordinator().Join(waiting, c.group(request.Group), join)
+				return err
+			})
 		if err = c.waitError(ctx, waiting, err); ctx.Err() != nil {
 			return err
 		}
@@ -126,21 +131,25 @@ func (c *call) waitError(ctx, waiting context.Context, err error) error {
 	return err
 }
 
-func (c *call) joinRequest(ctx context.Context, request *kmsg.JoinGroupRequest) *groups.JoinRequest {
-	topics := &callTopics{ctx: ctx, call: c}
+func (c *call) joinRequest(ctx context.Context, request *kmsg.JoinGroupRequest) (*groups.JoinRequest, error) {
+	subscribed, unknown, err := c.subscribedTopics(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	topics := &callTopics{ctx: ctx, call: c, group: request.Group}
 	join := &groups.JoinRequest{
 		MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), ClientID: c.client,
 		ClientHost: "/" + c.conn.address, Account: c.session.principal.Name,
 		SessionTimeout:   time.Duration(request.SessionTimeoutMillis) * time.Millisecond,
 		RebalanceTimeout: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
 		Type:             request.ProtocolType, RequireMemberID: c.version >= 4, SupportsSkipAssignment: c.version >= 9,
-		Topics: topics, Classic: topics,
+		Subscribed: subscribed, Unknown: unknown, Topics: topics, Classic: topics,
 	}
 	for i := range request.Protocols {
 		join.Protocols = append(join.Protocols,
 			groups.Protocol{Name: request.Protocols[i].Name, Metadata: request.Protocols[i].Metadata})
 	}
-	return join
+	return join, nil
 }
 
 func fillJoin(response *kmsg.JoinGroupResponse, result *groups.JoinResult) {
@@ -174,55 +183,53 @@ func deref(s *string) string {
 
 func syncGroup(ctx context.Context, c *call, request *kmsg.SyncGroupRequest, response *kmsg.SyncGroupResponse) error {
 	response.MemberAssignment = []byte{}
-	err := c.authorizeGroup(request.Group, permitConsume)
-	if err == nil {
-		sync := &groups.SyncRequest{
-			MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), Generation: request.Generation,
-			Type: deref(request.ProtocolType), Protocol: deref(request.Protocol), NamesProtocol: c.version >= 5,
-		}
-		if len(request.GroupAssignment) > 0 {
-			sync.Assignments = make(map[string][]byte, len(request.GroupAssignment))
-		}
-		for i := range request.GroupAssignment {
-			sync.Assignments[request.GroupAssignment[i].MemberID] = request.GroupAssignment[i].MemberAssignment
-		}
-		var result groups.SyncResult
-		waiting, end := c.untilDrained(ctx)
-		defer end()
+	sync := &groups.SyncRequest{
+		MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), Generation: request.Generation,
+		Type: deref(request.ProtocolType), Protocol: deref(request.Protocol), NamesProtocol: c.version >= 5,
+	}
+	if len(request.GroupAssignment) > 0 {
+		sync.Assignments = make(map[string][]byte, len(request.GroupAssignment))
+	}
+	for i := range request.GroupAssignment {
+		sync.Assignments[request.GroupAssignment[i].MemberID] = request.GroupAssignment[i].MemberAssignment
+	}
+	var result groups.SyncResult
+	waiting, end := c.untilDrained(ctx)
+	defer end()
+	err := c.onGroup(ctx, request.Group, useGroup, nil, false, func(caller groups.Caller) (err error) {
+		sync.Caller = caller
 		result, err = c.coordinator().Sync(waiting, c.group(request.Group), sync)
-		if err = c.waitError(ctx, waiting, err); ctx.Err() != nil {
-			return err
-		}
-		if err == nil && result.Assigned != nil {
-			result.Assignment, err = (&callTopics{ctx: ctx, call: c}).encodeAssignment(result.Assigned)
-		}
-		if err == nil {
-			response.ProtocolType, response.Protocol = text(result.Type), text(result.Protocol)
-			if result.Assignment != nil {
-				response.MemberAssignment = result.Assignment
-			}
+		return err
+	})
+	if err = c.waitError(ctx, waiting, err); ctx.Err() != nil {
+		return err
+	}
+	if err == nil && result.Assigned != nil {
+		result.Assignment, err = (&callTopics{ctx: ctx, call: c}).encodeAssignment(result.Assigned)
+	}
+	if err == nil {
+		response.ProtocolType, response.Protocol = text(result.Type), text(result.Protocol)
+		if result.Assignment != nil {
+			response.MemberAssignment = result.Assignment
 		}
 	}
 	response.ErrorCode = c.codeOf(err)
 	return nil
 }
 
-func heartbeat(_ context.Context, c *call, request *kmsg.HeartbeatRequest, response *kmsg.HeartbeatResponse) error {
-	err := c.authorizeGroup(request.Group, permitConsume)
-	if err == nil {
-		err = c.coordinator().Heartbeat(c.group(request.Group), request.MemberID, instanceID(request.InstanceID),
-			request.Generation)
-	}
+func heartbeat(ctx context.Context, c *call, request *kmsg.HeartbeatRequest, response *kmsg.HeartbeatResponse) error {
+	err := c.onGroup(ctx, request.Group, useGroup, nil, false, func(caller groups.Caller) error {
+		return c.coordinator().Heartbeat(c.group(request.Group), caller, request.MemberID,
+			instanceID(request.InstanceID), request.Generation)
+	})
 	response.ErrorCode = c.codeOf(err)
 	return nil
 }
 
-func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, response *kmsg.LeaveGroupResponse) error {
-	err := checkRequestSize(len(request.Members), 0)
-	if err == nil {
-		err = c.authorizeGroup(request.Group, permitConsume)
-	}
-	if err != nil {
+func leaveGroup(ctx context.Context, c *call, request *kmsg.LeaveGroupRequest,
+	response *kmsg.LeaveGroupResponse,
+) error {
+	if err := checkRequestSize(len(request.Members), 0); err != nil {
 		response.ErrorCode = c.codeOf(err)
 		return nil
 	}
@@ -237,7 +244,11 @@ func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, res
 				})
 		}
 	}
-	failed, err := c.coordinator().Leave(c.group(request.Group), leavers)
+	var failed []error
+	err := c.onGroup(ctx, request.Group, useGroup, nil, false, func(caller groups.Caller) (err error) {
+		failed, err = c.coordinator().Leave(c.group(request.Group), caller, leavers)
+		return err
+	})
 	switch {
 	case err != nil:
 		response.ErrorCode = c.codeOf(err)
@@ -254,20 +265,18 @@ func leaveGroup(_ context.Context, c *call, request *kmsg.LeaveGroupRequest, res
 	return nil
 }
 
-func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequest,
+func describeGroups(ctx context.Context, c *call, request *kmsg.DescribeGroupsRequest,
 	response *kmsg.DescribeGroupsResponse,
 ) error {
+	ctx = access.WithBudget(ctx)
 	limit, budget := checkRequestSize(len(request.Groups), 0), maxDescriptionBytes
 	for _, name := range request.Groups {
 		row := kmsg.NewDescribeGroupsResponseGroup()
 		row.Group, row.AuthorizedOperations = name, operationsNotRequested
 		err := limit
 		if err == nil {
-			err = c.authorizeGroup(name, permitConsume, permitSubscriptions)
-		}
-		if err == nil {
 			var d groups.Description
-			switch d, err = c.coordinator().Describe(c.group(name)); {
+			switch d, err = c.describe(ctx, name); {
 			case err == nil && d.Type != groups.TypeClassic:
 				err = fmt.Errorf("%w with the classic protocol; describe it with ConsumerGroupDescribe",
 					groups.ErrNoGroup)
@@ -278,7 +287,7 @@ func describeGroups(_ context.Context, c *call, request *kmsg.DescribeGroupsRequ
 				}
 				fillDescription(&row, &d)
 				if request.IncludeAuthorizedOperations {
-					row.AuthorizedOperations = c.operationsOnGroup(name)
+					row.AuthorizedOperations = c.operationsOnGroup(ctx, &d)
 				}
 			}
 		}
@@ -344,16 +353,19 @@ func lowerCaseSet(list []string) map[string]bool {
 	return set
 }
 
-func listGroups(_ context.Context, c *call, request *kmsg.ListGroupsRequest, response *kmsg.ListGroupsResponse) error {
+func listGroups(ctx context.Context, c *call, request *kmsg.ListGroupsRequest,
+	response *kmsg.ListGroupsResponse,
+) error {
 	states, types := lowerCaseSet(request.StatesFilter), lowerCaseSet(request.TypesFilter)
 	wants := func(filter map[string]bool, value string) bool {
 		return len(filter) == 0 || filter[strings.ToLower(value)]
 	}
 	quiet := *c
 	quiet.unaudited = true
+	ctx = access.WithBudget(ctx)
 	for _, g := range c.coordinator().List(c.session.namespace.Tenant) {
 		if !wants(states, g.State) || !wants(types, g.Type) ||
-			quiet.authorizeGroup(g.Key.Group, permitConsume, permitSubscriptions) != nil {
+			quiet.authorizeGroup(ctx, g.Key.Group, describeGroup) != nil {
 			continue
 		}
 		row := kmsg.NewListGroupsResponseGroup()
@@ -371,15 +383,13 @@ func deleteGroups(ctx context.Context, c *call, request *kmsg.DeleteGroupsReques
 		row := kmsg.NewDeleteGroupsResponseGroup()
 		row.Group = name
 		err := limit
-		var topics []names.Topic
 		if err == nil {
-			topics, err = c.committedTopics(ctx, name)
+			err = c.authorizeGroup(ctx, name, deleteGroup)
 		}
 		if err == nil {
-			err = c.authorizeDeleteGroup(ctx, name, topics)
-		}
-		if err == nil {
-			err = c.coordinator().Delete(ctx, c.group(name))
+			err = c.onGroup(ctx, name, deleteGroup, nil, false, func(caller groups.Caller) error {
+				return c.coordinator().Delete(ctx, c.group(name), caller.May)
+			})
 			c.auditAllowed(permitDeleteSubscription, c.groupScope(name), err)
 		}
 		row.ErrorCode = c.codeOf(err)

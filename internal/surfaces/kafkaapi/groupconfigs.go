@@ -1,6 +1,7 @@
 package kafkaapi
 
 import (
+	"context"
 	"strconv"
 
 	"freshet/internal/broker/messaging"
@@ -8,8 +9,8 @@ import (
 
 // groupConfigs returns the heartbeat interval and session timeout of members with the consumer
 // protocol. They are the same for all groups, existing or not, and cannot be changed.
-func (c *call) groupConfigs(group string) ([]messaging.KafkaConfig, error) {
-	if err := c.authorizeGroup(group, permitConsume, permitSubscriptions); err != nil {
+func (c *call) groupConfigs(ctx context.Context, group string) ([]messaging.KafkaConfig, error) {
+	if err := c.authorizeGroup(ctx, group, describeGroup); err != nil {
 		return nil, err
 	}
 	heartbeat, session := c.coordinator().ConsumerTimeouts()

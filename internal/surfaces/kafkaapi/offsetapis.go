@@ -8,6 +8,7 @@ import (
 
 	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
+	"freshet/internal/identity/access"
 	"freshet/internal/storage/engine"
 )
 
@@ -16,7 +17,7 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 ) error {
 	err := checkTopics(request.Topics, func(t *kmsg.OffsetCommitRequestTopic) int { return len(t.Partitions) })
 	if err == nil {
-		err = c.authorizeGroup(request.Group, permitConsume)
+		err = c.authorizeCoordinator(ctx, request.Group)
 	}
 	commit := &groups.CommitRequest{
 		MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), Generation: request.Generation,
@@ -41,6 +42,9 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 			case len(deref(p.Metadata)) > maxOffsetMetadata:
 				part.ErrorCode = codeOffsetMetadata
 			default:
+				if n := len(commit.Topics); n == 0 || commit.Topics[n-1] != topic.Name() {
+					commit.Topics = append(commit.Topics, topic.Name())
+				}
 				commit.Offsets[groups.PartitionOf(topic.ID(), p.Partition)] = groups.Offset{
 					Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: deref(p.Metadata),
 				}
@@ -50,7 +54,10 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 		response.Topics = append(response.Topics, row)
 	}
 	if err == nil {
-		err = c.coordinator().Commit(ctx, c.group(request.Group), commit)
+		err = c.onGroup(ctx, request.Group, useGroup, commit.Topics, false, func(caller groups.Caller) error {
+			commit.Caller = caller
+			return c.coordinator().Commit(ctx, c.group(request.Group), commit)
+		})
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -92,20 +99,20 @@ func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 		partitions += partitionsIn(requested[i].Topics,
 			func(t *kmsg.OffsetFetchRequestGroupTopic) int { return len(t.Partitions) })
 	}
+	ctx = access.WithBudget(ctx)
 	limit, left := checkRequestSize(max(len(requested), topics), partitions), maxPartitions
 	for i := range requested {
 		row := kmsg.NewOffsetFetchResponseGroup()
 		row.Group = requested[i].Group
 		err := limit
-		if err == nil {
-			err = c.authorizeGroup(row.Group, permitConsume, permitSubscriptions)
-		}
 		var committed groups.Committed
 		if err == nil {
-			committed, err = c.coordinator().Committed(c.group(row.Group))
+			committed, err = c.committed(ctx, &requested[i])
 		}
 		if err == nil && requested[i].MemberID != nil {
-			err = c.coordinator().CheckMember(c.group(row.Group), *requested[i].MemberID, requested[i].MemberEpoch)
+			caller := groups.Caller{Principal: access.PrincipalID(c.session.principal)}
+			err = c.coordinator().CheckMember(c.group(row.Group), caller, *requested[i].MemberID,
+				requested[i].MemberEpoch)
 		}
 		switch {
 		case err != nil:
@@ -130,6 +137,28 @@ func offsetFetch(ctx context.Context, c *call, request *kmsg.OffsetFetchRequest,
 		flatten(response)
 	}
 	return nil
+}
+
+// committed returns the committed offsets of a group that the caller may describe. A caller who may consume one
+// of the requested topics may also read the offsets of a group that reads nothing: a consumer does that before
+// its first commit.
+func (c *call) committed(ctx context.Context, requested *kmsg.OffsetFetchRequestGroup) (groups.Committed, error) {
+	committed, reads, err := c.coordinator().CommittedAndReads(c.group(requested.Group))
+	if err != nil {
+		return groups.Committed{}, err
+	}
+	if reads.None() {
+		quiet := *c
+		quiet.unaudited = true
+		for i := range requested.Topics {
+			topic := &requested.Topics[i]
+			if _, err := quiet.topicBy(ctx, topic.Topic, topic.TopicID, permitConsume); err == nil ||
+				errors.Is(err, messaging.ErrNoTopic) { // topicBy authorizes first
+				return committed, nil
+			}
+		}
+	}
+	return committed, c.authorizeReads(ctx, requested.Group, describeGroup, reads)
 }
 
 // flatten converts the response for one group to its older form.

@@ -3,6 +3,7 @@ package kafkaapi
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -33,7 +34,7 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 				topics = append(topics, topic)
 			}
 		}
-		err = c.authorizeDeleteGroup(ctx, request.Group, topics)
+		err = c.authorizeDeleteOffsets(ctx, request.Group, topics)
 	}
 	var subscribed func(*messaging.KafkaTopic) bool
 	if err == nil {
@@ -70,12 +71,27 @@ func offsetDelete(ctx context.Context, c *call, request *kmsg.OffsetDeleteReques
 	if len(gone) == 0 {
 		return nil
 	}
-	err = c.coordinator().DeleteOffsets(ctx, c.group(request.Group), gone)
+	err = c.onGroup(ctx, request.Group, deleteGroup, nil, false, func(caller groups.Caller) error {
+		return c.coordinator().DeleteOffsets(ctx, c.group(request.Group), gone, caller.May)
+	})
 	c.auditAllowed(permitDeleteSubscription, c.groupScope(request.Group), err)
 	if err != nil {
 		response.ErrorCode, response.Topics = c.codeOf(err), nil
 	}
 	return ctx.Err()
+}
+
+// authorizeDeleteOffsets returns an error unless the caller may delete offsets of these topics in a group: it
+// needs the permission on the group, or on all topics of the group and of the request.
+func (c *call) authorizeDeleteOffsets(ctx context.Context, group string, topics []names.Topic) error {
+	reads, err := c.coordinator().Reads(c.group(group))
+	if err != nil {
+		return err
+	}
+	if !reads.None() {
+		reads.Topics = slices.Concat(reads.Topics, topics)
+	}
+	return c.authorizeReads(ctx, group, deleteGroup, reads)
 }
 
 // groupScope returns the name of a group in audit records.

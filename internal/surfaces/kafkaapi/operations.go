@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"freshet/internal/base/names"
+	"freshet/internal/broker/groups"
 	"freshet/internal/identity/access"
 )
 
@@ -40,11 +41,14 @@ var (
 		{opDescribe, describePermissions},
 		{opDescribeConfigs, describePermissions},
 	}
+	// groupOperations are allowed by these permissions on the group, or by a permission on each of its topics,
+	// see groupRules.
 	groupOperations = []operationRule{
-		{opRead, []access.Permission{permitConsume}},
-		{opDescribe, []access.Permission{permitConsume, permitSubscriptions}},
-		{opDelete, []access.Permission{permitDeleteSubscription}},
+		{opRead, useGroup.onGroup},
+		{opDescribe, describeGroup.onGroup},
+		{opDelete, deleteGroup.onGroup},
 	}
+	groupRules = map[operation]groupRule{opRead: useGroup, opDescribe: describeGroup, opDelete: deleteGroup}
 )
 
 // operations returns the bits of the rows that the caller is allowed. It does not audit denials.
@@ -65,10 +69,15 @@ func (c *call) operationsOnTopic(ctx context.Context, name names.Topic) int32 {
 	})
 }
 
-func (c *call) operationsOnGroup(group string) int32 {
-	return c.operations(groupOperations, func(quiet *call, wanted []access.Permission) error {
-		return quiet.authorizeGroup(group, wanted...)
-	})
+func (c *call) operationsOnGroup(ctx context.Context, d *groups.Description) (bits int32) {
+	quiet := *c
+	quiet.unaudited = true
+	for op, rule := range groupRules {
+		if quiet.authorizeReads(ctx, d.Key.Group, rule, d.Reads) == nil {
+			bits |= 1 << op
+		}
+	}
+	return bits
 }
 
 // operationsOnCluster returns the operations on the cluster. Every authenticated caller may

@@ -39,15 +39,8 @@ type principal struct {
 var principals = []principal{
 	{name: "nobody"},
 	{"producer", "topic-producer", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"}, nil},
-	// A caller who may consume something in a tenant may describe its groups.
-	{
-		"consumer", "topic-consumer", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"},
-		[]string{secretGroup},
-	},
-	{
-		"owner", "topic-owner", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"},
-		[]string{secretGroup},
-	},
+	{"consumer", "topic-consumer", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"}, nil},
+	{"owner", "topic-owner", &access.Restriction{Tenant: "public", Namespace: "default", Topic: "mine"}, nil},
 	{"elsewhere", "namespace-owner", &access.Restriction{Tenant: "sales", Namespace: "eu"}, nil},
 }
 

@@ -257,11 +257,39 @@ func (c *conn) newSession(ctx context.Context, given credentials) (*session, err
 		if err != nil {
 			return nil, temporaryError{fmt.Errorf("looking up the namespace of a client: %w", err)}
 		}
-		if !exists {
-			return nil, fmt.Errorf("namespace %s does not exist", ns)
+		if err := c.checkNamespace(principal, cluster, ns, exists); err != nil {
+			return nil, err
 		}
 	}
 	return &session{principal: principal, cluster: cluster, namespace: ns, decisions: &decisions{}}, nil
+}
+
+// checkNamespace returns an error unless the default namespace of a connection exists. A caller without any permission
+// in the namespace gets the same error whether it exists or not. Everybody may connect to public/default: it always
+// exists, and clients use it to address topics elsewhere by their dotted names.
+func (c *conn) checkNamespace(principal *identity.Principal, cluster *Cluster, ns names.Namespace, exists bool) error {
+	if exists && ns == names.PublicDefault {
+		return nil
+	}
+	scope := cluster.Scope
+	scope.Tenant, scope.Namespace = ns.Tenant, ns.Name
+	if !slices.ContainsFunc(namespacePermissions, func(p access.Permission) bool {
+		filter := c.server.opts.Policy.Filter(principal, p, scope)
+		return !filter.None() || access.GrantedWithin(cluster.Grants, principal, p, scope)
+	}) {
+		return fmt.Errorf("namespace %s does not exist, or the account has no permission in it", ns)
+	}
+	if !exists {
+		return fmt.Errorf("namespace %s does not exist", ns)
+	}
+	return nil
+}
+
+// namespacePermissions are the permissions of which any one, on something in a namespace, allows a caller to find
+// out whether the namespace exists.
+var namespacePermissions = []access.Permission{
+	permitProduce, permitConsume, permitDescribe, permitCreate, permitUpdate, permitDelete, permitSubscriptions,
+	permitDeleteSubscription, "messaging.namespaces.describe",
 }
 
 // publicAuthError returns the error that a client with rejected credentials sees: the reason. The error

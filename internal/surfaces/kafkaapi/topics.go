@@ -99,7 +99,7 @@ func (c *call) displayName(topic names.Topic) string {
 }
 
 // topic looks up a topic on which the caller has one of the permissions. Without a permission the
-// error does not reveal whether the topic exists.
+// error does not reveal whether the topic exists, or whether the namespace of a dotted name does.
 func (c *call) topic(ctx context.Context, clientName string,
 	wanted ...access.Permission,
 ) (*messaging.KafkaTopic, error) {
@@ -108,9 +108,28 @@ func (c *call) topic(ctx context.Context, clientName string,
 		return nil, err
 	}
 	if err := c.authorizeTopic(ctx, name, wanted...); err != nil {
-		return nil, err
+		return nil, c.hideNamespace(ctx, clientName, name, err, wanted)
 	}
 	return c.session.cluster.Topics.KafkaTopic(ctx, name)
+}
+
+// hideNamespace returns the error for a topic that the caller has no permission on. If the name is a dotted name and
+// its namespace did not exist, it would be the name of a topic in the default namespace, so the error is the same
+// as for that topic, which does not exist.
+func (c *call) hideNamespace(ctx context.Context, clientName string, name names.Topic, denied error,
+	wanted []access.Permission,
+) error {
+	if _, dotted := parseDottedName(clientName); !dotted || name.Namespace == c.session.namespace ||
+		strings.Contains(clientName, "/") || !errors.Is(denied, errTopicDenied) {
+		return denied
+	}
+	quiet := *c
+	quiet.unaudited = true
+	local := names.Topic{Namespace: c.session.namespace, Local: clientName}
+	if quiet.authorizeTopic(ctx, local, wanted...) != nil {
+		return denied
+	}
+	return messaging.ErrNoTopic
 }
 
 // requestedTopic looks up a topic that a request names, or has the id of, unless the request is invalid as
@@ -148,7 +167,13 @@ func (c *call) topicBy(ctx context.Context, clientName string, id [16]byte,
 	if err != nil {
 		return nil, err
 	}
-	return topic, c.authorizeTopic(ctx, topic.Name(), wanted...)
+	if err := c.authorizeTopic(ctx, topic.Name(), wanted...); err != nil {
+		if errors.Is(err, errTopicDenied) && !c.canDescribe(ctx, topic.Name()) {
+			return nil, errTopicID // as for an id that does not exist
+		}
+		return nil, err
+	}
+	return topic, nil
 }
 
 // requiresTopicID reports whether requests of the call's version identify topics by id only.
