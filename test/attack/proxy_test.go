@@ -51,7 +51,8 @@ func awaitAudit(t *testing.T, server *testserver.Server, address string) (log []
 	t.Helper()
 	poll.Until(t, time.Minute, "an audit record with "+address, func() bool {
 		var err error
-		if log, err = os.ReadFile(filepath.Join(server.DataDir, "audit-failed.log")); err != nil && !os.IsNotExist(err) {
+		log, err = os.ReadFile(filepath.Join(server.DataDir, "audit-failed.log"))
+		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
 		return bytes.Contains(log, []byte(address))

@@ -62,7 +62,8 @@ func TestTracker(t *testing.T) {
 	} {
 		for name, from := range map[string]io.Reader{
 			"at once": strings.NewReader(text), "by byte": iotest.OneByteReader(strings.NewReader(text)),
-			"in halves": iotest.HalfReader(strings.NewReader(text)), "with EOF": iotest.DataErrReader(strings.NewReader(text)),
+			"in halves": iotest.HalfReader(strings.NewReader(text)),
+			"with EOF":  iotest.DataErrReader(strings.NewReader(text)),
 		} {
 			served, err := serve(from)
 			if strings.Join(served, "|") != want.served || !errors.Is(err, want.err) {
