@@ -36,10 +36,10 @@ func TestAttackApprovedDevice(t *testing.T) {
 	sessions := w.SignIn.Sessions
 	attempts, successes := 0, 0
 	for name, end := range map[string]func(in *signin.Session) error{
-		"sign-out":                 func(in *signin.Session) error { return sessions.EndSession(t.Context(), in.ID) },
-		"new password":             func(*signin.Session) error { w.Invite(ann); return nil },
-		"end of all sessions":      func(*signin.Session) error { return sessions.EndAll(t.Context(), ann.UID) },
-		"passkey removed in it":    func(in *signin.Session) error { return sessions.EndOthers(t.Context(), in) },
+		"sign-out":              func(in *signin.Session) error { return sessions.EndSession(t.Context(), in.ID) },
+		"new password":          func(*signin.Session) error { w.Invite(ann); return nil },
+		"end of all sessions":   func(*signin.Session) error { return sessions.EndAll(t.Context(), ann.UID) },
+		"passkey removed in it": func(in *signin.Session) error { return sessions.EndOthers(t.Context(), in) },
 		"passkey removed in other": func(*signin.Session) error {
 			return sessions.EndOthers(t.Context(), begin(t, w, ann))
 		},
