@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"freshet/internal/base/proxies"
 )
 
 // Path returns a path under the data directory.
@@ -125,3 +127,15 @@ func (c *Config) CertificateNames() []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// Set returns the trusted proxies of a valid configuration.
+func (p *Proxies) Set() proxies.Set {
+	set, err := proxies.Parse(p.Trusted)
+	if err != nil {
+		return proxies.Set{} // not valid: trust none
+	}
+	return set
+}
+
+// SendProtocol reports whether the proxies send the PROXY protocol to a listener.
+func (p *Proxies) SendProtocol(listener string) bool { return slices.Contains(p.Protocol, listener) }

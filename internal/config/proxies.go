@@ -21,18 +21,6 @@ type Proxies struct {
 // proxyListeners are the listeners that support the PROXY protocol.
 var proxyListeners = []string{"http", "https", "stream", "stream-tls"}
 
-// Set returns the trusted proxies of a valid configuration.
-func (p *Proxies) Set() proxies.Set {
-	set, err := proxies.Parse(p.Trusted)
-	if err != nil {
-		return proxies.Set{} // not valid: trust none
-	}
-	return set
-}
-
-// SendProtocol reports whether the proxies send the PROXY protocol to a listener.
-func (p *Proxies) SendProtocol(listener string) bool { return slices.Contains(p.Protocol, listener) }
-
 // maxProxies bounds the list, because every request from a proxy is compared with all of it.
 const maxProxies = 256
 

@@ -19,7 +19,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,29 +107,29 @@ func (t *Tracker) readPending(p []byte) (n int, done bool, err error) {
 	return n, true, nil
 }
 
-// Begin reports that the handler of a request begins. It returns an error if the length of the
-// request is ambiguous; then the connection must be closed after the response.
-func (t *Tracker) Begin(r *http.Request) error {
+// Begin reports that the handler of a request begins. length and chunked are what net/http has
+// found in the header. Begin returns an error if the length of the request is ambiguous; then the
+// connection must be closed after the response.
+func (t *Tracker) Begin(length int64, chunked bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state == off {
 		return nil
 	}
 	t.begun++
-	chunked := len(r.TransferEncoding) > 0
 	switch {
 	case t.begun != t.ended:
 		t.state = lost
 		return ErrUnclear
-	case t.state != headerRead && (chunked || r.ContentLength != 0):
+	case t.state != headerRead && (chunked || length != 0):
 		// net/http has read on, which it does only after a request without a body.
 		t.state = lost
 		return ErrUnclear
 	case t.state != headerRead: // the first byte of the next request was read in the background
 	case chunked:
 		t.state = inSize
-	case r.ContentLength > 0:
-		t.state, t.left = inBody, r.ContentLength
+	case length > 0:
+		t.state, t.left = inBody, length
 	default:
 		t.startHeader()
 	}

@@ -22,7 +22,7 @@ func serve(from io.Reader) (served []string, err error) {
 		if err != nil {
 			return served, nil //nolint:nilerr // the end of the connection
 		}
-		if err := tracker.Begin(r); err != nil {
+		if err := tracker.Begin(r.ContentLength, len(r.TransferEncoding) > 0); err != nil {
 			return served, err
 		}
 		body, err := io.ReadAll(r.Body)
@@ -62,7 +62,8 @@ func TestTracker(t *testing.T) {
 	} {
 		for name, from := range map[string]io.Reader{
 			"at once": strings.NewReader(text), "by byte": iotest.OneByteReader(strings.NewReader(text)),
-			"in halves": iotest.HalfReader(strings.NewReader(text)), "with EOF": iotest.DataErrReader(strings.NewReader(text)),
+			"in halves": iotest.HalfReader(strings.NewReader(text)),
+			"with EOF":  iotest.DataErrReader(strings.NewReader(text)),
 		} {
 			served, err := serve(from)
 			if strings.Join(served, "|") != want.served || !errors.Is(err, want.err) {
@@ -84,7 +85,7 @@ func TestTrackerFailsClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := tracker.Begin(&http.Request{}); !errors.Is(err, httpframing.ErrUnclear) {
+	if err := tracker.Begin(0, false); !errors.Is(err, httpframing.ErrUnclear) {
 		t.Errorf("got %v, want %v", err, httpframing.ErrUnclear)
 	}
 }

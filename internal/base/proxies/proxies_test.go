@@ -61,7 +61,8 @@ func TestAttackForgedForwardedFor(t *testing.T) {
 	try(proxies.Set{}, "10.1.2.3:1", "10.1.2.3:1", "203.0.113.5")
 	trusted := set(t, "10.0.0.0/8")
 	for _, forged := range []string{
-		"203.0.113.5", "127.0.0.1", "10.1.2.3", "::1", "203.0.113.5, 10.1.2.3", strings.Repeat("10.0.0.1,", 1000) + "::1",
+		"203.0.113.5", "127.0.0.1", "10.1.2.3", "::1", "203.0.113.5, 10.1.2.3",
+		strings.Repeat("10.0.0.1,", 1000) + "::1",
 	} {
 		try(trusted, "198.51.100.1:1", "198.51.100.1:1", forged)
 		try(trusted, "198.51.100.1:1", "198.51.100.1:1", forged, forged)
@@ -75,7 +76,9 @@ func TestAttackForgedForwardedFor(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"", "proxy", "0.0.0.0/0", "::/0", "10.0.0.0/33", "10.0.0.1:80", "::ffff:10.0.0.0/104"} {
+	for _, bad := range []string{
+		"", "proxy", "0.0.0.0/0", "::/0", "10.0.0.0/33", "10.0.0.1:80", "::ffff:10.0.0.0/104",
+	} {
 		if _, err := proxies.Parse([]string{bad}); err == nil {
 			t.Errorf("%q: got no error", bad)
 		}

@@ -1,7 +1,7 @@
 // Package listen owns the ports of the server: it opens them, divides the limit of open files
-// between connections and stores, reads the PROXY protocol of trusted proxies, does TLS handshakes, and drains the connections when the
-// server stops. What is served is the business of the caller; certificates come from package
-// certificates.
+// between connections and stores, reads the PROXY protocol of trusted proxies, does TLS
+// handshakes, and drains the connections when the server stops. What is served is the business
+// of the caller; certificates come from package certificates.
 //
 // # Locks
 //

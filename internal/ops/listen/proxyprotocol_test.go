@@ -46,7 +46,7 @@ func TestReadProxyHeader(t *testing.T) {
 		"v1 unknown, long": {"PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", "invalid AddrPort"},
 		"v2 IPv4":          {string(v2(commandProxy, familyTCP4, client4, server4, nil)), "203.0.113.5:4711"},
 		"v2 IPv6":          {string(v2(commandProxy, familyTCP6, client6, server6, nil)), "[2001:db8::5]:4711"},
-		"v2 extension":     {string(v2(commandProxy, familyTCP4, client4, server4, make([]byte, 99))), "203.0.113.5:4711"},
+		"v2 extension":     {string(v2(commandProxy, familyTCP4, client4, server4, []byte("abc"))), "203.0.113.5:4711"},
 		"v2 health check":  {string(v2(commandLocal, familyNone, netip.AddrPort{}, server4, nil)), "invalid AddrPort"},
 		"v2 no family":     {string(v2(commandProxy, familyNone, netip.AddrPort{}, server4, nil)), "invalid AddrPort"},
 	} {

@@ -48,7 +48,7 @@ func (r *Malformed) Attach(server *http.Server) {
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if c, ok := req.Context().Value(watchedKey{}).(*watchedConn); ok {
 			c.handled.Store(true)
-			if err := c.framing.Begin(req); err != nil {
+			if err := c.framing.Begin(req.ContentLength, len(req.TransferEncoding) > 0); err != nil {
 				r.refuse(w, req, err)
 				return
 			}

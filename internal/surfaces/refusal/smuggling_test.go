@@ -103,7 +103,9 @@ func send(t *testing.T, conn net.Conn, text string, slowly bool, want int) (resp
 	return responses, false
 }
 
-// Requests that are valid, each with the path /before.
+func isStatus(response, status string) bool { return strings.HasPrefix(response, status+" ") }
+
+// validRequests are requests that are valid, each with the path /before.
 var validRequests = map[string]string{
 	"no request":     "",
 	"without a body": "GET /before HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -113,7 +115,8 @@ var validRequests = map[string]string{
 		"Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nhel\r\n02\r\nlo\r\n0;x\r\nX-T: 1\r\n\r\n",
 	"that looks like another": "POST /before HTTP/1.1\r\nHost: x\r\nContent-Length: 54\r\n\r\n" +
 		"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n",
-	"with folded lines": "GET /before HTTP/1.1\r\nHost: x\r\nX-A: b\r\n Content-Length: 4\r\n Transfer-Encoding: chunked\r\n\r\n",
+	"with folded lines": "GET /before HTTP/1.1\r\nHost: x\r\nX-A: b\r\n Content-Length: 4\r\n" +
+		" Transfer-Encoding: chunked\r\n\r\n",
 }
 
 // smuggled is a second request, and a third that ends the connection.
@@ -122,8 +125,8 @@ const smuggled = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n" +
 
 // ambiguousRequests have two lengths, and a second request inside one of them.
 var ambiguousRequests = map[string]string{
-	"length first": "POST /two HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
-		smuggled,
+	"length first": "POST /two HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		"0\r\n\r\n" + smuggled,
 	"length last": "POST /two HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" +
 		smuggled,
 	"other case": "POST /two HTTP/1.1\r\nHost: x\r\ncontent-lENGTH: 5\r\ntRANSFER-ENCODING: Chunked\r\n\r\n0\r\n\r\n" +
@@ -136,11 +139,12 @@ var ambiguousRequests = map[string]string{
 		"0\r\n\r\n" + smuggled,
 	"line feeds only": "POST /two HTTP/1.1\nHost: x\nContent-Length: 5\nTransfer-Encoding: chunked\n\n0\r\n\r\n" +
 		smuggled,
-	"wrong length": "POST /two HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
-		smuggled,
+	"wrong length": "POST /two HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		"0\r\n\r\n" + smuggled,
 	"two codings": "POST /two HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n" +
 		"Content-Length: 5\r\n\r\n0\r\n\r\n" + smuggled,
-	"get": "GET /two HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled,
+	"get": "GET /two HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		"0\r\n\r\n" + smuggled,
 	"star": "OPTIONS * HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
 		smuggled,
 	"HTTP/1.0": "POST /two HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nContent-Length: 5\r\n" +
@@ -166,16 +170,16 @@ func TestAttackRequestSmuggling(t *testing.T) {
 					got, closed := send(t, conn, first+ambiguous, slowly, 5)
 					_ = conn.Close()
 					if first != "" {
-						if len(got) == 0 || !strings.HasPrefix(got[0], "200 ") || !strings.Contains(got[0], "served /before") {
+						if len(got) == 0 || !isStatus(got[0], "200") || !strings.Contains(got[0], "served /before") {
 							t.Errorf("%s, request %s: got %q, want it served", port, before, got)
 							continue
 						}
 						got = got[1:]
 					}
-					if len(got) != 1 || !closed || !strings.HasPrefix(got[0], "400 ") && !strings.HasPrefix(got[0], "501 ") {
+					if len(got) != 1 || !closed || !isStatus(got[0], "400") && !isStatus(got[0], "501") {
 						successes++
-						t.Errorf("%s, %s after a request %s: got %q, closed %v; want 400 and the end", port, name, before, got,
-							closed)
+						t.Errorf("%s, %s after a request %s: got %q, closed %v; want 400 and the end", port, name,
+							before, got, closed)
 					}
 				}
 			}
@@ -207,7 +211,7 @@ func TestPipelinedRequests(t *testing.T) {
 			got, _ := send(t, conn, text.String(), slowly, want)
 			_ = conn.Close()
 			if len(got) != want {
-				t.Errorf("%s, slowly %v: got %d responses, want %d; the last is %q", port, slowly, len(got), want, got[len(got)-1])
+				t.Errorf("%s, slowly %v: got %d responses, want %d: %q", port, slowly, len(got), want, got)
 			}
 			for i, response := range got {
 				if !strings.HasPrefix(response, "200 ") {
@@ -228,7 +232,8 @@ func TestTwoLengthsHaveTheFormOfTheSurface(t *testing.T) {
 	}
 	defer conn.Close()
 	got, closed := send(t, conn, ambiguousRequests["length first"], false, 2)
-	want := "400 refused at /two over TLS false: request has both Content-Length and Transfer-Encoding; send one of them"
+	want := "400 refused at /two over TLS false: " +
+		"request has both Content-Length and Transfer-Encoding; send one of them"
 	if len(got) != 1 || got[0] != want || !closed {
 		t.Errorf("got %q, closed %v; want %q", got, closed, want)
 	}
