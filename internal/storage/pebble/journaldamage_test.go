@@ -21,7 +21,9 @@ func TestDamagedJournalIsUnhealthy(t *testing.T) {
 		read   func(j engine.Journal) error
 	}{
 		"checksum of a record": {
-			damage: func(e *Engine, j *journal) error { return e.db.Set(recordKey(j.id, 2), []byte("damaged"), cdb.Sync) },
+			damage: func(e *Engine, j *journal) error {
+				return e.db.Set(recordKey(j.id, 2), []byte("damaged"), cdb.Sync)
+			},
 			read:   replayAll,
 		},
 		"missing record": {
