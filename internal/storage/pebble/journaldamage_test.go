@@ -24,7 +24,7 @@ func TestDamagedJournalIsUnhealthy(t *testing.T) {
 			damage: func(e *Engine, j *journal) error {
 				return e.db.Set(recordKey(j.id, 2), []byte("damaged"), cdb.Sync)
 			},
-			read:   replayAll,
+			read: replayAll,
 		},
 		"missing record": {
 			damage: func(e *Engine, j *journal) error { return e.db.Delete(recordKey(j.id, 2), cdb.Sync) },
