@@ -68,7 +68,9 @@ func TestAttackSquattedTopicName(t *testing.T) {
 		}
 	}
 	tally.Attack(t, "create a topic whose name begins with that of a namespace", attempts, successes)
-	for _, local := range []string{"pay.prod", "pay.production.orders", "prod.pay.orders", "pay..prod.x", ".pay.prod.x"} {
+	for _, local := range []string{
+		"pay.prod", "pay.production.orders", "prod.pay.orders", "pay..prod.x", ".pay.prod.x",
+	} {
 		c.create(local, 0)
 	}
 }
@@ -126,7 +128,8 @@ func TestAttackSquattingRace(t *testing.T) {
 		case topicErr != nil && !errors.Is(topicErr, messaging.ErrDottedName),
 			namespaceErr != nil && !errors.Is(namespaceErr, messaging.ErrShadows),
 			topicErr != nil && namespaceErr != nil:
-			t.Errorf("got topic error %v and namespace error %v, want one of the two to succeed", topicErr, namespaceErr)
+			t.Errorf("got topic error %v and namespace error %v, want one of the two to succeed", topicErr,
+				namespaceErr)
 		}
 	}
 	tally.Attack(t, "create a topic and the namespace of its name at once", attempts, successes)

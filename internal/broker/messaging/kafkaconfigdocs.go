@@ -10,7 +10,8 @@ var kafkaConfigDocs = map[string]string{
 	configTimestampType: "CreateTime keeps the producer's timestamps, LogAppendTime sets the time of the append.",
 	configRouting: "How the key of a message produced over HTTP selects the partition; " +
 		"fixed when the topic is created.",
-	configStrict: "Whether records are removed by age and size although a subscription has not read them.",
+	configStrict: "Whether records are removed by age and size although a subscription has not read them. " +
+		"Stored and returned, without effect.",
 
 	configTimeBefore: "Milliseconds that a record's own timestamp may be before the time of the append.",
 	configTimeAfter:  "Milliseconds that a record's own timestamp may be after the time of the append.",

@@ -226,8 +226,8 @@ func findRole(ctx context.Context, r *resources.Client, organization, role strin
 	case 1:
 		return found[0], name, nil
 	case 0:
-		return "", "", hint.Add(errs.Newf(errs.NotFound, "role %q does not exist: it is neither predefined nor a role of "+
-			"organization %s", role, organization),
+		return "", "", hint.Add(errs.Newf(errs.NotFound, "role %q does not exist: it is neither predefined nor a "+
+			"role of organization %s", role, organization),
 			"List the roles with 'freshet get clusterroles' and 'freshet get roles'.")
 	}
 	return "", "", hint.Add(errs.Newf(errs.Invalid, "role %q is ambiguous: it is a predefined role and a role of "+

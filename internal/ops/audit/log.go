@@ -92,6 +92,7 @@ type Log struct {
 	dropped    atomic.Int64
 	failing    atomic.Bool // the last write failed, and the failure was logged
 	failed     atomic.Int64
+	last       time.Time // of the last record; only the writer uses it
 
 	closing sync.Once
 	closed  chan struct{} // closed to stop the writer
@@ -224,7 +225,9 @@ func (l *Log) write() {
 func (l *Log) writeQueued(first *Record) {
 	n := int64(0)
 	add := func(r Record) {
-		l.file.append(r.clean())
+		r = r.clean()
+		l.order(&r)
+		l.file.append(r)
 		n++
 	}
 	if first != nil {
@@ -255,6 +258,19 @@ func (l *Log) writeQueued(first *Record) {
 	}
 	l.failing.Store(false)
 	l.written.Add(n)
+}
+
+// maxReorder is how much later than its own time a record may be dated so that times increase.
+const maxReorder = time.Second
+
+// order makes the times in the file increase. Readers get the next page by the time of the last record, so a record
+// with an equal time, or one that overtook others in the queue, would be on no page. Only the writer
+// calls order.
+func (l *Log) order(r *Record) {
+	if behind := l.last.Sub(r.Time); behind >= 0 && behind < maxReorder {
+		r.Time = l.last.Add(1)
+	}
+	l.last = r.Time
 }
 
 var errDiskFull = errors.New("disk is nearly full; records are counted but not written until space is freed")

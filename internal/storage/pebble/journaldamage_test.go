@@ -21,8 +21,10 @@ func TestDamagedJournalIsUnhealthy(t *testing.T) {
 		read   func(j engine.Journal) error
 	}{
 		"checksum of a record": {
-			damage: func(e *Engine, j *journal) error { return e.db.Set(recordKey(j.id, 2), []byte("damaged"), cdb.Sync) },
-			read:   replayAll,
+			damage: func(e *Engine, j *journal) error {
+				return e.db.Set(recordKey(j.id, 2), []byte("damaged"), cdb.Sync)
+			},
+			read: replayAll,
 		},
 		"missing record": {
 			damage: func(e *Engine, j *journal) error { return e.db.Delete(recordKey(j.id, 2), cdb.Sync) },

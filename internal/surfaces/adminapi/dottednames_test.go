@@ -22,11 +22,15 @@ func TestDottedNames(t *testing.T) {
 		{"PUT", "/admin/v2/persistent/public/default/pay.prod.orders", ""},
 		{"PUT", "/admin/v2/persistent/public/default/pay.prod.orders/partitions", "3"},
 		{"PUT", "/admin/v2/persistent/public/default/pay.prod.orders/subscription/s", `"earliest"`},
-		{"POST", "/admin/v2/schemas/public/default/pay.prod.orders/schema", `{"type":"STRING","schema":"","properties":{}}`},
+		{
+			"POST", "/admin/v2/schemas/public/default/pay.prod.orders/schema",
+			`{"type":"STRING","schema":"","properties":{}}`,
+		},
 	} {
 		r := w.Call(call.method, call.path, call.body)
 		if r.Status != http.StatusConflict || !strings.Contains(r.Body, `topic \"orders\" of namespace pay/prod`) {
-			t.Errorf("%s %s: got %d %s, want 409 with the topic in the namespace", call.method, call.path, r.Status, r.Body)
+			t.Errorf("%s %s: got %d %s, want 409 with the topic in the namespace", call.method, call.path, r.Status,
+				r.Body)
 		}
 	}
 	w.Call("PUT", "/admin/v2/persistent/public/default/pay.test.orders", "").WantStatus(http.StatusNoContent)
@@ -36,8 +40,8 @@ func TestDottedNames(t *testing.T) {
 	}
 }
 
-// TestAttackNamesOfShadowedTopics has an administrator of a tenant create namespaces to find out the names of topics that
-// this account may not see.
+// TestAttackNamesOfShadowedTopics has an administrator of a tenant create namespaces to find out the names
+// of topics that this account may not see.
 func TestAttackNamesOfShadowedTopics(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, messaging.Options{})

@@ -86,7 +86,8 @@ func parseDottedName(clientName string) (topic names.Topic, ok bool) {
 func (c *call) displayName(topic names.Topic) string {
 	if topic.Namespace == c.session.namespace {
 		elsewhere, ok := parseDottedName(topic.Local)
-		if ok && c.session.cluster.Namespaces.HasNamespaceCached(elsewhere.Namespace) || !isLegalTopicName(topic.Local) {
+		if !isLegalTopicName(topic.Local) ||
+			ok && c.session.cluster.Namespaces.HasNamespaceCached(elsewhere.Namespace) {
 			return topic.String()
 		}
 		return topic.Local
