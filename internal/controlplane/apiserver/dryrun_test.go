@@ -86,7 +86,7 @@ func TestDryRunShowsWhatWouldBe(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	k := find("MessagingCluster")
-	a.post(k.plural+"?dryRun=All", k.object("c")).want(http.StatusCreated).has("spec.broker.replicas", "2",
+	a.post(k.plural+"?dryRun=All", k.object("c")).want(http.StatusCreated).has("spec.broker.replicas", "1",
 		"metadata.generation", "1", "metadata.resourceVersion", "<nil>")
 	a.post(k.plural+"?dryRun=All", k.with(`{}`, "c")).want(http.StatusUnprocessableEntity)
 	a.post(k.plural, k.object("c")).want(http.StatusCreated)
@@ -94,5 +94,5 @@ func TestDryRunShowsWhatWouldBe(t *testing.T) {
 	a.patch(k.plural+"/c?dryRun=All", mergePatch, k.change).want(http.StatusOK).has("spec.broker.replicas", "3",
 		"metadata.generation", "2")
 	a.patch(k.plural+"/c?dryRun=All", mergePatch, `{"spec":{"location":"moon"}}`).want(http.StatusUnprocessableEntity)
-	a.get(k.plural+"/c").has("spec.broker.replicas", "2", "metadata.generation", "1")
+	a.get(k.plural+"/c").has("spec.broker.replicas", "1", "metadata.generation", "1")
 }

@@ -293,8 +293,8 @@ func TestDefaultsOnTheWire(t *testing.T) {
 	}
 	a.post("messagingclusters", `{"metadata":{"name":"c"},"spec":{"instanceName":"i","location":"local"}}`).want(
 		http.StatusCreated).has(
-		"spec.releaseChannel", "rapid", "spec.broker.replicas", "2", "spec.storage.replicas", "3",
-		"spec.broker.resources.cpu", "1", "spec.broker.resources.memory", "4Gi",
+		"spec.releaseChannel", "rapid", "spec.broker.replicas", "1", "spec.storage.replicas", "1",
+		"spec.broker.resources", "<nil>", "spec.config.protocols", "map[stream:map[]]",
 		"spec.broker.image", "freshet/broker:test", "spec.storage.image", "freshet/storage:test",
 		"spec.poolMemberRef.name", "local", "spec.poolMemberRef.namespace", "default",
 		"spec.serviceEndpoints.0.dnsName", "c.acme.freshet.localhost", "spec.serviceEndpoints.0.type", "service")

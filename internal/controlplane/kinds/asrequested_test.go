@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"freshet/api/generated/clientset/versioned"
@@ -57,7 +58,10 @@ func TestAsRequestedListsFieldsWithoutEffect(t *testing.T) {
 			Config:  &v1alpha1.ClusterConfig{Custom: map[string]string{"registry.format": "true"}},
 		}, v1alpha1.ConditionTrue, nil},
 		"much": {v1alpha1.MessagingClusterSpec{
-			Broker:            v1alpha1.Broker{Replicas: &five},
+			Broker: v1alpha1.Broker{Replicas: &five, Resources: &v1alpha1.BrokerResources{
+				CPU: resource.MustParse("1"), Memory: resource.MustParse("4Gi"),
+			}},
+			Storage:           &v1alpha1.Storage{Replicas: &five},
 			MaintenanceWindow: &v1alpha1.MaintenanceWindow{Recurrence: "0"},
 			Config: &v1alpha1.ClusterConfig{
 				FunctionEnabled: &yes, WebsocketEnabled: &yes, TransactionEnabled: &yes,
@@ -65,8 +69,8 @@ func TestAsRequestedListsFieldsWithoutEffect(t *testing.T) {
 				Protocols: map[string]v1alpha1.ProtocolSettings{"mqtt": {}},
 			},
 		}, v1alpha1.ConditionFalse, []string{
-			"pool member local", "spec.broker.replicas (5 requested, 1 running)", "spec.broker.resources",
-			"spec.storage.replicas (3 requested, 1 running)",
+			"pool member local", "spec.broker.replicas (5 requested, 1 running)", "spec.broker.resources.cpu",
+			"spec.storage.replicas (5 requested, 1 running)",
 			"spec.maintenanceWindow", "functionEnabled", "websocketEnabled", "transactionEnabled",
 			"custom[registry.fromat]", "protocols[mqtt]",
 		}},

@@ -33,7 +33,7 @@ func Acquire(dir string) (*Lock, error) {
 		}
 		_ = lock.Release() // a start that failed has removed the file
 		if attempt == maxAttempts {
-			return nil, fmt.Errorf("locking the data directory %s: other processes remove its lock again and again", dir)
+			return nil, fmt.Errorf("locking the data directory %s: other processes remove its lock file", dir)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func TestExplain(t *testing.T) {
 		"mi.spec": {
 			"availabilityMode", "zonal (the default) or regional", "poolRef", "ObjectReference",
 		},
-		"mc.spec.broker":               {"replicas", "<integer>", "1 to 15. The default is 2"},
+		"mc.spec.broker":               {"replicas", "<integer>", "1 to 15. The default is the number that runs"},
 		"mc.spec.config.protocols":     {"enables the protocol"},
 		"ak.spec.encryptionKey.pem":    {"BEGIN PUBLIC KEY"},
 		"ak.spec.expirationTime":       {"Without it the key never expires"},
