@@ -110,8 +110,9 @@ func (g *group) upgradeLocked(u *upgrade, revision uint64) {
 		g.countProtocolsLocked(m, -1)
 		next := &consumer{
 			id: m.id, instance: m.instance, client: m.client, host: m.host, account: m.account,
-			rack: of.subscription.Rack, rebalanceTimeout: m.rebalanceTimeout, subscription: subscription{names: of.subscription.Names},
-			topics: sortedTopics(of.subscription.Topics), epoch: g.number, previousEpoch: g.number,
+			rack: of.subscription.Rack, rebalanceTimeout: m.rebalanceTimeout,
+			subscription: subscription{names: of.subscription.Names},
+			topics:       sortedTopics(of.subscription.Topics), epoch: g.number, previousEpoch: g.number,
 			assigned: make(map[Partition]int32), revision: revision, resolved: now,
 			classic: &classicMember{session: m.sessionTimeout, protocols: m.protocols}, owner: m.owner,
 		}
