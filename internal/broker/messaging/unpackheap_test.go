@@ -60,7 +60,7 @@ func (c *cluster) appendBatch(name names.Topic, batch []byte) error {
 	c.t.Helper()
 	kafka, err := c.Kafka.KafkaTopic(c.t.Context(), name)
 	c.do(err)
-	placed, err := kafka.Append(c.t.Context(), 0, batch)
+	placed, err := kafka.Append(c.t.Context(), 0, batch, messaging.Sender{})
 	if err != nil {
 		return err
 	}

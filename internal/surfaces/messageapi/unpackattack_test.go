@@ -34,7 +34,7 @@ func (w *harness) writeCompressed(topic string, count int) {
 	binary.BigEndian.PutUint32(batch[8:], uint32(len(batch)-12))
 	binary.BigEndian.PutUint32(batch[17:], crc32.Checksum(batch[21:], crc32.MakeTable(crc32.Castagnoli)))
 	ctx := fairshare.WithCaller(w.T.Context(), fairshare.Caller{Organization: "kafka"})
-	placed, err := w.kafkaTopic(topic).Append(ctx, 0, batch)
+	placed, err := w.kafkaTopic(topic).Append(ctx, 0, batch, messaging.Sender{})
 	if err == nil {
 		err = placed.Wait(ctx)
 	}
