@@ -87,8 +87,8 @@ func actsAsMember(request kmsg.Request, member, instance string) bool {
 	return true
 }
 
-// TestWhoUsesGroups checks who may use a group: whoever may consume all of its topics, or has the permission on the
-// group.
+// TestWhoUsesGroups checks who may use a group: principals that may consume all of its topics, or
+// have the permission on the group.
 func TestWhoUsesGroups(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
