@@ -166,14 +166,14 @@ func TestAttackAssignments(t *testing.T) {
 func TestMembersCountTheSameAfterRestart(t *testing.T) {
 	inLimitedBubble(t, func(w *harness, limits *quota.Cluster) {
 		req := request("")
-		req.Account = "acme/alice"
+		req.Account, req.Caller.Principal = "acme/alice", "alice"
 		w.sync(w.joined(w.join(req))...)
 		ts := newTopics(map[string]int32{"x": 3})
 		key := w.key
 		w.key.Group = "consumers"
 		c := w.consumer(ts, "m", "x")
 		heartbeat := c.full()
-		heartbeat.Account = "acme/bob"
+		heartbeat.Account, heartbeat.Caller.Principal = "acme/bob", "bob"
 		_, err := w.ConsumerHeartbeat(w.Context(), w.key, heartbeat)
 		w.wantError(err, nil)
 		w.key = key

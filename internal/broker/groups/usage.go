@@ -182,7 +182,8 @@ func (g *group) chargeAssignmentsLocked(account string, n int) {
 
 // bytes returns the bytes that a classic member counts.
 func (m *member) bytes() int {
-	return memberOverhead + len(m.id) + len(m.instance) + len(m.client) + len(m.host) + size(m.protocols)
+	return memberOverhead + len(m.id) + len(m.instance) + len(m.client) + len(m.host) + size(m.protocols) +
+		m.owner.size()
 }
 
 // bytes returns the bytes that a member of a group with the consumer protocol counts.

@@ -71,9 +71,10 @@ func TestOversizedQuantities(t *testing.T) {
 			"strategic": a.patch(k.plural+"/c", strategic, resources),
 			"apply":     a.patch(k.plural+"/c?fieldManager=me&force=true", applyPatch, k.apply("c", spec)),
 			"json patch": a.patch(k.plural+"/c", jsonPatch,
-				`[{"op":"replace","path":"/spec/broker/resources/memory","value":"`+size+`"}]`),
+				`[{"op":"add","path":"/spec/broker/resources","value":{"cpu":"1","memory":"`+size+`"}}]`),
 			"json copy": a.patch(k.plural+"/c", jsonPatch,
-				`[{"op":"copy","from":"/metadata/annotations/bomb","path":"/spec/broker/resources/memory"}]`),
+				`[{"op":"add","path":"/spec/broker/resources","value":{"cpu":"1","memory":"2Gi"}},`+
+					`{"op":"copy","from":"/metadata/annotations/bomb","path":"/spec/broker/resources/memory"}]`),
 		} {
 			if message := answer.want(http.StatusBadRequest,
 				http.StatusUnprocessableEntity).failure().Message; !strings.Contains(message, "quantity") {
