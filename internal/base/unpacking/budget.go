@@ -8,7 +8,7 @@
 // The package does not decompress: broker/records does that. It does not cache: storage/pebble does.
 // Bodies of HTTP requests have a budget of their own (base/web).
 //
-// A call never waits while it holds a part of the budget, so calls cannot block each other for ever:
+// A call never waits while it holds a part of the budget, so calls cannot block each other forever:
 // a call that needs more than it has reserved, and cannot get it at once, gives everything back,
 // waits for the larger amount, and starts again. The package has no locks; package fairshare orders
 // the waiting calls.

@@ -20,7 +20,7 @@
 // group is classic again when the last member with the consumer protocol leaves (migrate.go). For
 // that the coordinator looks into the metadata of classic members, with ClassicCodec.
 //
-// A member belongs to the principal that joined with its id. Who may use a group depends on the
+// A member belongs to the principal that joined with its id. Which callers may use a group depends on the
 // topics that it reads: the coordinator knows them, and the caller decides (Caller, Reads).
 //
 // Committed offsets, and the generation of every stable group, survive a restart: they are state

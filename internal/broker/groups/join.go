@@ -49,7 +49,7 @@ type JoinRequest struct {
 
 	Caller Caller
 	// Subscribed are the topics that the member subscribes to in its metadata. Unknown is set instead if the
-	// metadata does not tell.
+	// metadata does not contain them in a known form.
 	Subscribed []names.Topic
 	Unknown    bool
 

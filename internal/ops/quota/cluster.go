@@ -178,8 +178,8 @@ func (c *Cluster) ReserveBytes(n int64) error {
 	own, all := c.pendingBytes.Add(n), o.pendingBytes.Add(n)
 	if limit := c.memory.Load(); limit > 0 && own > limit {
 		c.ReleaseBytes(n)
-		return errs.Newf(errs.Unavailable, "%w: cluster %s is storing %d bytes and its spec.broker.resources.memory is "+
-			"%d; try again", ErrBuffersFull, c.name, own-n, limit)
+		return errs.Newf(errs.Unavailable, "%w: cluster %s is storing %d bytes and its "+
+			"spec.broker.resources.memory is %d; try again", ErrBuffersFull, c.name, own-n, limit)
 	}
 	if limit := c.limits.Load()[StoredBytes]; limit > 0 && own+c.Used(StoredBytes) > limit {
 		c.ReleaseBytes(n)

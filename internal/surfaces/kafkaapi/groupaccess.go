@@ -16,7 +16,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// Permissions on consumer groups (docs/spec/stream.md#permissions). Who may use a group depends on the topics
+// Permissions on consumer groups (docs/spec/stream.md#permissions). Which callers may use a group depends on the topics
 // that it reads, and these change. So the coordinator checks the permission while it holds the group's lock:
 // groupCheck.may is called with the topics. It must not block. If it needs the name of a topic that is not in the
 // cached catalogue, it returns an unresolvedError, and the call is repeated after the topic was looked up.

@@ -32,8 +32,8 @@ func TestReadmeCluster(t *testing.T) {
 	if requested := cluster.conditions()["AsRequested"]; requested.Status != "True" {
 		t.Errorf("AsRequested: got %+v, want True", requested)
 	}
-	warnings := send(t, s, http.MethodGet, strings.Replace(resources, "cloud.vendor.io/v1alpha1", "events.k8s.io/v1", 1)+
-		"events?fieldSelector=type%3DWarning", "", "")
+	events := strings.Replace(resources, "cloud.vendor.io/v1alpha1", "events.k8s.io/v1", 1)
+	warnings := send(t, s, http.MethodGet, events+"events?fieldSelector=type%3DWarning", "", "")
 	if strings.Contains(warnings, `"name":"orders"`) {
 		t.Errorf("the cluster of the README has a warning event: %s", warnings)
 	}

@@ -59,7 +59,8 @@ func TestFaultFullQuota(t *testing.T) {
 	began := time.Now()
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c",
 		pages.Commands(page(t, "howto/operate.md")))
-	cmd.Env = append(os.Environ(), "FRESHET_SERVER="+server.URL, "FRESHET_OPS="+server.Ops, "FRESHET_DATA="+server.DataDir)
+	cmd.Env = append(os.Environ(), "FRESHET_SERVER="+server.URL, "FRESHET_OPS="+server.Ops,
+		"FRESHET_DATA="+server.DataDir)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

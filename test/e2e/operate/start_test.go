@@ -136,7 +136,8 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 		"Kafka port in use": {[]string{"--stream", taken.Addr().String()}, nil, "address already in use"},
 		"no certificate": {
 			[]string{"--https", "127.0.0.1:0"},
-			[]string{"FRESHET_TLS_CERT_FILE=/nowhere/tls.crt", "FRESHET_TLS_KEY_FILE=/nowhere/tls.key"}, "tls.crt",
+			[]string{"FRESHET_TLS_CERT_FILE=/nowhere/tls.crt", "FRESHET_TLS_KEY_FILE=/nowhere/tls.key"},
+			"tls.crt",
 		},
 		"bad setting": {nil, []string{"FRESHET_LOG_LEVEL=loud"}, "loud"},
 	} {

@@ -43,7 +43,7 @@ func dropNullProtocols(c *v1alpha1.ClusterConfig) {
 		func(_ string, settings v1alpha1.ProtocolSettings) bool { return len(settings.Raw) == 0 })
 }
 
-// setProtocols enables the stream protocol on a new cluster that names no protocols
+// setProtocols enables the Kafka protocol on a new cluster that names no protocols
 // (docs/spec/stream.md#k28).
 func setProtocols(o *object) {
 	if o.Spec.Config == nil {
