@@ -46,7 +46,9 @@ func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 		ctx := withTimeout(t, 2*time.Minute)
 		js := open(t, c, 0)
 		c.CreateStream(ctx, js, streamConfig(servers))
-		if _, err := js.Publish(ctx, "s", make([]byte, natsserver.MinMaxPayload)); err != nil {
+		// Without a leader the stream does not respond; on a busy machine the election takes long.
+		if _, err := js.Publish(ctx, "s", make([]byte, natsserver.MinMaxPayload),
+			jetstream.WithRetryAttempts(1000), jetstream.WithRetryWait(100*time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
 		for i := range servers {

@@ -236,7 +236,7 @@ func TestAttackUserEnumeration(t *testing.T) {
 	} {
 		for _, organization := range []string{"acme", "other", ""} {
 			before := w.SignIn.Passwords.Hashed()
-			_, err := w.SignIn.Passwords.Authenticate(t.Context(), organization, principal, "a wrong password")
+			_, err := w.SignIn.Passwords.Authenticate(t.Context(), "", organization, principal, "a wrong password")
 			attempts++
 			if !errors.Is(err, signin.ErrWrongPassword) || err.Error() != signin.ErrWrongPassword.Error() ||
 				w.SignIn.Passwords.Hashed()-before != 1 {

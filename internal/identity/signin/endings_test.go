@@ -219,7 +219,7 @@ func TestAttackSameEmail(t *testing.T) {
 		t.Helper()
 		for _, typed := range []string{"ann", "ann@example.com", "Ann@Example.com"} {
 			attempts++
-			of, err := w.SignIn.Passwords.Authenticate(t.Context(), "acme", typed, signintest.Password)
+			of, err := w.SignIn.Passwords.Authenticate(t.Context(), "", "acme", typed, signintest.Password)
 			if err != nil || of != ann {
 				successes++
 				t.Errorf("%s: %s signs in as %v, %v; want %v", name, typed, of, err, ann)
@@ -253,7 +253,7 @@ func TestAttackSameEmail(t *testing.T) {
 	try("user of another organization")
 	restarted := w.Replica(w.Directory)
 	attempts++
-	if of, err := restarted.Passwords.Authenticate(t.Context(), "acme", "ann@example.com",
+	if of, err := restarted.Passwords.Authenticate(t.Context(), "", "acme", "ann@example.com",
 		signintest.Password); err != nil || of != ann {
 		successes++
 		t.Errorf("after a restart: got %v, %v; want %v", of, err, ann)

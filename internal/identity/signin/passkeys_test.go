@@ -36,7 +36,7 @@ func TestPasskeysOfAPerson(t *testing.T) {
 		signin.ErrLinkUsed) {
 		t.Errorf("second use of the link: got %v, want %v", err, signin.ErrLinkUsed)
 	}
-	_, err = w.SignIn.Passwords.Authenticate(t.Context(), "acme", "ada", "")
+	_, err = w.SignIn.Passwords.Authenticate(t.Context(), "", "acme", "ada", "")
 	if !errors.Is(err, signin.ErrWrongPassword) {
 		t.Errorf("no password: got %v, want %v", err, signin.ErrWrongPassword)
 	}

@@ -86,16 +86,11 @@ func (s *Passwords) KnowsAddress(organization, name, address string) (uid string
 	return of.UID, ok && s.people.knowsAddress(of, address)
 }
 
-// Authenticate is AuthenticateFrom for a caller whose address is not known.
-func (s *Passwords) Authenticate(ctx context.Context, organization, name, password string) (Subject, error) {
-	return s.AuthenticateFrom(ctx, "", organization, name, password)
-}
-
-// AuthenticateFrom returns the user with a password. For an unknown user, or one without a
+// Authenticate returns the user with a password. For an unknown user, or one without a
 // password, it does the same work as for a wrong password, so that the response time does
 // not reveal which users exist. Callers at an address from which the user has signed in before
 // do not wait for others.
-func (s *Passwords) AuthenticateFrom(ctx context.Context, address, organization, name, password string,
+func (s *Passwords) Authenticate(ctx context.Context, address, organization, name, password string,
 ) (Subject, error) {
 	of, known := s.find(organization, name)
 	stored := ""

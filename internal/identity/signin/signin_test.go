@@ -191,7 +191,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 		t.Fatalf("refreshing after a restart: %v", err)
 	}
 	passwords := restarted.Passwords
-	if _, err := passwords.Authenticate(t.Context(), "acme", "ANN@example.com", signintest.Password); err != nil {
+	if _, err := passwords.Authenticate(t.Context(), "", "acme", "ANN@example.com", signintest.Password); err != nil {
 		t.Errorf("password after a restart: got %v, want it accepted", err)
 	}
 	if state := restarted.People.StateOf(ann.UID, ann.Email); !state.Password {
@@ -276,7 +276,7 @@ func TestInvitations(t *testing.T) {
 		t.Fatalf("valid password after invalid ones: %v", err)
 	}
 	passwords := w.SignIn.Passwords
-	if of, err := passwords.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); err != nil || of != ann {
+	if of, err := passwords.Authenticate(t.Context(), "", "acme", "ann", "zehn Zeichen, ü"); err != nil || of != ann {
 		t.Errorf("signing in: got %+v, %v, want %+v", of, err, ann)
 	}
 	if _, _, err := w.SignIn.Links.Invite(t.Context(), "acme", "nobody", "boss",
@@ -285,7 +285,7 @@ func TestInvitations(t *testing.T) {
 	}
 	// The password is not valid for another e-mail address.
 	w.Directory.PutUser(identity.User{Organization: "acme", Name: "ann", UID: ann.UID, Email: "new@example.com"})
-	if _, err := w.SignIn.Passwords.Authenticate(t.Context(), "acme", "ann", "zehn Zeichen, ü"); !errors.Is(err,
+	if _, err := w.SignIn.Passwords.Authenticate(t.Context(), "", "acme", "ann", "zehn Zeichen, ü"); !errors.Is(err,
 		signin.ErrWrongPassword) {
 		t.Errorf("password under another address: got %v, want %v", err, signin.ErrWrongPassword)
 	}

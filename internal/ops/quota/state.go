@@ -144,17 +144,6 @@ func (c *Cluster) allStateLocked() int64 {
 	return all
 }
 
-// StateOf returns the bytes of client state of an account in all tenants of the cluster, of a tenant, and of
-// all.
-func (c *Cluster) StateOf(a Account) (account, tenant, all int64) {
-	if c == nil {
-		return 0, 0, 0
-	}
-	c.organization.mu.Lock()
-	defer c.organization.mu.Unlock()
-	return c.countStateLocked(a)
-}
-
 // usedState returns the client state of the cluster, or of the tenant or the account that has the most.
 func (c *Cluster) usedState(r Resource) int64 {
 	c.organization.mu.Lock()

@@ -64,7 +64,7 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, form url.Values) er
 		a.opts.Counter.Count(signin.MethodPassword, "throttled")
 		return a.showSignInError(w, r, &throttledError{over.Scope, over.Wait}, formPage)
 	}
-	subject, err := a.opts.Passwords.AuthenticateFrom(r.Context(), address, organization, userName, password)
+	subject, err := a.opts.Passwords.Authenticate(r.Context(), address, organization, userName, password)
 	if errors.Is(err, signin.ErrWrongPassword) {
 		a.record(r, subject, "signin", signin.MethodPassword, http.StatusUnauthorized)
 		a.opts.Counter.Count(signin.MethodPassword, "failure")
