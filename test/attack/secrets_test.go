@@ -9,7 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"freshet/test/poll"
 	"freshet/test/tally"
 	"freshet/test/testserver"
 )
@@ -27,6 +29,10 @@ func TestAttackSecretsAtRest(t *testing.T) {
 	t.Parallel()
 	server := start(t, testserver.Options{})
 	table := secretsTable(t)
+	poll.Until(t, time.Minute, "the file with the sign-in link, which the server writes when it is ready", func() bool {
+		_, err := os.Stat(filepath.Join(server.DataDir, "sign-in.link"))
+		return err == nil
+	})
 	entries, err := os.ReadDir(server.DataDir)
 	if err != nil {
 		t.Fatal(err)

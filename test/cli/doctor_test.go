@@ -254,7 +254,7 @@ spec: {instanceName: other, location: local, broker: {}, config: {protocols: {st
 apiVersion: cloud.vendor.io/v1alpha1
 kind: MessagingCluster
 metadata: {name: quiet}
-spec: {instanceName: other, location: local, broker: {}}
+spec: {instanceName: other, location: local, broker: {}, config: {protocols: {}}}
 END
 		for cluster in default east quiet; do freshet doctor --cluster $cluster; done`)
 	if err != nil {
