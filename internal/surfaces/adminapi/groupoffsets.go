@@ -8,6 +8,7 @@ import (
 	"freshet/internal/base/names"
 	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
+	"freshet/internal/identity/access"
 	"freshet/internal/surfaces/brokerhttp"
 )
 
@@ -44,7 +45,7 @@ func (c *call) setGroupOffsets() error {
 		}
 	}
 	commit := &groups.CommitRequest{
-		Generation: -1, Account: c.Principal.Name, Offsets: make(map[groups.Partition]groups.Offset),
+		Generation: -1, Account: access.PrincipalID(c.Principal), Offsets: make(map[groups.Partition]groups.Offset),
 	}
 	for i := range body.Offsets {
 		if err := body.Offsets[i].addTo(c.R.Context(), commit.Offsets); err != nil {

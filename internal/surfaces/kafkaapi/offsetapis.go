@@ -21,7 +21,7 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 	}
 	commit := &groups.CommitRequest{
 		MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), Generation: request.Generation,
-		SupportsMemberEpochs: c.version >= 9, Account: c.session.principal.Name,
+		SupportsMemberEpochs: c.version >= 9, Account: access.PrincipalID(c.session.principal),
 		Offsets: make(map[groups.Partition]groups.Offset),
 	}
 	for i := range request.Topics {

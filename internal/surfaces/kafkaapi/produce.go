@@ -11,6 +11,7 @@ import (
 	"freshet/internal/base/unpacking"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/broker/records"
+	"freshet/internal/identity/access"
 )
 
 // minZstdVersion is the first version of Produce that allows zstd.
@@ -50,7 +51,7 @@ func beginProduce(ctx context.Context, c *call) pendingResponse {
 			}
 			if p.err == nil {
 				p.batch, p.err = topic.Append(ctx, requested.Partitions[j].Partition, requested.Partitions[j].Records,
-					messaging.Sender{Account: c.session.principal.Name, IDs: c.coordinator()})
+					messaging.Sender{Account: access.PrincipalID(c.session.principal), IDs: c.coordinator()})
 			}
 			if errors.Is(p.err, unpacking.ErrBusy) {
 				busy = p.err
@@ -173,7 +174,7 @@ func initProducerID(ctx context.Context, c *call, request *kmsg.InitProducerIDRe
 		response.ErrorCode = c.codeOf(err)
 		return nil
 	}
-	id, err := c.session.cluster.Groups.ProducerID(ctx, c.session.principal.Name)
+	id, err := c.session.cluster.Groups.ProducerID(ctx, access.PrincipalID(c.session.principal))
 	if err != nil {
 		response.ErrorCode = c.codeOf(err)
 		return nil
