@@ -21,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
+	"freshet/test/poll"
 	"freshet/test/stamp"
 	"freshet/test/tally"
 	"freshet/test/testserver"
@@ -285,7 +286,6 @@ func TestBannerShowsACommandThatWorks(t *testing.T) {
 	t.Parallel()
 	s := start(t, testserver.Options{})
 	defer stop(t, s)
-	if want := "kcat -b " + s.Kafka + " "; !strings.Contains(s.Log(), want) {
-		t.Errorf("startup screen does not contain %q", want)
-	}
+	want := "kcat -b " + s.Kafka + " "
+	poll.Until(t, time.Minute, "a startup screen with "+want, func() bool { return strings.Contains(s.Log(), want) })
 }
