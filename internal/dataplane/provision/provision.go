@@ -102,6 +102,20 @@ func (s *Shard) Lost() (members []string) {
 	return members
 }
 
+// DefaultCopies is the number of copies of each shard in an ensemble, unless the cluster requests more or the
+// ensemble has fewer members.
+const DefaultCopies = 3
+
+// WantedCopies returns the number of copies of each shard for the storage replicas of a cluster's spec. A
+// smaller number than DefaultCopies is what ran when the cluster was created, for example on a single server. It
+// does not limit the copies in an ensemble that has more members now.
+func WantedCopies(replicas *int32) int {
+	if replicas == nil {
+		return DefaultCopies
+	}
+	return max(int(*replicas), DefaultCopies)
+}
+
 // Copy is a member's copy of a shard.
 type Copy struct {
 	Member string

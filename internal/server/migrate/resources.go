@@ -19,6 +19,7 @@ import (
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/ensemble"
+	"freshet/internal/dataplane/provision"
 	"freshet/internal/ensemble/bundle"
 	"freshet/internal/ensemble/replicated"
 	"freshet/internal/ensemble/sharded"
@@ -170,8 +171,8 @@ func (m *migration) plan(ctx context.Context, found map[string]*v1alpha1.Messagi
 		custom := map[string]string(nil)
 		if is := found[e.Name()]; is != nil {
 			c.Name = is.Namespace + "/" + is.Name
-			if is.Spec.Storage != nil && is.Spec.Storage.Replicas != nil {
-				c.Copies = int(*is.Spec.Storage.Replicas)
+			if is.Spec.Storage != nil {
+				c.Copies = provision.WantedCopies(is.Spec.Storage.Replicas)
 			}
 			if is.Spec.Config != nil {
 				custom = is.Spec.Config.Custom

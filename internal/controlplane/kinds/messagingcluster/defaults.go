@@ -10,11 +10,8 @@ import (
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/reconcile/owners"
+	"freshet/internal/dataplane/provision"
 )
-
-// maxCopies is the number of copies of each shard in an ensemble, unless the spec requests more or the
-// ensemble has fewer members.
-const maxCopies = 3
 
 // The size of a serverless cluster. It is prescribed.
 const (
@@ -62,7 +59,7 @@ func (k *Kind) running() (brokers, copies int32) {
 		members, _ = k.plane.Membership()
 	}
 	members = min(max(members, 1), maxReplicas)
-	return int32(members), int32(min(members, maxCopies))
+	return int32(members), int32(min(members, provision.DefaultCopies))
 }
 
 // setSizes sets the sizes that a new cluster omits. They request nothing that the pool member does not

@@ -58,14 +58,12 @@ func (c *Controller) refreshInterval(cluster *object) time.Duration {
 	return 0
 }
 
-// copiesOf returns the requested number of copies of each shard. A number below maxCopies is a default:
-// what ran when the cluster was created. It does not limit the copies in an ensemble that has more
-// members now.
+// copiesOf returns the requested number of copies of each shard.
 func copiesOf(cluster *object) int {
-	if s := cluster.Spec.Storage; s != nil && s.Replicas != nil {
-		return max(int(*s.Replicas), maxCopies)
+	if s := cluster.Spec.Storage; s != nil {
+		return provision.WantedCopies(s.Replicas)
 	}
-	return maxCopies
+	return provision.WantedCopies(nil)
 }
 
 // componentCounts returns the number of members that serve, which is all of them, and the copies of the shard
