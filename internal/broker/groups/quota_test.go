@@ -177,11 +177,11 @@ func TestMembersCountTheSameAfterRestart(t *testing.T) {
 		_, err := w.ConsumerHeartbeat(w.Context(), w.key, heartbeat)
 		w.wantError(err, nil)
 		w.key = key
-		count := func() (all [3]int64) {
-			for i, r := range []quota.Resource{quota.AccountStateBytes, quota.TenantStateBytes, quota.ClientStateBytes} {
-				all[i] = limits.Used(r)
+		count := func() [3]int64 {
+			return [3]int64{
+				limits.Used(quota.AccountStateBytes), limits.Used(quota.TenantStateBytes),
+				limits.Used(quota.ClientStateBytes),
 			}
-			return all
 		}
 		before := count()
 		if before[0] == 0 || before[0] >= before[2] || before[1] != before[2] {
