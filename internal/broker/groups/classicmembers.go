@@ -91,7 +91,7 @@ func (g *group) joinClassicLocked(req *JoinRequest, subscribed *ClassicSubscript
 func (r *JoinRequest) heartbeat(id string, before *consumer, subscribed *ClassicSubscription) *ConsumerRequest {
 	noPattern := ""
 	heartbeat := &ConsumerRequest{
-		MemberID: id, InstanceID: r.InstanceID, ClientID: r.ClientID, ClientHost: r.ClientHost, Account: r.Account,
+		MemberID: id, InstanceID: r.InstanceID, ClientID: r.ClientID, ClientHost: r.ClientHost,
 		Rack: subscribed.Rack, RebalanceTimeout: r.effectiveRebalanceTimeout(),
 		Names: append([]string{}, subscribed.Names...), Pattern: &noPattern,
 		Owned: append([]Partition{}, subscribed.Owned...), Topics: r.Topics, Caller: r.Caller,

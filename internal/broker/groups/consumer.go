@@ -21,7 +21,6 @@ type ConsumerRequest struct {
 	Epoch            int32  // member epoch; 0 joins, -1 leaves, -2 leaves temporarily
 	ClientID         string
 	ClientHost       string
-	Account          string        // principal whose quota the member counts towards; "" when it is not known
 	Rack             string        // "" for none or unchanged
 	RebalanceTimeout time.Duration // timeout to revoke partitions; negative for unchanged
 	Names            []string      // subscribed topics; nil for unchanged

@@ -45,7 +45,6 @@ const (
 // consumer is a member of a group with the consumer protocol.
 type consumer struct {
 	id, instance, client, host, rack string
-	account                          string // account that pays for the member; "" when it is not known
 	rebalanceTimeout                 time.Duration
 	assignor                         string // "" for the coordinator's choice
 	subscription
@@ -99,7 +98,7 @@ func (cs *consumers) countBytes(m *consumer, by int) {
 		cs.group.shard.c.memberBytes.Add(int64(n))
 	}
 	cs.reading.add(&m.owner, by)
-	cs.group.chargeLocked(m.account, by*m.bytes())
+	cs.group.chargeLocked(m.owner.principal, by*m.bytes())
 }
 
 func newConsumers(g *group) *consumers {

@@ -10,7 +10,6 @@ import (
 // storedConsumer is the stored form of a member with the consumer protocol. It is immutable.
 type storedConsumer struct {
 	id, instance, client, host, rack, assignor, pattern string
-	account                                             string
 	rebalanceMillis                                     int64
 	names                                               []string
 	topics                                              []engine.TopicID
@@ -66,13 +65,13 @@ func (g *group) awaitWriteLocked(ended <-chan struct{}) {
 // writeConsumersLocked writes the changes since the last write.
 func (g *group) writeConsumersLocked() {
 	cs := g.consumers
-	record, accounts := g.consumersRecordLocked()
+	record := g.consumersRecordLocked()
 	version, payer := cs.version, g.payer
 	clear(cs.changed)
 	ended := make(chan struct{})
 	cs.writing = ended
 	err := g.writeLocked(func(s *state) ([][]byte, error) {
-		return s.appendAccounts([][]byte{record}, g.key, payer, accounts), nil
+		return s.appendPayer([][]byte{record}, g.key, payer), nil
 	})
 	cs.writing = nil
 	close(ended)
@@ -95,9 +94,8 @@ func (g *group) reload() {
 	}
 }
 
-// consumersRecordLocked returns the record with the changes since the last write, and the accounts of the changed
-// members.
-func (g *group) consumersRecordLocked() ([]byte, []memberAccount) {
+// consumersRecordLocked returns the record with the changes since the last write.
+func (g *group) consumersRecordLocked() []byte {
 	cs := g.consumers
 	head := generation{
 		number:    g.number,
@@ -115,14 +113,13 @@ func (g *group) consumersRecordLocked() ([]byte, []memberAccount) {
 			gone = append(gone, id)
 		}
 	}
-	return consumersRecord(g.key, &head, gone, put).Writer, consumerAccounts(put)
+	return consumersRecord(g.key, &head, gone, put).Writer
 }
 
 // toStored returns the stored form of a member.
 func (m *consumer) toStored() *storedConsumer {
 	return &storedConsumer{
 		id: m.id, instance: m.instance, client: m.client, host: m.host, rack: m.rack, assignor: m.assignor,
-		account:         m.account,
 		pattern:         m.pattern,
 		rebalanceMillis: m.rebalanceTimeout.Milliseconds(), names: m.names, topics: m.topics,
 		epoch: m.epoch, previousEpoch: m.previousEpoch, stage: m.stage,
@@ -162,7 +159,6 @@ func (g *group) restoreConsumersLocked(stored *generation, members []*storedCons
 func (s *storedConsumer) toConsumer(now time.Time) *consumer {
 	m := &consumer{
 		id: s.id, instance: s.instance, client: s.client, host: s.host, rack: s.rack, assignor: s.assignor,
-		account:          s.account,
 		rebalanceTimeout: time.Duration(s.rebalanceMillis) * time.Millisecond, topics: s.topics,
 		epoch: s.epoch, previousEpoch: s.previousEpoch, stage: s.stage, target: slices.Clone(s.target),
 		assigned: make(map[Partition]int32), pendingRevocation: make(map[Partition]int32),

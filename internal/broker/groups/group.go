@@ -78,7 +78,6 @@ type group struct {
 // member is a member of a group with the classic protocol.
 type member struct {
 	id, instance, client, host       string
-	account                          string // account that pays for the member; "" when it is not known
 	joinOrder                        uint64 // order of joining
 	sessionTimeout, rebalanceTimeout time.Duration
 	protocols                        []Protocol
@@ -95,8 +94,7 @@ type member struct {
 // pendingMember is a member id that was returned to a client, which has to join with it.
 type pendingMember struct {
 	expires   time.Time
-	principal string // owns the member id
-	account   string // pays for it
+	principal string // owns the member id and pays for it
 }
 
 func newGroup(s *shard, key Key) *group {
@@ -120,7 +118,7 @@ func (g *group) restoreLocked(stored *generation) {
 	for i := range stored.members {
 		s := &stored.members[i]
 		m := &member{
-			id: s.id, instance: s.instance, client: s.client, host: s.host, account: s.account,
+			id: s.id, instance: s.instance, client: s.client, host: s.host,
 			sessionTimeout:   time.Duration(s.sessionMillis) * time.Millisecond,
 			rebalanceTimeout: time.Duration(s.rebalanceMillis) * time.Millisecond,
 			protocols:        []Protocol{{Name: stored.protocol, Metadata: s.metadata}},
@@ -134,7 +132,7 @@ func (g *group) restoreLocked(stored *generation) {
 		assignments += len(m.assignment)
 	}
 	if leader := g.members[g.leader]; leader != nil {
-		g.chargeAssignmentsLocked(leader.account, assignments)
+		g.chargeAssignmentsLocked(leader.owner.principal, assignments)
 	}
 	g.setTimerLocked()
 }
@@ -144,7 +142,7 @@ func (g *group) toStoredLocked() *generation {
 	stored := &generation{number: g.number, protocolType: g.protocolType, protocol: g.protocol, leader: g.leader}
 	for _, m := range g.inOrderLocked() {
 		stored.members = append(stored.members, storedMember{
-			id: m.id, instance: m.instance, client: m.client, host: m.host, account: m.account,
+			id: m.id, instance: m.instance, client: m.client, host: m.host,
 			sessionMillis: m.sessionTimeout.Milliseconds(), rebalanceMillis: m.rebalanceTimeout.Milliseconds(),
 			metadata: m.metadata(g.protocol), assignment: m.assignment, owner: m.owner,
 		})
@@ -208,7 +206,7 @@ func (g *group) countProtocolsLocked(m *member, by int) {
 		g.shard.c.memberBytes.Add(int64(n))
 	}
 	g.reading.add(&m.owner, by)
-	g.chargeLocked(m.account, by*m.bytes())
+	g.chargeLocked(m.owner.principal, by*m.bytes())
 	for i, p := range m.protocols {
 		if slices.ContainsFunc(m.protocols[:i], func(q Protocol) bool { return q.Name == p.Name }) {
 			continue // listed twice
@@ -266,7 +264,7 @@ func (g *group) storeLocked() error {
 		if item, ok := s.groups.Get(g.key.path()); ok && item.stored.number > number {
 			return nil, nil
 		}
-		return s.appendAccounts([][]byte{w.Writer}, g.key, payer, stored.accounts()), nil
+		return s.appendPayer([][]byte{w.Writer}, g.key, payer), nil
 	})
 }
 

@@ -85,7 +85,7 @@ func (g *group) checkConsumerMemoryLocked(m, before, replaced *consumer) (releas
 		g.shard.c.memberBytes.Load()+int64(more) > maxClusterBytes) {
 		return nil, ErrGroupFull
 	}
-	return g.reserveMemberLocked(m.account, counted)
+	return g.reserveMemberLocked(m.owner.principal, counted)
 }
 
 // findMember returns the member of a request, or else the member with the same instance id that it
@@ -155,9 +155,6 @@ func (cs *consumers) memberState(req *ConsumerRequest, before, replaced *consume
 
 // applyRequest copies the member's description from the request.
 func (m *consumer) applyRequest(req *ConsumerRequest, change *subscription, found *resolution) {
-	if req.Epoch == epochJoin || m.account == "" {
-		m.account = req.Account
-	}
 	m.client, m.host, m.classic = req.ClientID, req.ClientHost, req.classic
 	m.instance = cmp.Or(req.InstanceID, m.instance)
 	m.rack = cmp.Or(req.Rack, m.rack)
@@ -178,8 +175,7 @@ func (m *consumer) applyRequest(req *ConsumerRequest, change *subscription, foun
 // sameStored reports whether the stored parts of two states of a member are equal.
 func (m *consumer) sameStored(other *consumer) bool {
 	return m.id == other.id && m.instance == other.instance && m.client == other.client && m.host == other.host &&
-		m.rack == other.rack && m.account == other.account &&
-		m.rebalanceTimeout == other.rebalanceTimeout && m.assignor == other.assignor &&
+		m.rack == other.rack && m.rebalanceTimeout == other.rebalanceTimeout && m.assignor == other.assignor &&
 		m.subscription.equal(&other.subscription) &&
 		slices.Equal(m.topics, other.topics) && m.epoch == other.epoch && m.previousEpoch == other.previousEpoch &&
 		m.stage == other.stage &&

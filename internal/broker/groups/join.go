@@ -36,7 +36,6 @@ type JoinRequest struct {
 	InstanceID       string // of a static member; "" for none, see EmptyInstanceID
 	ClientID         string
 	ClientHost       string
-	Account          string // principal whose quota the member counts towards; "" when it is not known
 	SessionTimeout   time.Duration
 	RebalanceTimeout time.Duration // rebalance timeout; 0 means the session timeout
 	Type             string        // such as "consumer"
@@ -164,7 +163,7 @@ func (g *group) checkMemoryLocked(req *JoinRequest) (release func(), err error) 
 	if more > 0 && (g.memberBytes+more > maxGroupBytes || g.shard.c.memberBytes.Load()+int64(more) > maxClusterBytes) {
 		return nil, ErrGroupFull
 	}
-	return g.reserveMemberLocked(req.Account, counted)
+	return g.reserveMemberLocked(req.Caller.Principal, counted)
 }
 
 // check validates a request on its own. Any rebalance timeout is accepted, because only the members
@@ -272,7 +271,7 @@ func (g *group) joinNewLocked(req *JoinRequest) (*waiter[JoinResult], JoinResult
 		return nil, JoinResult{}, ErrGroupFull
 	}
 	g.addPendingLocked(id, pendingMember{
-		expires: time.Now().Add(req.SessionTimeout), principal: req.Caller.Principal, account: req.Account,
+		expires: time.Now().Add(req.SessionTimeout), principal: req.Caller.Principal,
 	})
 	g.resetTimerLocked()
 	return nil, JoinResult{MemberID: id}, ErrMemberIDRequired
@@ -295,7 +294,7 @@ func (g *group) addMemberLocked(req *JoinRequest, id string) (*waiter[JoinResult
 
 // applyRequest copies the member's description from the request.
 func (m *member) applyRequest(req *JoinRequest) {
-	m.client, m.host, m.account = req.ClientID, req.ClientHost, req.Account
+	m.client, m.host = req.ClientID, req.ClientHost
 	m.sessionTimeout, m.rebalanceTimeout = req.SessionTimeout, req.effectiveRebalanceTimeout()
 	m.protocols, m.owner = req.Protocols, req.owner()
 }

@@ -109,7 +109,7 @@ func (g *group) upgradeLocked(u *upgrade, revision uint64) {
 		m.respondSync(SyncResult{}, ErrRebalancing)
 		g.countProtocolsLocked(m, -1)
 		next := &consumer{
-			id: m.id, instance: m.instance, client: m.client, host: m.host, account: m.account,
+			id: m.id, instance: m.instance, client: m.client, host: m.host,
 			rack: of.subscription.Rack, rebalanceTimeout: m.rebalanceTimeout,
 			subscription: subscription{names: of.subscription.Names},
 			topics:       sortedTopics(of.subscription.Topics), epoch: g.number, previousEpoch: g.number,
@@ -155,7 +155,7 @@ func (g *group) downgradeLocked() {
 	for _, m := range cs.inOrder() {
 		cs.countBytes(m, -1)
 		next := &member{
-			id: m.id, instance: m.instance, client: m.client, host: m.host, account: m.account,
+			id: m.id, instance: m.instance, client: m.client, host: m.host,
 			sessionTimeout: m.classic.session, rebalanceTimeout: m.rebalanceTimeout,
 			protocols: m.classic.protocols, assigned: sortedPartitions(m.assigned), synced: true, owner: m.owner,
 		}

@@ -17,8 +17,6 @@ type CommitRequest struct {
 	// Generation is the generation or member epoch. A negative number means that the caller is not
 	// a member, which is allowed only while the group has no members.
 	Generation int32
-	// Account is the principal whose quota the offsets count towards; "" when it is not known.
-	Account string
 	// SupportsMemberEpochs means that the version of the request supports member epochs. Without it,
 	// Commit rejects members with the consumer protocol.
 	SupportsMemberEpochs bool
@@ -51,13 +49,13 @@ func (c *Coordinator) Commit(ctx context.Context, key Key, req *CommitRequest) e
 	if s.machine == nil {
 		return ErrNotCoordinator
 	}
-	release, err := c.reserve(key.Tenant, req.Account, s.view().growth(key, req.Offsets))
+	release, err := c.reserve(key.Tenant, req.Caller.Principal, s.view().growth(key, req.Offsets))
 	if err != nil {
 		return err
 	}
 	defer release()
 	now := time.Now().UnixMilli()
-	w := offsetsRecord(key, req.Account, len(req.Offsets))
+	w := offsetsRecord(key, req.Caller.Principal, len(req.Offsets))
 	for at, o := range req.Offsets {
 		o.Time = now
 		w.offset(at, o)

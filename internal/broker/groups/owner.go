@@ -14,7 +14,7 @@ import (
 // group and every member id.
 type Caller struct {
 	// Principal identifies the caller. A member belongs to the principal that joined with it: for other
-	// principals its id is unknown.
+	// principals its id is unknown. What the caller creates counts towards the quota of this account.
 	Principal string
 	// May returns ErrDenied unless the caller may use a group that reads these topics; nil allows all groups.
 	// It is called with the group's mutex held and must not block. The coordinator returns other errors
@@ -47,7 +47,7 @@ func (r *Reads) Union(other Reads) Reads {
 	}
 }
 
-// owner is the principal of a member and what the member subscribes to. It is immutable.
+// owner is the principal of a member, which pays for it, and what the member subscribes to. It is immutable.
 type owner struct {
 	principal string // "" if an earlier version of the server stored the member
 	topics    []names.Topic
@@ -180,10 +180,14 @@ func (g *group) admitLocked(caller *Caller, id string) error {
 func (g *group) bindLocked(id string, caller *Caller) {
 	if g.consumers != nil {
 		if m := g.consumers.members[id]; m != nil && m.owner.principal == "" {
+			g.consumers.countBytes(m, -1)
 			m.owner.principal = caller.Principal
+			g.consumers.countBytes(m, 1)
 		}
 	} else if m := g.members[id]; m != nil && m.owner.principal == "" {
+		g.countProtocolsLocked(m, -1)
 		m.owner.principal = caller.Principal
+		g.countProtocolsLocked(m, 1)
 	}
 }
 

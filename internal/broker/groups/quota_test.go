@@ -51,7 +51,7 @@ func (w *harness) reopen(limits *quota.Cluster) {
 // joinAs joins a group as an account and returns an error, or nil if the member waits or has joined.
 func (w *harness) joinAs(account, group, instance string, metadata int) error {
 	req := request("")
-	req.InstanceID, req.Account, req.Protocols[0].Metadata = instance, account, make([]byte, metadata)
+	req.InstanceID, req.Caller.Principal, req.Protocols[0].Metadata = instance, account, make([]byte, metadata)
 	done := make(chan error, 1)
 	go func() {
 		_, err := w.Join(w.Context(), groups.Key{Tenant: "public", Group: group}, req)
@@ -107,7 +107,7 @@ func TestAttackPendingMembers(t *testing.T) {
 		for i := 0; i < 200 && !full; i++ {
 			for range 200 {
 				req := request("")
-				req.Account, req.RequireMemberID = "acme/mallory", true
+				req.Caller.Principal, req.RequireMemberID = "acme/mallory", true
 				attempts++
 				_, err := w.Join(w.Context(), groups.Key{Tenant: "public", Group: fmt.Sprint("g", i)}, req)
 				if full = errors.Is(err, groups.ErrGroupFull); full {
@@ -136,7 +136,7 @@ func TestAttackAssignments(t *testing.T) {
 		all := make([]<-chan outcome, 20)
 		for i := range all {
 			req := request("")
-			req.Account = "acme/mallory"
+			req.Caller.Principal = "acme/mallory"
 			all[i] = w.join(req)
 		}
 		results := w.joined(all...)
@@ -166,14 +166,14 @@ func TestAttackAssignments(t *testing.T) {
 func TestMembersCountTheSameAfterRestart(t *testing.T) {
 	inLimitedBubble(t, func(w *harness, limits *quota.Cluster) {
 		req := request("")
-		req.Account, req.Caller.Principal = "acme/alice", "alice"
+		req.Caller.Principal = "acme/alice"
 		w.sync(w.joined(w.join(req))...)
 		ts := newTopics(map[string]int32{"x": 3})
 		key := w.key
 		w.key.Group = "consumers"
 		c := w.consumer(ts, "m", "x")
 		heartbeat := c.full()
-		heartbeat.Account, heartbeat.Caller.Principal = "acme/bob", "bob"
+		heartbeat.Caller.Principal = "acme/bob"
 		_, err := w.ConsumerHeartbeat(w.Context(), w.key, heartbeat)
 		w.wantError(err, nil)
 		w.key = key
@@ -190,6 +190,29 @@ func TestMembersCountTheSameAfterRestart(t *testing.T) {
 		w.reopen(limits)
 		if after := count(); after != before {
 			w.Errorf("got %v bytes after a restart, want %v", after, before)
+		}
+	})
+}
+
+// TestOwnerPaysForEarlierMember checks that the first caller who uses a member without an owner, as an older version
+// has stored it, pays for it from then on, and pays nothing when it has left.
+func TestOwnerPaysForEarlierMember(t *testing.T) {
+	inLimitedBubble(t, func(w *harness, limits *quota.Cluster) {
+		joined := w.joined(w.join(request("")))
+		w.sync(joined...)
+		if n := limits.Used(quota.AccountStateBytes); n != 0 {
+			w.Errorf("%d bytes are counted for an account, want 0 for a member without an owner", n)
+		}
+		alice := groups.Caller{Principal: "acme/alice"}
+		w.wantError(w.Heartbeat(w.key, alice, joined[0].MemberID, "", joined[0].Generation), nil)
+		if n := limits.Used(quota.AccountStateBytes); n == 0 {
+			w.Error("the account of the new owner pays nothing")
+		}
+		_, err := w.Leave(w.key, alice, []groups.LeavingMember{{MemberID: joined[0].MemberID}})
+		w.wantError(err, nil)
+		w.wantError(w.Delete(w.Context(), w.key, nil), nil)
+		if n := limits.Used(quota.ClientStateBytes); n != 0 {
+			w.Errorf("%d bytes are counted after the member has left, want 0", n)
 		}
 	})
 }

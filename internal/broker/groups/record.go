@@ -29,8 +29,8 @@ const (
 	recordOwnedConsumers recordKind = 11
 	// recordOffsets with the account that commits, after the key
 	recordAccountOffsets recordKind = 16
-	// key, account of the group, count, (member, account)…
-	recordAccounts recordKind = 17
+	// key, account that pays for the group
+	recordPayer recordKind = 17
 )
 
 // writer appends the fields of a record.

@@ -52,7 +52,7 @@ func seedRecords() [][]byte {
 	return [][]byte{
 		offsets.Writer, stable.Writer, emptied.Writer, newRecord(recordDeleteGroup, key).Writer, forget.Writer,
 		consumers.Writer, mixed.Writer, owned.Writer,
-		accountsRecord(key, "acme/b", []memberAccount{{"a", "acme/a"}, {"c", "acme/b"}}),
+		payerRecord(key, "acme/b"),
 	}
 }
 

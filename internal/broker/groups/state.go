@@ -62,7 +62,6 @@ type storedMember struct {
 	id, instance, client, host     string
 	sessionMillis, rebalanceMillis int64
 	metadata, assignment           []byte
-	account                        string // "" when it is not known, as in the other items
 	owner                          owner
 }
 
@@ -138,8 +137,8 @@ func (s *state) Apply(_ uint64, record []byte) error {
 		s.applyOffsets(key, "", r)
 	case recordAccountOffsets:
 		s.applyOffsets(key, r.Text(), r)
-	case recordAccounts:
-		s.applyAccounts(key, r)
+	case recordPayer:
+		s.applyPayer(key, r)
 	case recordGeneration:
 		s.applyGeneration(key, r.generation())
 	case recordOwnedGeneration:
@@ -320,12 +319,13 @@ func (s *state) Snapshot(out io.Writer) error {
 		// Offsets come first, because applying them changes emptySince of an empty group.
 		owned := s.snapshotOffsets(item.key, write)
 		if item.stored.consumers != nil {
-			members := s.snapshotConsumers(&item, write)
-			writeAccounts(&item, consumerAccounts(members), owned, write)
-			return failed == nil
+			s.snapshotConsumers(&item, write)
+		} else {
+			write(generationRecord(item.key, item.stored).Writer)
 		}
-		write(generationRecord(item.key, item.stored).Writer)
-		writeAccounts(&item, item.stored.accounts(), owned, write)
+		if item.account != "" || owned { // with owned offsets also that the group has no payer
+			write(payerRecord(item.key, item.account))
+		}
 		return failed == nil
 	})
 	if failed != nil {
@@ -358,25 +358,15 @@ func (s *state) snapshotOffsets(key Key, write func([]byte)) (owned bool) {
 	return owned
 }
 
-// writeAccounts writes the accounts of a group, after its other records. With known accounts of its offsets it
-// also writes that the group has none.
-func writeAccounts(item *groupItem, members []memberAccount, owned bool, write func([]byte)) {
-	if item.account != "" || len(members) > 0 || owned {
-		write(accountsRecord(item.key, item.account, members))
-	}
-}
-
-// snapshotConsumers writes a group with the consumer protocol in several records, and returns its members.
-func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) []*storedConsumer {
+// snapshotConsumers writes a group with the consumer protocol in several records.
+func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) {
 	const part = 100
-	all := s.consumersOf(item.key)
-	members := all
+	members := s.consumersOf(item.key)
 	for first := true; first || len(members) > 0; first = false {
 		n := min(part, len(members))
 		write(consumersRecord(item.key, item.stored, nil, members[:n]).Writer)
 		members = members[n:]
 	}
-	return all
 }
 
 // Restore implements statemachine.State.

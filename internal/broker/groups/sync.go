@@ -117,7 +117,7 @@ func (g *group) syncLocked(m *member, req *SyncRequest) (*waiter[SyncResult], Sy
 	case completing:
 	}
 	if m.id == g.leader && !g.storing {
-		release, err := g.reserveAssignmentsLocked(m.account, req.Assignments)
+		release, err := g.reserveAssignmentsLocked(m.owner.principal, req.Assignments)
 		if err != nil {
 			return nil, SyncResult{}, err
 		}
@@ -145,7 +145,7 @@ func (g *group) assignLocked(assignments map[string][]byte) {
 		m.assignment = assignments[m.id]
 		n += len(m.assignment)
 	}
-	g.chargeAssignmentsLocked(g.members[g.leader].account, n)
+	g.chargeAssignmentsLocked(g.members[g.leader].owner.principal, n)
 	number := g.number
 	g.storing = true
 	err := g.storeLocked()

@@ -194,7 +194,7 @@ func (m *consumer) bytes() int {
 // addPendingLocked adds a member id that a client has to join again with.
 func (g *group) addPendingLocked(id string, p pendingMember) {
 	g.pending[id] = p
-	g.chargeLocked(p.account, memberOverhead+len(id))
+	g.chargeLocked(p.principal, memberOverhead+len(id))
 }
 
 // removePendingLocked removes a member id, and reports whether the group had it.
@@ -202,7 +202,7 @@ func (g *group) removePendingLocked(id string) bool {
 	p, ok := g.pending[id]
 	if ok {
 		delete(g.pending, id)
-		g.chargeLocked(p.account, -memberOverhead-len(id))
+		g.chargeLocked(p.principal, -memberOverhead-len(id))
 	}
 	return ok
 }

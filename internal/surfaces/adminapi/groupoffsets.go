@@ -8,7 +8,6 @@ import (
 	"freshet/internal/base/names"
 	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
-	"freshet/internal/identity/access"
 	"freshet/internal/surfaces/brokerhttp"
 )
 
@@ -44,9 +43,7 @@ func (c *call) setGroupOffsets() error {
 			return err
 		}
 	}
-	commit := &groups.CommitRequest{
-		Generation: -1, Account: access.PrincipalID(c.Principal), Offsets: make(map[groups.Partition]groups.Offset),
-	}
+	commit := &groups.CommitRequest{Generation: -1, Offsets: make(map[groups.Partition]groups.Offset)}
 	for i := range body.Offsets {
 		if err := body.Offsets[i].addTo(c.R.Context(), commit.Offsets); err != nil {
 			return err

@@ -97,7 +97,7 @@ func (c *call) consumerRequest(ctx context.Context,
 	topics := &callTopics{ctx: ctx, call: c, group: request.Group}
 	heartbeat := &groups.ConsumerRequest{
 		MemberID: request.MemberID, InstanceID: deref(request.InstanceID), Epoch: request.MemberEpoch,
-		ClientID: c.client, ClientHost: "/" + c.conn.address, Account: access.PrincipalID(c.session.principal),
+		ClientID: c.client, ClientHost: "/" + c.conn.address,
 		Rack:             deref(request.RackID),
 		RebalanceTimeout: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
 		Names:            request.SubscribedTopicNames, Pattern: request.SubscribedTopicRegex,

@@ -139,7 +139,7 @@ func (c *call) joinRequest(ctx context.Context, request *kmsg.JoinGroupRequest) 
 	topics := &callTopics{ctx: ctx, call: c, group: request.Group}
 	join := &groups.JoinRequest{
 		MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), ClientID: c.client,
-		ClientHost: "/" + c.conn.address, Account: access.PrincipalID(c.session.principal),
+		ClientHost:       "/" + c.conn.address,
 		SessionTimeout:   time.Duration(request.SessionTimeoutMillis) * time.Millisecond,
 		RebalanceTimeout: time.Duration(request.RebalanceTimeoutMillis) * time.Millisecond,
 		Type:             request.ProtocolType, RequireMemberID: c.version >= 4, SupportsSkipAssignment: c.version >= 9,

@@ -21,8 +21,8 @@ func offsetCommit(ctx context.Context, c *call, request *kmsg.OffsetCommitReques
 	}
 	commit := &groups.CommitRequest{
 		MemberID: request.MemberID, InstanceID: instanceID(request.InstanceID), Generation: request.Generation,
-		SupportsMemberEpochs: c.version >= 9, Account: access.PrincipalID(c.session.principal),
-		Offsets: make(map[groups.Partition]groups.Offset),
+		SupportsMemberEpochs: c.version >= 9,
+		Offsets:              make(map[groups.Partition]groups.Offset),
 	}
 	for i := range request.Topics {
 		requested := &request.Topics[i]
