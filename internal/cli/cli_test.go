@@ -342,13 +342,13 @@ func TestDeprecatedCluster(t *testing.T) {
 	t.Parallel()
 	const warning = `"freshet cluster" is deprecated; use "freshet ensemble"`
 	dir := t.TempDir()
-	initArgs := func(family string) []string {
+	initArgs := func(family, out string) []string {
 		return []string{
-			family, "init", "--output", filepath.Join(dir, family), "--base-url", "https://freshet.example.com",
+			family, "init", out, filepath.Join(dir, family), "--base-url", "https://freshet.example.com",
 			"a=10.0.0.1", "b=10.0.0.2", "c=10.0.0.3",
 		}
 	}
-	if r := run(t, initArgs("cluster")...); r.code != ExitOK || strings.Count(r.err, warning) != 1 ||
+	if r := run(t, initArgs("cluster", "--output")...); r.code != ExitOK || strings.Count(r.err, warning) != 1 ||
 		strings.Contains(r.out, warning) || !strings.Contains(r.out, "freshet ensemble join") {
 		t.Errorf("cluster init: got %+v, want exit code %d and the warning on standard error", r, ExitOK)
 	}
@@ -359,7 +359,7 @@ func TestDeprecatedCluster(t *testing.T) {
 	if r := run(t, join...); r.code != ExitOK || !strings.Contains(r.err, warning) {
 		t.Errorf("cluster join: got %+v, want exit code %d and the warning", r, ExitOK)
 	}
-	if r := run(t, initArgs("ensemble")...); r.code != ExitOK || r.err != "" {
+	if r := run(t, initArgs("ensemble", "--out")...); r.code != ExitOK || r.err != "" {
 		t.Errorf("ensemble init: got %+v, want exit code %d and no warning", r, ExitOK)
 	}
 }

@@ -9,12 +9,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/servercmd"
 	"freshet/internal/config"
+	"freshet/internal/ensemble/bundle"
 )
 
 // movingServer is a server whose migration moves one part.
@@ -47,13 +49,7 @@ func decode(t *testing.T, result any, args ...string) {
 func TestEnsembleCommandsPrintJSON(t *testing.T) {
 	dir := t.TempDir()
 	group, file := filepath.Join(dir, "group"), filepath.Join(dir, "a.yaml")
-	var out bytes.Buffer
-	if code := Execute(t.Context(), []string{
-		"ensemble", "init", "--base-url", "https://freshet.example.com", "--output", group,
-		"a=10.0.0.1", "b=10.0.0.2", "c=10.0.0.3",
-	}, Streams{Out: &out, Err: &out}, nil); code != ExitOK {
-		t.Fatal(out.String())
-	}
+	testInitPrintsJSON(t, group)
 	var got command.Result
 	decode(t, &got, "ensemble", "join", filepath.Join(group, "a.bundle"), "--data-dir", filepath.Join(dir, "data"),
 		"--config", file)
@@ -80,6 +76,73 @@ func TestEnsembleCommandsPrintJSON(t *testing.T) {
 	decode(t, &got, "ensemble", "accept-loss", "acme/prod", "3", "--yes")
 	if got.Name != "acme/prod/3" || got.Action != "accepted loss" {
 		t.Errorf("accept-loss: got %+v", got)
+	}
+}
+
+// testInitPrintsJSON creates an ensemble in a directory, and checks that the result names the files.
+func testInitPrintsJSON(t *testing.T, group string) {
+	t.Helper()
+	type memberFile struct{ Name, File string }
+	var got struct {
+		command.Result
+		Members []memberFile
+	}
+	decode(t, &got, "ensemble", "init", "--base-url", "https://freshet.example.com", "--out", group,
+		"a=10.0.0.1", "b=10.0.0.2", "c=10.0.0.3")
+	ensemble, err := bundle.ReadEnsemble(filepath.Join(group, bundle.EnsembleFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (command.Result{Kind: "ensemble", Name: ensemble.ID, Action: "created", File: group}); got.Result != want {
+		t.Errorf("init: got %+v, want %+v", got.Result, want)
+	}
+	want := []memberFile{
+		{"a", filepath.Join(group, "a.bundle")},
+		{"b", filepath.Join(group, "b.bundle")},
+		{"c", filepath.Join(group, "c.bundle")},
+	}
+	if !slices.Equal(got.Members, want) {
+		t.Errorf("init: got members %+v, want %+v", got.Members, want)
+	}
+	for _, m := range got.Members {
+		if part, err := bundle.Read(m.File); err != nil || part.Self != m.Name {
+			t.Errorf("init: bundle of %s: %v", m.Name, err)
+		}
+	}
+}
+
+// TestInitFormats checks the other formats of ensemble init, and that a directory as --output, its meaning before,
+// writes nothing and is answered with the flag's new name.
+func TestInitFormats(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	initArgs := func(args ...string) []string {
+		return append(args, "--base-url", "https://freshet.example.com", "a=10.0.0.1", "b=10.0.0.2", "c=10.0.0.3")
+	}
+	for format, want := range map[string]string{
+		"text": "freshet ensemble join a.bundle", "yaml": "kind: ensemble\n", "name": "",
+		"jsonpath={.members[*].name}": "a b c\n",
+	} {
+		out := filepath.Join(dir, strings.Trim(format, "={}[*]."))
+		r := run(t, initArgs("ensemble", "init", "--out", out, "-o", format)...)
+		if format == "name" {
+			ensemble, err := bundle.ReadEnsemble(filepath.Join(out, bundle.EnsembleFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = ensemble.ID + "\n"
+		}
+		if r.code != ExitOK || r.err != "" || !strings.Contains(r.out, want) {
+			t.Errorf("-o %s: got %+v, want %q", format, r, want)
+		}
+	}
+	group := filepath.Join(dir, "group")
+	if r := run(t, initArgs("ensemble", "init", "--output", group)...); r.code != ExitUsage ||
+		!strings.Contains(r.err, "--out "+group) {
+		t.Errorf("a directory as --output: got %+v, want exit code %d and the flag --out", r, ExitUsage)
+	}
+	if _, err := os.Stat(group); !os.IsNotExist(err) {
+		t.Errorf("a directory as --output: got %v, want nothing written", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"freshet/internal/cli/output"
 )
@@ -19,7 +20,6 @@ var withoutJSON = map[string]string{
 	"freshet generate completion": "prints a script of a shell",
 	"freshet generate systemd":    "prints a unit file, which has one format",
 	"freshet schema export":       "prints lines of JSON, which import reads",
-	"freshet ensemble init":       "writes files, and --output is their directory",
 }
 
 // TestCommandsKnowJSON checks that every command knows -o json, unless withoutJSON has a reason, and
@@ -48,6 +48,25 @@ func TestCommandsKnowJSON(t *testing.T) {
 		if !found[path] {
 			t.Errorf("%s is not a command", path)
 		}
+	}
+}
+
+// TestOutputHasOneMeaning checks that -o and --output are the format of the output in every command, and that no
+// command has another flag for it.
+func TestOutputHasOneMeaning(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range allCommands(t) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			isFormat := f.Name == "output" && output.Formats(cmd.Flags()) != nil
+			switch {
+			case isFormat && f.Shorthand != "o":
+				t.Errorf("%s: --output has no short form -o", cmd.CommandPath())
+			case !isFormat && (f.Name == "output" || f.Shorthand == "o"):
+				t.Errorf("%s: --%s is not the format of the output", cmd.CommandPath(), f.Name)
+			case f.Name == "format" || f.Name == "json" || f.Name == "yaml":
+				t.Errorf("%s: --%s is another name of --output", cmd.CommandPath(), f.Name)
+			}
+		})
 	}
 }
 

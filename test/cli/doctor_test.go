@@ -72,7 +72,7 @@ func ensembleMember() func(workFolder) string {
 			args += fmt.Sprintf(" %s=%s,%s,%s", name, freeAddress(p.T), freeAddress(p.T), freeAddress(p.T))
 		}
 		p.file("a.yaml", "dataDir: a-data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
-		p.do("freshet ensemble init --base-url http://127.0.0.1:8080 --output group" + args +
+		p.do("freshet ensemble init --base-url http://127.0.0.1:8080 --out group" + args +
 			"\nfreshet ensemble join group/a.bundle --config a.yaml")
 		return "--config a.yaml"
 	}

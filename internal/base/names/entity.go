@@ -11,6 +11,8 @@ const (
 	MaxEntity  = 255 // tenant, namespace, subscription
 	MaxLocal   = 512 // local name of a topic
 	MaxSubject = 249 // registry subject, docs/spec/registry.md#subjects
+
+	MaxKafkaTopic = 249 // topic in the Kafka protocol, docs/spec/stream.md#names
 )
 
 // The tenant and namespace that every cluster has from the start.

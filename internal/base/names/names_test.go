@@ -149,6 +149,19 @@ func TestKafkaName(t *testing.T) {
 	}
 }
 
+func TestIsKafkaTopic(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"orders": true, "a.B_c-9": true, "...": true, strings.Repeat("x", 249): true,
+		"": false, ".": false, "..": false, strings.Repeat("x", 250): false,
+		"two words": false, "größe": false, "a/b": false, "a:b": false, "a\x00": false,
+	} {
+		if got := names.IsKafkaTopic(name); got != want {
+			t.Errorf("%q: got %v, want %v", name, got, want)
+		}
+	}
+}
+
 func TestSubjectTopic(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ subject, want string }{

@@ -92,6 +92,22 @@ func checkLocal(s string) error {
 	return nil
 }
 
+// IsKafkaTopic reports whether Kafka clients can use s as the name of a topic (docs/spec/stream.md#names). Topics that
+// were created over HTTP can have other names.
+func IsKafkaTopic(s string) bool {
+	if s == "" || len(s) > MaxKafkaTopic || s == "." || s == ".." {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // String returns persistent://tenant/namespace/topic.
 func (t Topic) String() string {
 	return string(Persistent) + "://" + t.Namespace.Tenant + "/" + t.Namespace.Name + "/" + t.Local

@@ -32,6 +32,14 @@ func (e *Env) Done(result Result, sentence string, args ...any) error {
 	return result.Print(e.Out, e.resultFormat, sentence, args...)
 }
 
+// DoneInDetail is Done for a result with more fields: data is its form in -o json.
+func (e *Env) DoneInDetail(result Result, data any, sentence string, args ...any) error {
+	if e.resultFormat.IsData() {
+		return output.Value(e.Out, e.resultFormat, data)
+	}
+	return e.Done(result, sentence, args...)
+}
+
 // Print prints the result: as a sentence, or in another format.
 func (r Result) Print(w io.Writer, format output.Format, sentence string, args ...any) error {
 	var err error

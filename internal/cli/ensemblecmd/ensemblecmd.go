@@ -52,6 +52,7 @@ func newDeprecatedCluster(env *command.Env) *cobra.Command {
 	cmd := newEnsemble(env)
 	cmd.Use = "cluster"
 	cmd.Hidden = true
+	keepOutput(cmd)
 	// cobra runs only the nearest PersistentPreRunE, so this one also does what the
 	// root command's would do. cobra's own Deprecated field would print to standard output.
 	cmd.PersistentPreRunE = func(sub *cobra.Command, _ []string) error {
@@ -59,4 +60,13 @@ func newDeprecatedCluster(env *command.Env) *cobra.Command {
 		return command.RejectGlobalFlags(sub)
 	}
 	return cmd
+}
+
+// keepOutput makes --output of the alias's init the directory, as it was under the former name.
+func keepOutput(family *cobra.Command) {
+	for _, cmd := range family.Commands() {
+		if out := cmd.Flags().Lookup("out"); out != nil {
+			cmd.Flags().Var(out.Value, "output", out.Usage)
+		}
+	}
 }

@@ -32,7 +32,7 @@ func run(t *testing.T, args ...string) (string, error) {
 func initEnsemble(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "group")
-	if _, err := run(t, "init", "--output", dir, "--base-url", "https://freshet.example.com", "a=10.0.0.1",
+	if _, err := run(t, "init", "--out", dir, "--base-url", "https://freshet.example.com", "a=10.0.0.1",
 		"b=b.example.com", "c=[fd00::3]"); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestRefused(t *testing.T) {
 			"c=j",
 		}, "cannot be combined"},
 		"a directory": {
-			[]string{"init", "--output", ensemble, "--base-url", "https://x", "a=h", "b=i", "c=j"},
+			[]string{"init", "--out", ensemble, "--base-url", "https://x", "a=h", "b=i", "c=j"},
 			"already exists",
 		},
 		"no bundle":        {[]string{"join", filepath.Join(dir, "none")}, "no such file"},
@@ -165,7 +165,7 @@ func TestInitWithNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	ensemble := filepath.Join(dir, "group")
-	if _, err := run(t, "init", "--output", ensemble, "--base-url", "https://freshet.example.com", "--nats-url",
+	if _, err := run(t, "init", "--out", ensemble, "--base-url", "https://freshet.example.com", "--nats-url",
 		"tls://n1:4222", "--nats-url", "tls://n2:4222",
 		"--nats-credentials", credentials, "--nats-monitoring", "http://n1:8222", "a=10.0.0.1",
 		"b=10.0.0.2:1,10.0.0.2:2", "c=c.example.com"); err != nil {
@@ -227,7 +227,7 @@ func TestInitFrom(t *testing.T) {
 		}
 	}
 	args := []string{
-		"init", "--output", dir, "--base-url", "https://freshet.example.com", "--from", from, "a=10.0.0.1",
+		"init", "--out", dir, "--base-url", "https://freshet.example.com", "--from", from, "a=10.0.0.1",
 		"b=10.0.0.2", "c=10.0.0.3",
 	}
 	out, err := run(t, args...)

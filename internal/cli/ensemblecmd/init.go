@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/hint"
 	"freshet/internal/config"
 	"freshet/internal/ensemble/bundle"
 	"freshet/internal/identity"
@@ -44,19 +46,23 @@ starts with its data, which 'freshet migrate' copies.`,
   freshet ensemble init --base-url https://freshet.example.com a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
 
   # machines with DNS names, so that their addresses can change later
-  freshet ensemble init --base-url https://freshet.example.com --output /secure/group \
+  freshet ensemble init --base-url https://freshet.example.com --out /secure/group \
     a=a.internal.example.com b=b.internal.example.com c=c.internal.example.com
 
   # take over the data of a single server; 'freshet migrate' copies it to a
   freshet ensemble init --base-url https://freshet.example.com --from /var/lib/freshet \
-    --output moved a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
+    --out moved a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
 
   # with your own NATS servers; the files are on the members' machines
-  freshet ensemble init --base-url https://freshet.example.com --output with-nats \
+  freshet ensemble init --base-url https://freshet.example.com --out with-nats \
     --nats-url tls://nats-1.example.com:4222 --nats-url tls://nats-2.example.com:4222 \
     --nats-credentials /etc/freshet/nats.creds --nats-ca-file /etc/freshet/nats-ca.crt \
     --nats-monitoring http://nats-1.example.com:8222 --nats-monitoring http://nats-2.example.com:8222 \
     a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
+
+  # for a script: the files of the bundles
+  freshet ensemble init --base-url https://freshet.example.com --out scripted \
+    -o jsonpath='{.members[*].file}' a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
 
   # three processes on one machine, to try it
   freshet ensemble init --base-url http://127.0.0.1:8080 \
@@ -94,10 +100,22 @@ starts with its data, which 'freshet migrate' copies.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&dir, "output", "freshet-group", "`directory` to write to; it must not exist")
+	f.StringVar(&dir, "out", "freshet-group", "`directory` to write to; it must not exist")
 	f.StringVar(&from, "from", "", "data `directory` of the single server that the ensemble takes over")
 	g.add(f)
+	cmd.SetFlagErrorFunc(explainOutput)
 	return cmd
+}
+
+// explainOutput names --out in the error of --output DIRECTORY, because --output was the directory before it was the
+// format.
+func explainOutput(cmd *cobra.Command, err error) error {
+	usage := command.Usagef(cmd, "%w", err)
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && invalid.GetFlag().Name == "output" {
+		return hint.Add(usage, "--output is the format; name the directory with --out %s.", invalid.GetValue())
+	}
+	return usage
 }
 
 // membersConfig returns the members section of the configuration of member self.
@@ -145,41 +163,61 @@ func writeEnsemble(env *command.Env, dir string, ensemble *bundle.Ensemble) erro
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		if errors.Is(err, os.ErrExist) {
-			return errs.Newf(errs.Conflict, "directory %s already exists; choose another with --output, or replace "+
+			return errs.Newf(errs.Conflict, "directory %s already exists; choose another with --out, or replace "+
 				"a lost member with 'freshet ensemble replace'", dir)
 		}
 		return err
 	}
-	members := ensemble.Members
 	if err := bundle.Write(filepath.Join(dir, bundle.EnsembleFile), ensemble); err != nil {
 		return err
 	}
-	for _, m := range members {
+	result := createdEnsemble{Result: command.Result{
+		Kind: "ensemble", Name: ensemble.ID, Action: "created", File: dir,
+	}, Seed: ensemble.Seed}
+	for _, m := range ensemble.Members {
 		part, err := ensemble.Bundle(m.Name, false)
 		if err != nil {
 			return err
 		}
-		if err := bundle.Write(filepath.Join(dir, m.Name+".bundle"), part); err != nil {
+		file := filepath.Join(dir, m.Name+".bundle")
+		if err := bundle.Write(file, part); err != nil {
 			return err
 		}
+		result.Members = append(result.Members, memberBundle{Name: m.Name, File: file})
 	}
-	if ensemble.Seed != "" {
-		return env.Printf(`%s has a bundle for each of the %d members, and group.json.
+	return result.print(env)
+}
+
+// createdEnsemble is the result of init in the form of -o json.
+type createdEnsemble struct {
+	command.Result
+	// Seed is the member that starts with the data of a single server, if --from named one.
+	Seed    string         `json:"seed,omitempty"`
+	Members []memberBundle `json:"members"`
+}
+
+// memberBundle is a member and the file of its bundle.
+type memberBundle struct {
+	Name string `json:"name"`
+	File string `json:"file"`
+}
+
+func (c *createdEnsemble) print(env *command.Env) error {
+	if c.Seed != "" {
+		return env.DoneInDetail(c.Result, c, `%s has a bundle for each of the %d members, and group.json.
 
 Next, stop the server. Then, on the machine of %s, where the server's data can be read:
   freshet ensemble join %[3]s.bundle --data-dir /var/lib/freshet-group --config /etc/freshet.yaml
   freshet migrate --from /var/lib/freshet --config /etc/freshet.yaml
 
 Then join the other members with their bundles, start all members with freshet serve,
-delete the bundles, and store group.json in a safe place.
-`, dir, len(members), ensemble.Seed)
+delete the bundles, and store group.json in a safe place.`, c.File, len(c.Members), c.Seed)
 	}
-	return env.Printf(`%s has a bundle for each of the %d members, and group.json.
+	return env.DoneInDetail(c.Result, c, `%s has a bundle for each of the %d members, and group.json.
 
 Next, on each member's machine, with its own bundle:
   freshet ensemble join %s.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml
   freshet serve --config /etc/freshet.yaml
 
-Then delete the bundles, and store group.json in a safe place.
-`, dir, len(members), members[0].Name)
+Then delete the bundles, and store group.json in a safe place.`, c.File, len(c.Members), c.Members[0].Name)
 }

@@ -2,12 +2,15 @@ package messagecmd
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"freshet/client"
+	"freshet/internal/base/names"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
 	"freshet/internal/cli/output"
@@ -41,7 +44,10 @@ func newTopicCreate(env *command.Env) *cobra.Command {
 		Short: "Create a topic",
 		Long: `Create a topic, without partitions or with a number of them. Messages with the same key go
 to the same partition and stay in order. Partitions can be added later, but then keys may
-move to other partitions.`,
+move to other partitions.
+
+Kafka clients can use a name of 1 to 249 of the characters a-z A-Z 0-9 . _ - only. The
+command creates topics with other names for HTTP, and prints a warning.`,
 		Example: `  # without partitions
   freshet topic create payments
 
@@ -81,6 +87,7 @@ move to other partitions.`,
 			if err != nil {
 				return err
 			}
+			warnKafkaName(env, topic)
 			return env.Done(command.Result{Kind: "topic", Name: topic.ShortName(), Action: "created"},
 				"topic %s created", topic.ShortName())
 		},
@@ -90,6 +97,19 @@ move to other partitions.`,
 	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "succeed if the topic already exists")
 	cmd.Flags().BoolVar(&parents, "parents", false, "create the tenant and the namespace too, if they do not exist")
 	return cmd
+}
+
+// warnKafkaName warns that Kafka clients cannot use a topic's name. HTTP accepts more characters than Kafka
+// (docs/spec/messages.md#names), so the topic is created.
+func warnKafkaName(env *command.Env, topic *client.Topic) {
+	// The parts of the full name are "persistent:", "", tenant, namespace and local name.
+	parts := strings.SplitN(topic.Name(), "/", 5)
+	local := parts[len(parts)-1]
+	if names.IsKafkaTopic(local) {
+		return
+	}
+	_, _ = fmt.Fprintf(env.Err, "Warning: Kafka clients cannot use the topic name %q; they accept 1 to %d of the "+
+		"characters a-z A-Z 0-9 . _ -\n", local, names.MaxKafkaTopic) // the topic exists, with or without the warning
 }
 
 func newTopicList(env *command.Env) *cobra.Command {

@@ -51,7 +51,7 @@ Run the command as the user of the server.`,
 
   # all steps, from one server to three
   freshet ensemble init --from freshet-data --base-url https://freshet.example.com \
-    --output three a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
+    --out three a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
   freshet ensemble join three/a.bundle --data-dir a-data --config a.yaml
   freshet migrate --from freshet-data --config a.yaml`,
 		Args: command.NoArgs,

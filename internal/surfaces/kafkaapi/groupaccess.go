@@ -197,7 +197,7 @@ func (c *call) possibleTopics(clientName string) (topics []names.Topic) {
 		}
 		return topics
 	}
-	if !isLegalTopicName(clientName) {
+	if !names.IsKafkaTopic(clientName) {
 		return nil
 	}
 	topics = append(topics, names.Topic{Namespace: c.session.namespace, Local: clientName})

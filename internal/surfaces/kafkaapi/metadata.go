@@ -82,7 +82,7 @@ func (c *call) autoCreate(ctx context.Context, clientName string, missing error)
 	if err != nil {
 		return nil, err
 	}
-	if !isLegalTopicName(clientName) || !c.session.cluster.Namespaces.AutoCreatesTopics(name.Namespace) ||
+	if !names.IsKafkaTopic(clientName) || !c.session.cluster.Namespaces.AutoCreatesTopics(name.Namespace) ||
 		c.authorizeTopic(ctx, name, permitCreate) != nil {
 		return nil, missing
 	}

@@ -157,7 +157,7 @@ func (c *call) visibleTopics(ctx context.Context) ([]*messaging.KafkaTopic, erro
 	var found []*messaging.KafkaTopic
 	for _, ns := range spaces {
 		err := c.session.cluster.Topics.KafkaTopics(ctx, ns, func(t *messaging.KafkaTopic) bool {
-			if isLegalTopicName(c.displayName(t.Name())) {
+			if names.IsKafkaTopic(c.displayName(t.Name())) {
 				found = append(found, t)
 			}
 			return true

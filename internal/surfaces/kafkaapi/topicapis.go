@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"freshet/internal/base/names"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/identity/access"
 	"freshet/internal/ops/audit"
@@ -47,7 +48,7 @@ func (c *call) createTopic(ctx context.Context, requested *kmsg.CreateTopicsRequ
 	dryRun bool,
 ) (*messaging.KafkaTopic, error) {
 	name, err := c.topicName(ctx, requested.Topic)
-	if err == nil && !isLegalTopicName(requested.Topic) {
+	if err == nil && !names.IsKafkaTopic(requested.Topic) {
 		err = fmt.Errorf("%w: %q", messaging.ErrName, cut(requested.Topic, maxTopicName))
 	}
 	if err != nil {

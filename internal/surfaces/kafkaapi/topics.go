@@ -17,25 +17,10 @@ import (
 var errTopicID = errors.New("topic id is unknown")
 
 const (
-	maxTopicName = 249
+	maxTopicName = names.MaxKafkaTopic
 	// maxClientTopicName is the length of the longest name that clients may use, with tenant and namespace.
 	maxClientTopicName = 4 * maxTopicName
 )
-
-// isLegalTopicName reports whether a name is a legal Kafka topic name.
-func isLegalTopicName(name string) bool {
-	if name == "" || len(name) > maxTopicName || name == "." || name == ".." {
-		return false
-	}
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
-}
 
 // topicName resolves the topic name of a client (docs/spec/stream.md#names). The topic need not
 // exist.
@@ -47,7 +32,7 @@ func (c *call) topicName(ctx context.Context, clientName string) (names.Topic, e
 		}
 		return topic, nil
 	}
-	if !isLegalTopicName(clientName) {
+	if !names.IsKafkaTopic(clientName) {
 		return names.Topic{}, fmt.Errorf("%w: %q; use letters, digits, dots, dashes and underscores, at most %d",
 			messaging.ErrName, cut(clientName, maxTopicName), maxTopicName)
 	}
@@ -86,14 +71,14 @@ func parseDottedName(clientName string) (topic names.Topic, ok bool) {
 func (c *call) displayName(topic names.Topic) string {
 	if topic.Namespace == c.session.namespace {
 		elsewhere, ok := parseDottedName(topic.Local)
-		if !isLegalTopicName(topic.Local) ||
+		if !names.IsKafkaTopic(topic.Local) ||
 			ok && c.session.cluster.Namespaces.HasNamespaceCached(elsewhere.Namespace) {
 			return topic.String()
 		}
 		return topic.Local
 	}
 	clientName := topic.Namespace.Tenant + "." + topic.Namespace.Name + "." + topic.Local
-	if read, ok := parseDottedName(clientName); !ok || read != topic || !isLegalTopicName(clientName) {
+	if read, ok := parseDottedName(clientName); !ok || read != topic || !names.IsKafkaTopic(clientName) {
 		return topic.String()
 	}
 	return clientName

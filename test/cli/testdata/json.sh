@@ -9,6 +9,7 @@ json generate grafana
 json generate prometheus
 json generate alerts
 json generate compose
+json ensemble init --base-url https://freshet.example.com --out group a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
 json open
 json status
 json doctor

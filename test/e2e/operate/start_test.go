@@ -100,7 +100,7 @@ func TestMemberStartedAlone(t *testing.T) {
 	join := []string{"ensemble", "join", "group/a.bundle", "--data-dir", data, "--config", "a.yaml"}
 	for _, args := range [][]string{
 		{
-			"ensemble", "init", "--base-url", "http://127.0.0.1:8080", "--output", "group", "a=10.0.0.1", "b=10.0.0.2",
+			"ensemble", "init", "--base-url", "http://127.0.0.1:8080", "--out", "group", "a=10.0.0.1", "b=10.0.0.2",
 			"c=10.0.0.3",
 		},
 		join,

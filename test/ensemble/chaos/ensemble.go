@@ -60,7 +60,7 @@ func NewEnsemble(ctx context.Context, o EnsembleOptions, seed uint64) (*Ensemble
 	}
 	g := &Ensemble{o: o, links: map[string]map[string]*proxy.Link{}, random: rand.New(rand.NewPCG(seed, 2))}
 	processes := proxy.Processes{}
-	init := []string{"ensemble", "init", "--output", filepath.Join(o.Dir, "group")}
+	init := []string{"ensemble", "init", "--out", filepath.Join(o.Dir, "group")}
 	var named []string
 	for i := range o.Size {
 		name := string(rune('a' + i))
