@@ -29,7 +29,7 @@ func TestFirstBuildAnnouncesItself(t *testing.T) {
 	}
 	// The time is the measured CPU time, divided by the CPUs.
 	for cpus, want := range map[string]string{
-		"1": "takes about 8 minutes with 1 CPUs", "2": "takes about 4 minutes", "8": "takes about 63 seconds",
+		"1": "takes about 13 minutes with 1 CPUs", "2": "takes about 6 minutes", "8": "takes about 2 minutes",
 	} {
 		if got := runScript(cpus); !strings.Contains(got, want) {
 			t.Errorf("before the first build with %s CPUs: got %q, want %q", cpus, got, want)

@@ -111,8 +111,8 @@ func testInitPrintsJSON(t *testing.T, group string) {
 	}
 }
 
-// TestInitFormats checks the other formats of ensemble init, and that a directory as --output, its meaning before,
-// writes nothing and is answered with the flag's new name.
+// TestInitFormats checks the other formats of ensemble init, and that a directory as --output, its former meaning,
+// still works with a warning.
 func TestInitFormats(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -136,13 +136,20 @@ func TestInitFormats(t *testing.T) {
 			t.Errorf("-o %s: got %+v, want %q", format, r, want)
 		}
 	}
-	group := filepath.Join(dir, "group")
-	if r := run(t, initArgs("ensemble", "init", "--output", group)...); r.code != ExitUsage ||
-		!strings.Contains(r.err, "--out "+group) {
-		t.Errorf("a directory as --output: got %+v, want exit code %d and the flag --out", r, ExitUsage)
+	if r := run(t, initArgs("ensemble", "init", "--output", "jsn")...); r.code != ExitUsage ||
+		!strings.Contains(r.err, "--out jsn") {
+		t.Errorf("an unknown format: got %+v, want exit code %d and the flag --out", r, ExitUsage)
 	}
-	if _, err := os.Stat(group); !os.IsNotExist(err) {
-		t.Errorf("a directory as --output: got %v, want nothing written", err)
+	if _, err := os.Stat("jsn"); !os.IsNotExist(err) {
+		t.Errorf("an unknown format: got %v, want nothing written", err)
+	}
+	group := filepath.Join(dir, "group")
+	r := run(t, initArgs("ensemble", "init", "--output", group)...)
+	if r.code != ExitOK || !strings.Contains(r.err, "--out "+group) || !strings.Contains(r.out, "ensemble join") {
+		t.Errorf("a directory as --output: got %+v, want a warning that names --out", r)
+	}
+	if _, err := os.Stat(filepath.Join(group, "a.bundle")); err != nil {
+		t.Errorf("a directory as --output: %v", err)
 	}
 }
 

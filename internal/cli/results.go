@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/ensemblecmd"
 )
 
 // reporting lists the commands that report what they have done with command.Env.Done.
@@ -29,5 +30,6 @@ func addResultFlags(root *cobra.Command, env *command.Env) {
 			panic("cli: " + path + " is not a command; correct the list of reporting commands")
 		}
 		env.AddResultFlag(cmd.Flags())
+		ensemblecmd.KeepOutput(cmd, env)
 	}
 }

@@ -13,10 +13,13 @@ package ensemblecmd
 
 import (
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
 )
 
 // Commands returns `freshet ensemble` and its deprecated alias `freshet cluster`.
@@ -60,6 +63,21 @@ func newDeprecatedCluster(env *command.Env) *cobra.Command {
 		return command.RejectGlobalFlags(sub)
 	}
 	return cmd
+}
+
+// KeepOutput lets --output of 'ensemble init' name the directory, as before it was the format, if the value has a path
+// separator. It does nothing for other commands.
+func KeepOutput(cmd *cobra.Command, env *command.Env) {
+	if cmd.CommandPath() != "freshet ensemble init" {
+		return
+	}
+	output.AcceptFormer(cmd.Flags(), func(text string) (bool, error) {
+		if !strings.ContainsRune(text, filepath.Separator) {
+			return false, nil
+		}
+		_, _ = fmt.Fprintf(env.Err, "Warning: --output is the format now; name the directory with --out %s.\n", text)
+		return true, cmd.Flags().Set("out", text)
+	})
 }
 
 // keepOutput makes --output of the alias's init the directory, as it was under the former name.

@@ -37,7 +37,7 @@ func AddFlag(f *pflag.FlagSet, format *Format, formats ...Format) {
 	if slices.Contains(formats, FormatJSON) {
 		usage += ", or jsonpath=TEMPLATE"
 	}
-	f.VarP(&formatValue{format, formats}, "output", "o", usage)
+	f.VarP(&formatValue{format: format, formats: formats}, "output", "o", usage)
 }
 
 func words(formats []Format) string {
@@ -52,6 +52,15 @@ func words(formats []Format) string {
 type formatValue struct {
 	format  *Format
 	formats []Format
+	former  func(text string) (taken bool, err error)
+}
+
+// AcceptFormer makes a command's flag -o accept values of a former meaning of the flag: former reports whether it has
+// taken a value that is no format.
+func AcceptFormer(f *pflag.FlagSet, former func(text string) (taken bool, err error)) {
+	if v, ok := f.Lookup("output").Value.(*formatValue); ok {
+		v.former = former
+	}
 }
 
 func (v *formatValue) String() string { return string(*v.format) }
@@ -63,6 +72,11 @@ func (v *formatValue) Set(text string) error {
 			return err
 		}
 	} else if !slices.Contains(v.formats, Format(text)) {
+		if v.former != nil {
+			if taken, err := v.former(text); taken {
+				return err
+			}
+		}
 		return fmt.Errorf("use %s", words(v.formats))
 	}
 	*v.format = Format(text)
