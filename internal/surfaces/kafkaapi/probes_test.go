@@ -312,7 +312,8 @@ func TestCreateInHiddenNamespace(t *testing.T) {
 		for name, want := range map[string]int16{"sales.eu.": existing, "sales.no.": missing, "none.no.": missing} {
 			got := []int16{create(name+"a", true), create(name+"a", false), metadata(name + "b")}
 			if !slices.Equal(got, []int16{want, want, want}) {
-				t.Errorf("%s, full %t: got codes %v of a dry run, CreateTopics and Metadata, want %d", name, full, got, want)
+				t.Errorf("%s, full %t: got codes %v of a dry run, CreateTopics and Metadata, want %d", name, full, got,
+					want)
 			}
 		}
 	}
