@@ -141,7 +141,7 @@ func (l *KafkaLog) describeNewTopic(ctx context.Context, name names.Topic, parti
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkDottedName(name); err != nil {
+	if err := l.catalogue.checkCreation(c, ns, name); err != nil {
 		return nil, err
 	}
 	t := &topic{name: name, partitions: ns.kafkaPartitions(partitions), policies: policies}

@@ -146,20 +146,8 @@ func (cat *Catalogue) tryCreateTopic(ctx context.Context, name names.Topic, ifMi
 		if err != nil {
 			return nil, err
 		}
-		// The name would denote a partition if its parent were created.
-		if _, _, ok := name.Partition(); ok {
-			return nil, ErrPartitionName
-		}
-		if err := c.checkDottedName(name); err != nil {
+		if err := cat.checkCreation(c, ns, name); err != nil {
 			return nil, err
-		}
-		if c.byID.Len() >= cat.limits.Topics {
-			return nil, errs.Newf(errs.Unavailable,
-				"cluster has reached its limit of %d topics; delete some or raise the limit", cat.limits.Topics)
-		}
-		if limit := valueOr(ns.policies.MaxTopics, defaults.MaxTopics); limit > 0 && ns.topics >= limit {
-			return nil, errs.Newf(errs.Precondition, "%w: namespace %s may have %d topics", ErrTopicLimit,
-				name.Namespace, limit)
 		}
 		rec, err := make(ns)
 		if err != nil {
@@ -183,6 +171,24 @@ func (cat *Catalogue) tryCreateTopic(ctx context.Context, name names.Topic, ifMi
 		err = nil // created, and deleted by another caller since
 	}
 	return t.topic, err
+}
+
+// checkCreation returns an error unless a namespace may get another topic of that name. It checks for a dotted name
+// last, so that all other errors are the same whether the other namespace exists or not: the caller may lack the
+// permission to see it.
+func (cat *Catalogue) checkCreation(c *catalogueState, ns *namespace, name names.Topic) error {
+	// The name would denote a partition if its parent were created.
+	if _, _, ok := name.Partition(); ok {
+		return ErrPartitionName
+	}
+	if c.byID.Len() >= cat.limits.Topics {
+		return errs.Newf(errs.Unavailable,
+			"cluster has reached its limit of %d topics; delete some or raise the limit", cat.limits.Topics)
+	}
+	if limit := valueOr(ns.policies.MaxTopics, defaults.MaxTopics); limit > 0 && ns.topics >= limit {
+		return errs.Newf(errs.Precondition, "%w: namespace %s may have %d topics", ErrTopicLimit, name.Namespace, limit)
+	}
+	return c.checkDottedName(name)
 }
 
 // HasTopic reports whether a topic, or partition, of that name exists. It returns false when the

@@ -10,7 +10,12 @@ import (
 
 // subscriptionEntry is a subscription in a list.
 type subscriptionEntry struct {
-	Name string `json:"name"`
+	Name               string `json:"name"`
+	*subscriptionStats        // nil if the caller may not see them
+}
+
+// subscriptionStats are the statistics of a subscription.
+type subscriptionStats struct {
 	topicSubscription
 	Redelivered int64             `json:"redelivered"`
 	RateOut     float64           `json:"messageRateOut"`
@@ -19,11 +24,10 @@ type subscriptionEntry struct {
 }
 
 func newSubscriptionEntry(name string, s client.SubscriptionStats) subscriptionEntry {
-	return subscriptionEntry{
-		Name:              name,
+	return subscriptionEntry{name, &subscriptionStats{
 		topicSubscription: topicSubscription{s.Backlog, s.BacklogBytes, s.Leased, s.Delayed, s.Waiting},
 		Redelivered:       s.Redelivered, RateOut: s.RateOut, AckRate: s.AckRate, Properties: s.Properties,
-	}
+	}}
 }
 
 // groupEntry is a consumer group in a list.

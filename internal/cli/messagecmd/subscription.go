@@ -1,6 +1,7 @@
 package messagecmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -113,6 +114,8 @@ func newSubscriptionList(env *command.Env) *cobra.Command {
 		Use:     "list TOPIC",
 		Aliases: []string{"ls"},
 		Short:   "List the subscriptions of a topic and their backlogs",
+		Long: `List the subscriptions of a topic and their backlogs. With a permission to list the subscriptions, but
+none to see the statistics of the topic, the list has only their names.`,
 		Example: `  # with their backlogs
   freshet subscription list orders
 
@@ -124,30 +127,16 @@ func newSubscriptionList(env *command.Env) *cobra.Command {
 		Args:              command.OneArg("the topic's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
-			if format == output.FormatName { // needs no permission for statistics
-				names, err := c.Topic(given[0]).Subscriptions(cmd.Context())
-				for _, name := range names {
-					if _, err := fmt.Fprintln(env.Out, name); err != nil {
-						return err
-					}
-				}
-				return err
-			}
-			stats, err := c.Topic(given[0]).Stats(cmd.Context())
+			list, err := listSubscriptions(cmd.Context(), c.Topic(given[0]))
 			if err != nil {
 				return err
 			}
-			table := output.Table{
-				Columns: output.Columns("Name", "Backlog", "Bytes", "Leased", "Delayed", "Waiting", "Acks/s"),
-			}
-			list := []subscriptionEntry{}
-			for _, name := range slices.Sorted(maps.Keys(stats.Subscriptions)) {
-				s := stats.Subscriptions[name]
-				list = append(list, newSubscriptionEntry(name, s))
-				table.Rows = append(table.Rows, []string{
-					name, formatInt(s.Backlog), formatBytes(s.BacklogBytes), formatInt(s.Leased), formatInt(s.Delayed),
-					strconv.Itoa(s.Waiting), fmt.Sprintf("%.1f", s.AckRate),
-				})
+			table := subscriptionTable(list)
+			if len(list) > 0 && list[0].subscriptionStats == nil && format == output.FormatTable {
+				const note = "You may not see the statistics of topic %s, only the names of its subscriptions.\n"
+				if err := env.Notef(note, given[0]); err != nil {
+					return err
+				}
 			}
 			return env.List(format, list, &table,
 				"No subscriptions. Create one with 'freshet subscription create TOPIC NAME'.")
@@ -155,6 +144,51 @@ func newSubscriptionList(env *command.Env) *cobra.Command {
 	}
 	output.AddFlag(cmd.Flags(), &format, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return cmd
+}
+
+// listSubscriptions lists the subscriptions of a topic in the order of their names. A caller who may not see the
+// topic's statistics gets the entries without them. It does the same for every format, so that all formats need the
+// same permissions.
+func listSubscriptions(ctx context.Context, topic *client.Topic) ([]subscriptionEntry, error) {
+	list := []subscriptionEntry{}
+	stats, denied := topic.Stats(ctx)
+	if denied == nil {
+		for _, name := range slices.Sorted(maps.Keys(stats.Subscriptions)) {
+			list = append(list, newSubscriptionEntry(name, stats.Subscriptions[name]))
+		}
+		return list, nil
+	}
+	if !errors.Is(denied, client.ErrDenied) {
+		return nil, denied
+	}
+	names, err := topic.Subscriptions(ctx)
+	if errors.Is(err, client.ErrDenied) {
+		return nil, denied
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		list = append(list, subscriptionEntry{Name: name})
+	}
+	return list, err
+}
+
+// subscriptionTable returns the table of a list, with names only if the entries have no statistics.
+func subscriptionTable(list []subscriptionEntry) output.Table {
+	table := output.Table{
+		Columns: output.Columns("Name", "Backlog", "Bytes", "Leased", "Delayed", "Waiting", "Acks/s"),
+	}
+	if len(list) > 0 && list[0].subscriptionStats == nil {
+		table.Columns = output.Columns("Name")
+	}
+	for _, s := range list {
+		row := []string{s.Name}
+		if s.subscriptionStats != nil {
+			row = append(row, formatInt(s.Backlog), formatBytes(s.Bytes), formatInt(s.Leased), formatInt(s.Delayed),
+				strconv.Itoa(s.Waiting), fmt.Sprintf("%.1f", s.AckRate))
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return table
 }
 
 func newSubscriptionReset(env *command.Env) *cobra.Command {

@@ -82,8 +82,12 @@ func (c *call) autoCreate(ctx context.Context, clientName string, missing error)
 	if err != nil {
 		return nil, err
 	}
-	if !names.IsKafkaTopic(clientName) || !c.session.cluster.Namespaces.AutoCreatesTopics(name.Namespace) ||
-		c.authorizeTopic(ctx, name, permitCreate) != nil {
+	auto := c.session.cluster.Namespaces.AutoCreatesTopics
+	if !names.IsKafkaTopic(clientName) || !auto(name.Namespace) && !auto(c.session.namespace) {
+		return nil, missing
+	}
+	name, err = c.creatable(ctx, clientName, name)
+	if err != nil || !auto(name.Namespace) {
 		return nil, missing
 	}
 	topic, err := c.session.cluster.Topics.CreateKafkaTopic(ctx, name, 0, nil, false)

@@ -51,10 +51,10 @@ func (c *call) createTopic(ctx context.Context, requested *kmsg.CreateTopicsRequ
 	if err == nil && !names.IsKafkaTopic(requested.Topic) {
 		err = fmt.Errorf("%w: %q", messaging.ErrName, cut(requested.Topic, maxTopicName))
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		name, err = c.creatable(ctx, requested.Topic, name)
 	}
-	if err := c.authorizeTopic(ctx, name, permitCreate); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	config := make(map[string]string)

@@ -99,23 +99,46 @@ func (c *call) topic(ctx context.Context, clientName string,
 	return c.session.cluster.Topics.KafkaTopic(ctx, name)
 }
 
-// hideNamespace returns the error for a topic that the caller has no permission on. If the name is a dotted name and
-// its namespace did not exist, it would be the name of a topic in the default namespace, so the error is the same
-// as for that topic, which does not exist.
+// hideNamespace returns the error for a topic that the caller has no permission on. If the caller has one on the local
+// topic of that name, the error is the same as for that topic, which does not exist.
 func (c *call) hideNamespace(ctx context.Context, clientName string, name names.Topic, denied error,
 	wanted []access.Permission,
 ) error {
-	if _, dotted := parseDottedName(clientName); !dotted || name.Namespace == c.session.namespace ||
-		strings.Contains(clientName, "/") || !errors.Is(denied, errTopicDenied) {
+	if !errors.Is(denied, errTopicDenied) {
 		return denied
 	}
-	quiet := *c
-	quiet.unaudited = true
-	local := names.Topic{Namespace: c.session.namespace, Local: clientName}
-	if quiet.authorizeTopic(ctx, local, wanted...) != nil {
+	if _, ok := c.permittedLocal(ctx, clientName, name, wanted...); !ok {
 		return denied
 	}
 	return messaging.ErrNoTopic
+}
+
+// permittedLocal returns the topic of the default namespace that a dotted name would mean if its namespace did not
+// exist. ok is false if the name has one meaning only, or if the caller has no permission on that topic.
+func (c *call) permittedLocal(ctx context.Context, clientName string, name names.Topic,
+	wanted ...access.Permission,
+) (local names.Topic, ok bool) {
+	if _, dotted := parseDottedName(clientName); !dotted || name.Namespace == c.session.namespace ||
+		strings.Contains(clientName, "/") {
+		return names.Topic{}, false
+	}
+	quiet := *c
+	quiet.unaudited = true
+	local = names.Topic{Namespace: c.session.namespace, Local: clientName}
+	return local, quiet.authorizeTopic(ctx, local, wanted...) == nil
+}
+
+// creatable returns the topic to create for the name of a client. A dotted name in a namespace where the caller may not
+// create topics is a local name if the caller may create that: so the request fails as it would if the namespace
+// did not exist. The catalogue rejects the local name, after all other checks.
+func (c *call) creatable(ctx context.Context, clientName string, name names.Topic) (names.Topic, error) {
+	denied := c.authorizeTopic(ctx, name, permitCreate)
+	if errors.Is(denied, errTopicDenied) {
+		if local, ok := c.permittedLocal(ctx, clientName, name, permitCreate); ok {
+			return local, nil
+		}
+	}
+	return name, denied
 }
 
 // requestedTopic looks up a topic that a request names, or has the id of, unless the request is invalid as
