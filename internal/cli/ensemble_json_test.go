@@ -93,8 +93,9 @@ func testInitPrintsJSON(t *testing.T, group string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (command.Result{Kind: "ensemble", Name: ensemble.ID, Action: "created", File: group}); got.Result != want {
-		t.Errorf("init: got %+v, want %+v", got.Result, want)
+	result := command.Result{Kind: "ensemble", Name: ensemble.ID, Action: "created", File: group}
+	if got.Result != result {
+		t.Errorf("init: got %+v, want %+v", got.Result, result)
 	}
 	want := []memberFile{
 		{"a", filepath.Join(group, "a.bundle")},

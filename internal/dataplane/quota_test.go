@@ -256,7 +256,7 @@ func TestAttackClientState(t *testing.T) {
 		}
 		return coordinator.Commit(t.Context(), groups.Key{Tenant: "public", Group: fmt.Sprint(account, i)},
 			&groups.CommitRequest{
-				Generation: -1, Account: account,
+				Generation: -1, Caller: groups.Caller{Principal: account},
 				Offsets: map[groups.Partition]groups.Offset{
 					groups.PartitionOf(1, 0): {Metadata: strings.Repeat("m", 4096)},
 				},
