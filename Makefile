@@ -88,6 +88,7 @@ test-java: build ## Test with Java clients, Kafka's command line tools, Connect 
 
 .PHONY: test-attack
 test-attack: build ## Attack a running server for some minutes; prints attempts and successes
+	@hack/need.sh chromium chromium || echo "no chromium: the attacks on the console are NOT RUN and count as failed" >&2
 	FRESHET_BIN=$(CURDIR)/bin/freshet hack/tally.sh attack
 
 .PHONY: test-faults
