@@ -42,6 +42,10 @@ var recurringPrefixes = []string{
 	"Catchup for stream",
 }
 
+// healthChecks are the reasons of NATS, in the middle of a warning, that a health check fails. A member that has just
+// started is behind the others for a moment, and is not ready meanwhile.
+var healthChecks = []string{"] Falling behind in health check", "' is not current: "}
+
 // irrelevantPrefixes are the beginnings of warnings of NATS that are irrelevant here: the
 // maximum message size is chosen deliberately, and indexes are rebuilt after a crash.
 var irrelevantPrefixes = []string{"Maximum payloads over", "Metalayer blocking snapshot"}
@@ -52,6 +56,9 @@ func isIrrelevant(message string) bool {
 		if strings.HasPrefix(message, beginning) {
 			return true
 		}
+	}
+	if strings.HasSuffix(message, "] Health check OK, no longer falling behind") {
+		return true
 	}
 	return strings.HasPrefix(message, "Filestore [") &&
 		(strings.Contains(message, "Stream state outdated, last block has additional entries") ||
@@ -80,6 +87,11 @@ func recurringKey(record *slog.Record) string {
 			key += " " + address
 		}
 		return key
+	}
+	for _, reason := range healthChecks {
+		if strings.Contains(record.Message, reason) {
+			return reason
+		}
 	}
 	return ""
 }

@@ -26,6 +26,9 @@ func TestRecurringWarnings(t *testing.T) {
 				slog.String("remote-peer-id", "b")) //nolint:sloglint // etcd's own key
 			log.Warn("Maximum payloads over 8.00 MB are generally discouraged and could lead to poor performance")
 			log.Warn("Filestore [S-R3F-x] Stream state outdated, last block has additional entries, will rebuild")
+			log.Warn("RAFT [k1i3jIye - _meta_] Falling behind in health check, commit 31 != applied 30")
+			log.Warn("RAFT [k1i3jIye - _meta_] Health check OK, no longer falling behind")
+			log.Warn("JetStream stream '$G > J_x' is not current: group node unhealthy")
 			time.Sleep(time.Second) // synctest's fake clock
 		}
 		if out.Len() > 0 {
@@ -39,6 +42,14 @@ func TestRecurringWarnings(t *testing.T) {
 		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") ||
 			!strings.Contains(got, "10.0.0.2:7422") {
 			t.Errorf("after another minute: got %q, want one warning with the address", got)
+		}
+		out.Reset()
+		for range 60 {
+			log.Warn("JetStream stream '$G > J_x' is not current: group node unhealthy")
+			time.Sleep(time.Second)
+		}
+		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "J_x") {
+			t.Errorf("a stream that stays behind: got %q, want one warning with its name", got)
 		}
 		out.Reset()
 		log.Error("Error trying to connect to route (attempt 1): dial tcp 10.0.0.3:7422: connect: connection refused")
