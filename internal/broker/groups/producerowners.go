@@ -2,7 +2,6 @@ package groups
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 
@@ -99,19 +98,5 @@ func (s *producerOwners) Snapshot(out io.Writer) error {
 
 // Restore implements statemachine.State.
 func (s *producerOwners) Restore(in io.Reader) error {
-	frames := framing.NewFrameReader(bufio.NewReader(in), 1<<20)
-	for position := uint64(1); ; position++ {
-		record, err := frames.Next()
-		switch {
-		case err == io.EOF: //nolint:errorlint // Next returns it bare between records
-			return nil
-		case errors.Is(err, framing.ErrTooLarge):
-			return fmt.Errorf("%w: record %d: %w", engine.ErrCorrupt, position, err)
-		case err != nil:
-			return fmt.Errorf("reading record %d: %w", position, err)
-		}
-		if err := s.Apply(position, record); err != nil {
-			return err
-		}
-	}
+	return applyEach(in, 1<<20, s.Apply)
 }

@@ -371,7 +371,12 @@ func (s *state) snapshotConsumers(item *groupItem, write func([]byte)) {
 
 // Restore implements statemachine.State.
 func (s *state) Restore(in io.Reader) error {
-	frames := framing.NewFrameReader(bufio.NewReader(in), 1<<30)
+	return applyEach(in, 1<<30, s.Apply)
+}
+
+// applyEach applies the records of a snapshot. A record has at most limit bytes.
+func applyEach(in io.Reader, limit int, apply func(position uint64, record []byte) error) error {
+	frames := framing.NewFrameReader(bufio.NewReader(in), limit)
 	for position := uint64(1); ; position++ {
 		record, err := frames.Next()
 		switch {
@@ -382,7 +387,7 @@ func (s *state) Restore(in io.Reader) error {
 		case err != nil:
 			return fmt.Errorf("reading record %d: %w", position, err)
 		}
-		if err := s.Apply(position, record); err != nil {
+		if err := apply(position, record); err != nil {
 			return err
 		}
 	}

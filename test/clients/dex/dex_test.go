@@ -30,6 +30,7 @@ import (
 	"github.com/dexidp/dex/storage/memory"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"freshet/test/poll"
 	"freshet/test/testserver"
 )
 
@@ -194,13 +195,10 @@ func TestDexSignIn(t *testing.T) {
 		if status != http.StatusCreated {
 			t.Fatalf("creating the user: got %d %v, want 201", status, response)
 		}
-		for began := time.Now(); !strings.Contains(fmt.Sprint(response["status"]), "CanSignIn"); {
-			if time.Since(began) > time.Minute {
-				t.Fatalf("got %v, want a user that can sign in uninvited", response)
-			}
-			time.Sleep(5 * time.Millisecond) // until the controller has seen the user
-			_, response = call(t, s, http.MethodGet, organization+"/users/kilgore", nil)
-		}
+		poll.Until(t, time.Minute, "a user that can sign in without an invitation", func() bool {
+			_, response := call(t, s, http.MethodGet, organization+"/users/kilgore", nil)
+			return strings.Contains(fmt.Sprint(response["status"]), "CanSignIn")
+		})
 	}
 	user("acme")
 	if _, p := begin(); p.status != 200 || p.at.Path != "/oauth/account" || !strings.Contains(p.body, "acme") {
