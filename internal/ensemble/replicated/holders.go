@@ -53,7 +53,7 @@ func (s *Shard) initHolders(ctx context.Context) error {
 	if len(s.o.All) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if want := s.wantedCopies(); want < len(s.o.All) {
 		text, err := json.Marshal(holdersValue{s.ring()[:want]})

@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"freshet/internal/ensemble/natsserver/natstest"
 	"freshet/internal/storage/pebble"
@@ -238,4 +241,32 @@ func TestFaultCopies(t *testing.T) {
 		m.stop(t)
 	}
 	tally.Fault{Name: "member with a copy gone and replaced", Injected: 2, Checked: len(texts)}.Record(t)
+}
+
+// slowKV answers its first read only after delay.
+type slowKV struct {
+	clientv3.KV
+	delay time.Duration
+	first sync.Once
+}
+
+func (kv *slowKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	kv.first.Do(func() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(kv.delay):
+		}
+	})
+	return kv.KV.Get(ctx, key, opts...)
+}
+
+// TestOpenOnABusyMachine opens a shard although etcd takes longer than callTimeout to answer.
+func TestOpenOnABusyMachine(t *testing.T) {
+	t.Parallel()
+	f := newFive(t)
+	b := f.start(t, "b", 0, nil, func(o *Options) {
+		o.All, o.Copies = []string{"a", "b", "c"}, 3
+		o.Etcd.KV = &slowKV{KV: o.Etcd.KV, delay: callTimeout + time.Second}
+	})
+	b.awaitOwner(t)
 }

@@ -17,6 +17,10 @@ import (
 // callTimeout bounds one call of etcd, or one that changes something in JetStream.
 const callTimeout = 3 * time.Second
 
+// openTimeout limits the calls that open a shard. It is longer than callTimeout because nothing
+// repeats them, and a member opens all its shards while etcd is busiest.
+const openTimeout = 30 * time.Second
+
 // stream is the log of a shard.
 type stream struct {
 	js      jetstream.JetStream
