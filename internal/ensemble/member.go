@@ -15,6 +15,7 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/ensemble/bundle"
 	"freshet/internal/ensemble/forwarding"
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/natsserver"
 	"freshet/internal/storage/engine"
@@ -30,8 +31,10 @@ type Options struct {
 	Members []bundle.Member // all of them, in the order of the configuration
 	// BundleDir is the directory with the certificates of this member.
 	BundleDir string
-	Requests  forwarding.Requests
-	Log       *slog.Logger
+	// IntegrityDir is the directory of the register of this member's files.
+	IntegrityDir string
+	Requests     forwarding.Requests
+	Log          *slog.Logger
 }
 
 // Member is a member of an ensemble (docs/adr/0031-members.md).
@@ -40,6 +43,7 @@ type Member struct {
 	names       []string
 	credentials *bundle.Credentials
 	joining     bundle.JoinConfig
+	integrity   *integrity.Register
 	network     *membership.Network
 	forwarder   *forwarding.Forwarder
 	changes     changeReceiver
@@ -63,6 +67,9 @@ func Open(o Options) (*Member, error) {
 	if m.joining, err = bundle.ReadJoinConfig(o.BundleDir); err != nil {
 		return nil, err
 	}
+	if m.integrity, err = integrity.Open(o.IntegrityDir, integrity.Options{Logger: o.Log}); err != nil {
+		return nil, err
+	}
 	addresses := map[string]string{}
 	for _, member := range o.Members {
 		addresses[member.Name] = member.Internal
@@ -78,6 +85,9 @@ func (m *Member) Credentials() *bundle.Credentials { return m.credentials }
 
 // JoinConfig returns how this member joins the ensemble.
 func (m *Member) JoinConfig() bundle.JoinConfig { return m.joining }
+
+// Integrity returns the register of this member's files.
+func (m *Member) Integrity() *integrity.Register { return m.integrity }
 
 // Self returns the name of this member.
 func (m *Member) Self() string { return m.opts.Self }

@@ -28,6 +28,7 @@ func (m *Member) StartLog(ctx context.Context, dir, listen string, logger *slog.
 	return natsserver.Start(ctx, natsserver.Options{
 		Name: own.Name, ClusterName: m.joining.EnsembleID, Dir: dir,
 		Listen: listen, Advertise: own.Log, Routes: routes, TLS: secured, Logger: logger,
+		Integrity: m.integrity,
 	})
 }
 

@@ -56,7 +56,8 @@ func (t *member) openCredentials(context.Context) (err error) {
 	s := t.s
 	options := ensemble.Options{
 		Self: s.cfg.Members.Self, BundleDir: s.cfg.BundleDir(), Log: s.log,
-		Requests: clientRequests{},
+		IntegrityDir: s.cfg.Path("integrity"),
+		Requests:     clientRequests{},
 	}
 	for _, m := range s.cfg.Members.List {
 		options.Members = append(options.Members,
@@ -359,6 +360,7 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 	shared, err := datagroup.New(datagroup.Options{
 		Self: t.Self(), Members: t.Names(), Membership: t.Member, Etcd: s.etcd, Prefix: s.cfg.Etcd.Prefix,
 		Clusters: s.cfg.Path("clusters"), Log: log, Logger: s.log,
+		Integrity: t.Integrity(),
 	})
 	if err != nil {
 		return nil, nil, err

@@ -34,6 +34,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/dataplane"
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/ensemble/journal"
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/remote"
@@ -66,6 +67,8 @@ type Options struct {
 	// Clusters is the directory that contains the clusters' directories, by UID.
 	Clusters string
 	Logger   *slog.Logger
+	// Integrity records damage of this member's files; nil records nothing.
+	Integrity *integrity.Register
 }
 
 // Paths on the internal listener.
@@ -198,6 +201,7 @@ func (g *Ensemble) shardOptions(cluster string, number int) replicated.Options {
 		Cluster: cluster, Number: number, JetStream: g.jetStream, Replicas: len(g.opts.Members),
 		Etcd: g.opts.Etcd, Lease: g.opts.Membership, Prefix: g.key("shards/"),
 		Member: g.opts.Self, Members: g.members, Peers: g.opts.Membership, Logger: g.opts.Logger,
+		Integrity: g.opts.Integrity,
 	}
 }
 
@@ -213,7 +217,9 @@ func (g *Ensemble) CheckpointHandler() http.Handler {
 
 // Journals implements dataplane.Ensemble.
 func (g *Ensemble) Journals(ctx context.Context, uid string) (dataplane.Journals, error) {
-	opened, err := journal.Open(ctx, g.opts.Log, journal.Options{Prefix: uid, Replicas: len(g.opts.Members)})
+	opened, err := journal.Open(ctx, g.opts.Log, journal.Options{
+		Prefix: uid, Replicas: len(g.opts.Members), Integrity: g.opts.Integrity,
+	})
 	if err != nil {
 		return nil, err
 	}

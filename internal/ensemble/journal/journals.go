@@ -13,6 +13,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"freshet/internal/base/retry"
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/storage/engine"
 )
 
@@ -24,6 +25,8 @@ type Options struct {
 	Replicas int
 	// Timeout bounds a call whose context has no deadline; 0 means 10 s.
 	Timeout time.Duration
+	// Integrity records damage of journals; nil records nothing.
+	Integrity *integrity.Register
 }
 
 const (

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/ensemble/integrity"
 )
 
 // Options configures a server. Name and Dir are required.
@@ -52,6 +53,8 @@ type Options struct {
 	Unsafe bool
 	// Logger receives the server's log; nil means slog.Default().
 	Logger *slog.Logger
+	// Integrity records damage of the streams' files; nil records nothing.
+	Integrity *integrity.Register
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
 )
@@ -74,6 +75,9 @@ type Options struct {
 	Store pebble.Options
 
 	Ownership Ownership // nil when nobody has to be notified
+
+	// Integrity records damage of the copy's files; nil records nothing.
+	Integrity *integrity.Register
 
 	// LogBytes is the size of the log at which produce requests are rejected; 0 means 4 GiB.
 	LogBytes int64
