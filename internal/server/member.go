@@ -365,6 +365,7 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 	if err != nil {
 		return nil, nil, err
 	}
+	s.metrics.Registry().MustRegister(shared.Appends())
 	local, err := dataplane.OpenMember(opts, shared)
 	if err != nil {
 		return nil, nil, err

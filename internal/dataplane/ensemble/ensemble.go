@@ -29,6 +29,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
@@ -82,6 +83,7 @@ type Ensemble struct {
 	opts      Options
 	members   *liveMembers
 	jetStream natsjs.JetStream
+	appends   *replicated.Metrics
 
 	mu         sync.Mutex
 	openShards map[shardKey]*replicated.Shard // protected by mu
@@ -102,7 +104,7 @@ func New(opts Options) (*Ensemble, error) {
 	}
 	return &Ensemble{
 		opts: opts, members: &liveMembers{opts.Membership, opts.Members}, jetStream: stream,
-		openShards: map[shardKey]*replicated.Shard{},
+		openShards: map[shardKey]*replicated.Shard{}, appends: replicated.NewMetrics(),
 	}, nil
 }
 
@@ -201,9 +203,12 @@ func (g *Ensemble) shardOptions(cluster string, number int) replicated.Options {
 		Cluster: cluster, Number: number, JetStream: g.jetStream, Replicas: len(g.opts.Members),
 		Etcd: g.opts.Etcd, Lease: g.opts.Membership, Prefix: g.key("shards/"),
 		Member: g.opts.Self, Members: g.members, Peers: g.opts.Membership, Logger: g.opts.Logger,
-		Integrity: g.opts.Integrity,
+		Integrity: g.opts.Integrity, Metrics: g.appends,
 	}
 }
+
+// Appends returns the counters of appends to the logs of this member's shards.
+func (g *Ensemble) Appends() prometheus.Collector { return g.appends }
 
 // CheckpointHandler serves checkpoints of this member's copies to members that start a copy, under
 // CheckpointsPath.

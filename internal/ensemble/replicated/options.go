@@ -79,6 +79,9 @@ type Options struct {
 	// Integrity records damage of the copy's files; nil records nothing.
 	Integrity *integrity.Register
 
+	// Metrics counts the appends to the log that needed questions; nil counts nothing.
+	Metrics *Metrics
+
 	// LogBytes is the size of the log at which produce requests are rejected; 0 means 4 GiB.
 	LogBytes int64
 	// GoneAfter is how long a member may be absent before the log is no longer kept for it

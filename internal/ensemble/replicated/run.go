@@ -353,7 +353,7 @@ func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
 		// The rest of an incomplete batch will never arrive.
 		at := f.last
 		at.seq = f.seq
-		w, err := newWriter(f.st, at, s.instance, s.o.Lease.Alive, s.o.LogBytes)
+		w, err := newWriter(f.st, at, s.instance, s.o.Lease.Alive, s.o.LogBytes, s.o.Metrics)
 		if err != nil {
 			return nil, err
 		}
