@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -85,11 +86,12 @@ func (e *refusedError) Error() string {
 
 // endOf returns the last sequence of the log that the refusal of an append names.
 func endOf(err error) (uint64, bool) {
-	refused, ok := err.(*refusedError) //nolint:errorlint // parseAck does not wrap it
-	if !ok || refused.code != codeWrongLastSequence {
+	var refused *refusedError
+	if !errors.As(err, &refused) || refused.code != codeWrongLastSequence {
 		return 0, false
 	}
-	end, err := strconv.ParseUint(refused.description[strings.LastIndexByte(refused.description, ' ')+1:], 10, 64)
+	text := refused.description // "wrong last sequence: 17"
+	end, err := strconv.ParseUint(text[strings.LastIndexByte(text, ' ')+1:], 10, 64)
 	return end, err == nil
 }
 

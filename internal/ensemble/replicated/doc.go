@@ -18,9 +18,10 @@
 //   - pack.go: batches are compressed before they are appended to the log.
 //   - stream.go, query.go: the stream of a shard, its identity, whether a store matches it,
 //     and queries to its leader.
-//   - writer.go, resolve.go: the owner's appends. Each names the sequence that it expects
-//     to be the last one, so that no other member can have written in between. When an
-//     append is not acknowledged, the writer reads the log to learn its outcome.
+//   - writer.go, ask.go, resolve.go: the owner's appends. Each names the sequence that it
+//     expects to be the last one, so that no other member can have written in between. When
+//     an append is not acknowledged, the writer asks the leader whether it has arrived, and
+//     sends it again only when it has not. metrics.go counts both.
 //   - follow.go: a standby applies the log to its store.
 //   - ownership.go, run.go: a key in etcd, bound to the member's lease, selects the member
 //     that may try to own the shard; the log decides. The member with the key reads the log
@@ -65,9 +66,9 @@
 //	                      (changeLocked). Never held over a call.
 //	checkpoints.mu        checkpoints.all, and the use of its elements. Never held over a
 //	                      call.
-//	writer.mu             the queue of appends; end, known and next; sent and seq of each
-//	                      entry. Held while the NATS client buffers a message, never while
-//	                      waiting for an acknowledgement.
+//	writer.mu             the queue of appends; end, known, next, sends, flow and holding; the
+//	                      attempt of each entry. Held while the NATS client buffers a message,
+//	                      never while waiting for an acknowledgement.
 //
 // Order: checkpoints.createMu, then Shard.storeMu, then one of Shard.mu and checkpoints.mu.
 // Shard.mu, checkpoints.mu and writer.mu are leaf locks; no two of them are held together.
@@ -77,6 +78,7 @@
 //
 // Not protected by a lock, because one goroutine uses them: mismatched and the follower
 // (run), the upkeeper (upkeep). writer.known is written with writer.mu by the writer's own
-// goroutine only, which therefore reads it without. applied, end, bytes and copies of Shard
+// goroutine only, which therefore reads it without; inquired of an entry and writer.reopened
+// are of that goroutine as well. applied, end, bytes and copies of Shard
 // are atomic.
 package replicated

@@ -16,7 +16,7 @@ import (
 
 const (
 	// pullBytes and pullMessages bound the messages that a standby requests ahead.
-	pullBytes    = 32 << 20
+	pullBytes    = 16 << 20
 	pullMessages = 256
 	// maxSingleReads is the largest number of messages that are read one by one. Creating a
 	// consumer for more involves several servers, not only the log's leader.
