@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -243,11 +244,15 @@ func TestLostAcknowledgement(t *testing.T) {
 // Every append is in the log once and in order.
 func TestAppendsDuringChanges(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*natstest.Cluster, *writer) error{
-		"leader steps down": func(c *natstest.Cluster, w *writer) error {
-			return c.StepDown(t.Context(), w.conn, w.st.name)
+	for name, change := range map[string]func(context.Context, *natstest.Cluster, *writer) error{
+		"leader steps down": func(ctx context.Context, c *natstest.Cluster, w *writer) error {
+			ctx, cancel := context.WithTimeout(ctx, callTimeout) // the response may be lost
+			defer cancel()
+			return c.StepDown(ctx, w.conn, w.st.name)
 		},
-		"connection reopens": func(_ *natstest.Cluster, w *writer) error { return w.conn.ForceReconnect() },
+		"connection reopens": func(_ context.Context, _ *natstest.Cluster, w *writer) error {
+			return w.conn.ForceReconnect()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -256,8 +261,8 @@ func TestAppendsDuringChanges(t *testing.T) {
 			const rounds, batches = 4, 5
 			for i := range rounds {
 				wait := appendBatches(t, w, batches)
-				if err := change(c, w); err != nil {
-					t.Logf("round %d: %v", i, err) // the answer may be lost with the leader
+				if err := change(t.Context(), c, w); err != nil {
+					t.Logf("round %d: %v", i, err)
 				}
 				wait()
 			}
