@@ -193,7 +193,7 @@ bench-journals: ## Measure appends to a journal and reads of its end: embedded, 
 	go test -run '^$$' -bench Journal -benchtime 5s -timeout 30m ./internal/ensemble/journal
 
 .PHONY: bench-ensemble
-bench-ensemble: build ## Compare three members with one server: CPU time per message, idle memory, an empty member
+bench-ensemble: build ## Compare three members with one server: CPU time per message, memory, starved members, an empty member
 	FRESHET_BIN=$(CURDIR)/bin/freshet go test -v -run '^$$' -bench Ensemble -benchtime 1x -timeout 20m ./bench/ensemble
 	go test -run '^$$' -bench EmptyMember -benchtime 3x -timeout 20m ./internal/ensemble/replicated
 

@@ -59,10 +59,10 @@ func newTestLog(t *testing.T, c *natstest.Cluster) *stream {
 		t.Fatal(err)
 	}
 	st := &stream{js: js, name: "S_asked_0", subject: "S.asked.0", id: logID{1}}
-	st.handle, err = st.createFrom(t.Context(), &Options{JetStream: js, Replicas: c.Size()}, st.id, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "stream of the log", func() bool {
+		st.handle, err = st.createFrom(t.Context(), &Options{JetStream: js, Replicas: c.Size()}, st.id, 1)
+		return err == nil
+	})
 	return st
 }
 
@@ -162,16 +162,20 @@ func appendBatches(t *testing.T, w *writer, n int) (wait func()) {
 // wantIndexes checks that a log contains the entries of a writer from 0 to n, once and in order.
 func wantIndexes(t *testing.T, st *stream, n uint64) {
 	t.Helper()
-	state, err := st.state(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var state jetstream.StreamState
+	eventually(t, "state of the log", func() bool {
+		var err error
+		state, err = st.state(t.Context())
+		return err == nil
+	})
 	at := logPosition{}
 	for seq := uint64(1); seq <= state.LastSeq; seq++ {
-		r, err := st.read(t.Context(), nil, seq)
-		if err != nil {
-			t.Fatal(err)
-		}
+		var r record
+		eventually(t, fmt.Sprint("message ", seq), func() bool {
+			var err error
+			r, err = st.read(t.Context(), nil, seq)
+			return err == nil
+		})
 		if !r.continues(at) {
 			continue // void
 		}
