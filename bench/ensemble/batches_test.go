@@ -44,7 +44,8 @@ func BenchmarkEnsembleBatches(b *testing.B) {
 	if before := os.Getenv("FRESHET_BEFORE"); before != "" {
 		builds = append(builds, struct{ name, binary string }{"before", before})
 	}
-	b.Logf("%-22s %9s %14s %14s %12s %8s %8s", "", "msg/s", "slowest second", "KB written/msg", "MB resident", "asked", "resent")
+	b.Logf("%-22s %9s %14s %14s %12s %8s %8s", "", "msg/s", "slowest second", "KB written/msg", "MB resident",
+		"asked", "resent")
 	for _, starved := range []bool{false, true} {
 		for _, build := range builds {
 			name := build.name
@@ -129,8 +130,8 @@ func (s *target) watch(ctx context.Context, b *testing.B, acked *atomic.Int64) (
 			resident = max(resident, now)
 			if dir != "" && now > saved+saved/4 {
 				saved = now
-				file := filepath.Join(dir, fmt.Sprintf("%s-%d-%dMB.heap", strings.ReplaceAll(s.name, " ", "-"), i, now>>20))
-				if err := process.Save(ctx, s.ops[i]+"/debug/pprof/heap", file); err != nil {
+				file := fmt.Sprintf("%s-%d-%dMB.heap", strings.ReplaceAll(s.name, " ", "-"), i, now>>20)
+				if err := process.Save(ctx, s.ops[i]+"/debug/pprof/heap", filepath.Join(dir, file)); err != nil {
 					b.Log(err)
 				}
 			}
@@ -182,7 +183,7 @@ func produceBatches(ctx context.Context, s *target, of *kind, producer int, acke
 func occupy(ctx context.Context) {
 	for range 2 {
 		go func() {
-			for ctx.Err() == nil { //nolint:revive // spinning is the purpose
+			for ctx.Err() == nil { // spinning is the purpose
 			}
 		}()
 	}
