@@ -141,8 +141,8 @@ func (f *flow) expected(bytes int) time.Duration {
 	return min(time.Duration(seconds*float64(time.Second)), maxAskWait)
 }
 
-// patience returns how long an entry may be unacknowledged before the writer asks about it, for the
+// ackTimeout returns how long an entry may be unacknowledged before the writer asks about it, for the
 // bytes in flight when it was sent.
-func (f *flow) patience(ahead int) time.Duration {
+func (f *flow) ackTimeout(ahead int) time.Duration {
 	return min(minAskWait+askFactor*f.expected(ahead), maxAskWait)
 }

@@ -276,16 +276,16 @@ func TestAppendsDuringChanges(t *testing.T) {
 	}
 }
 
-// TestPatience checks that waits grow with the bytes in flight and with a slower log.
-func TestPatience(t *testing.T) {
+// TestAckTimeout checks that waits grow with the bytes in flight and with a slower log.
+func TestAckTimeout(t *testing.T) {
 	t.Parallel()
 	var f flow
-	small, large := f.patience(0), f.patience(8<<20)
+	small, large := f.ackTimeout(0), f.ackTimeout(8<<20)
 	if small != minAskWait || large <= small {
-		t.Errorf("patience: got %s for nothing and %s for 8 MiB, want %s and more", small, large, minAskWait)
+		t.Errorf("timeout: got %s for nothing and %s for 8 MiB, want %s and more", small, large, minAskWait)
 	}
 	f.acknowledged(1<<20, time.Now().Add(-4*time.Second)) // 256 KiB/s
-	if slow := f.patience(8 << 20); slow <= large || slow > maxAskWait {
-		t.Errorf("patience for 8 MiB of a slow log: got %s, want more than %s, at most %s", slow, large, maxAskWait)
+	if slow := f.ackTimeout(8 << 20); slow <= large || slow > maxAskWait {
+		t.Errorf("timeout for 8 MiB of a slow log: got %s, want more than %s, at most %s", slow, large, maxAskWait)
 	}
 }

@@ -265,7 +265,7 @@ func (w *writer) run() {
 	timer := time.NewTimer(minAskWait)
 	defer timer.Stop()
 	for {
-		e, patience := w.head()
+		e, timeout := w.head()
 		if e == nil {
 			select {
 			case <-w.wakeup:
@@ -277,7 +277,7 @@ func (w *writer) run() {
 			}
 			continue
 		}
-		timer.Reset(patience)
+		timer.Reset(timeout)
 		slow := false
 		select {
 		case a := <-e.acks:
@@ -320,7 +320,7 @@ func (w *writer) head() (*entry, time.Duration) {
 		return nil, 0
 	}
 	e := w.queue[0]
-	return e, max(0, w.flow.patience(e.ahead)-time.Since(e.sentAt))
+	return e, max(0, w.flow.ackTimeout(e.ahead)-time.Since(e.sentAt))
 }
 
 // finish notifies the waiters that the first entry of the queue is in the log. When the
