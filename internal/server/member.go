@@ -134,6 +134,11 @@ func (t *member) openLog(ctx context.Context) error {
 		log = dialed
 		s.waitFor("the NATS servers of nats.urls: they do not meet the requirements; see the log")
 	} else {
+		err := datagroup.PublishMarks(ctx, s.etcd, s.cfg.Etcd.Prefix, t.Self(), s.cfg.Path("clusters"))
+		if err != nil {
+			s.log.Warn("publishing the last acknowledged positions failed; the shards publish them when they open",
+				slog.Any("error", err))
+		}
 		started, err := t.StartLog(ctx, s.cfg.Path("log"), s.cfg.Members.Listen.Log, telemetry.Library(s.log, "nats"))
 		if err != nil {
 			return err

@@ -31,6 +31,9 @@
 //   - upkeep.go: members flush their stores and publish their positions in etcd, and the
 //     owner purges the part of the log that all copies have flushed.
 //   - checkpoint.go, fetch.go: a new copy starts from a checkpoint of another member's.
+//   - mark.go, marks.go: each member records the last position that the log has acknowledged to it,
+//     and publishes it in etcd. A member that takes over compares the log with all of them.
+//   - rebuild.go: a log that has lost acknowledged writes is rebuilt from a copy that has them.
 //   - loss.go, accept.go: how an operator continues a shard whose copies and log do not
 //     match.
 //   - seed.go: a shard that starts with the content of another server.
@@ -51,6 +54,8 @@
 //     requires the list that it knows. So a member without a copy never becomes the owner.
 //  7. The log is purged up to the smallest flushed position of the copies that count, and
 //     never beyond it.
+//  8. A member has recorded the position of a write before it acknowledges the write (mark). A
+//     member that takes over serves only if its log contains every published mark.
 //
 // # Locks
 //
@@ -66,18 +71,19 @@
 //	                      (changeLocked). Never held over a call.
 //	checkpoints.mu        checkpoints.all, and the use of its elements. Never held over a
 //	                      call.
+//	mark.mu               the mark and its file. Held over a write to the file, not over a sync.
 //	writer.mu             the queue of appends; end, known, next, sends, flow and holding; the
 //	                      attempt of each entry. Held while the NATS client buffers a message,
 //	                      never while waiting for an acknowledgement.
 //
 // Order: checkpoints.createMu, then Shard.storeMu, then one of Shard.mu and checkpoints.mu.
-// Shard.mu, checkpoints.mu and writer.mu are leaf locks; no two of them are held together.
+// Shard.mu, checkpoints.mu, mark.mu and writer.mu are leaf locks; no two of them are held together.
 // The engine's commit goroutine calls writer.Append, so writer.mu comes after any lock of the
 // engine; the writer never calls the engine.
 // Options.Ownership is called without a lock.
 //
-// Not protected by a lock, because one goroutine uses them: mismatched and the follower
-// (run), the upkeeper (upkeep). writer.known is written with writer.mu by the writer's own
+// Not protected by a lock, because one goroutine uses them: mismatched, endLost, acceptedTried and the
+// follower (run), the upkeeper (upkeep). writer.known is written with writer.mu by the writer's own
 // goroutine only, which therefore reads it without; inquired of an entry and writer.reopened
 // are of that goroutine as well. applied, end, bytes and copies of Shard
 // are atomic.

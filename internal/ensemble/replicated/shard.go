@@ -44,9 +44,14 @@ type Shard struct {
 	store   *pebble.Store // nil while it is closed
 
 	checkpoints checkpoints
+	mark        *mark // set by Open
 
 	problems   lograte.Limiter // logs a problem of the copy once
 	mismatched bool            // copy and log did not match at the last attempt; used by the run goroutine only
+	endLost    bool            // so, but the copy matches the log that is left; used by the run goroutine only
+	// acceptedTried is the revision of the last decision of an operator that tryBeginAccepted has
+	// looked at; used by the run goroutine only.
+	acceptedTried int64
 
 	mu               sync.Mutex // protects the following fields; a leaf lock
 	role             Role
@@ -57,6 +62,8 @@ type Shard struct {
 	view             shardView
 	flushed          uint64
 	published        replicaStatus // as last published in etcd
+	publishedMark    logPosition   // the mark as last published
+	publishingMark   logPosition   // the mark that is being published
 	resigning        bool          // the member shuts down and must not campaign again
 	campaignAfter    time.Time     // the member must not campaign before
 	changed          chan struct{} // closed and replaced when one of these fields changes
@@ -81,6 +88,12 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 	s.view.copies = make(map[string]replicaStatus)
 	s.SetCopies(o.Copies)
 	if err := s.openCopy(ctx); err != nil {
+		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
+	}
+	if err := s.openMark(ctx); err != nil {
+		if s.store != nil {
+			err = errors.Join(err, s.store.Close())
+		}
 		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
 	}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -310,6 +323,9 @@ func (s *Shard) Close() error {
 	s.wg.Wait()
 	if err := s.checkpoints.sweep(0); err != nil {
 		s.log.Warn("removing checkpoints for other members failed; the next start removes them", slog.Any("error", err))
+	}
+	if err := s.mark.close(); err != nil {
+		s.log.Warn("a power cut would lose the last acknowledged positions of this member", slog.Any("error", err))
 	}
 	s.storeMu.Lock()
 	defer s.storeMu.Unlock()

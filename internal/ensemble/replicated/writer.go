@@ -31,6 +31,7 @@ type writer struct {
 	owner   string
 	live    func() bool
 	maxPart int // most bytes of a batch in one message
+	mark    *mark
 	inbox   string
 	subs    []*nats.Subscription
 
@@ -379,6 +380,7 @@ func (p *pendingAppend) Wait() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.w.mark.advance(after) // before a client gets the acknowledgement
 	return after.encode(), nil
 }
 

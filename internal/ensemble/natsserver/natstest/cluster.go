@@ -270,6 +270,12 @@ func (c *Cluster) Server(i int) *natsserver.Server {
 	return s.server
 }
 
+// Dialer returns the in-process connections of a server, which may be stopped and started.
+func (c *Cluster) Dialer(i int) nats.InProcessConnProvider { return c.servers[i] }
+
+// Dir returns the data directory of a server.
+func (c *Cluster) Dir(i int) string { return c.servers[i].dir }
+
 // TLS returns a TLS configuration for routes to this cluster, which must have several
 // servers.
 func (c *Cluster) TLS(name string) *tls.Config {
