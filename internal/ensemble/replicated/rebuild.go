@@ -80,6 +80,10 @@ func (s *Shard) rebuild(ctx context.Context) error {
 	if err := s.hasAll(ctx, own, marks); err != nil {
 		return err
 	}
+	// Without the owner key first: an operator cannot decide while a member has it.
+	if _, _, err := s.closeLog(ctx, own, at, false); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	holdersRev := s.view.holdersRev
 	s.mu.Unlock()
@@ -94,7 +98,7 @@ func (s *Shard) rebuild(ctx context.Context) error {
 	if err := s.flushStore(); err != nil { // the copy must not depend on the old log any more
 		return err
 	}
-	epoch, end, err := s.closeLog(ctx, own, at)
+	epoch, end, err := s.closeLog(ctx, own, at, true)
 	if err != nil {
 		return err
 	}
@@ -157,9 +161,9 @@ func (s *Shard) hasAll(ctx context.Context, own logPosition, marks *shardMarks) 
 }
 
 // closeLog makes sure that the log has lost messages that this member's copy has and has nothing
-// that the copy has not, and then keeps every earlier owner from appending. It returns the epoch
-// that the new log must exceed, and the end of the log.
-func (s *Shard) closeLog(ctx context.Context, own, at logPosition) (epoch, end uint64, err error) {
+// that the copy has not, and then, if fence is set, keeps every earlier owner from appending. It
+// returns the epoch that the new log must exceed, and the end of the log.
+func (s *Shard) closeLog(ctx context.Context, own, at logPosition, fence bool) (epoch, end uint64, err error) {
 	st := &stream{js: s.o.JetStream, name: streamName(&s.o), subject: streamSubject(&s.o), id: at.log}
 	found, err := st.find(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -186,7 +190,7 @@ func (s *Shard) closeLog(ctx context.Context, own, at logPosition) (epoch, end u
 			return 0, 0, err
 		}
 	}
-	if err := s.containsLog(ctx, st, info.State); err != nil {
+	if err := s.containsLog(ctx, st, info.State); err != nil || !fence {
 		return 0, 0, err
 	}
 	var last record
@@ -230,8 +234,8 @@ func (s *Shard) containsLog(ctx context.Context, st *stream, state jetstream.Str
 		case r.isEpoch():
 			continue // nothing was written after it
 		case !ok:
-			return fmt.Errorf("%w: message %d of the log is of epoch %d, which this copy does not contain", errNotRebuilt,
-				seq, r.epoch)
+			return fmt.Errorf("%w: message %d of the log is of epoch %d, which this copy does not contain",
+				errNotRebuilt, seq, r.epoch)
 		case known.seq < state.FirstSeq:
 			return nil // the log is purged up to what all copies have
 		}
