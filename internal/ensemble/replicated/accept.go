@@ -10,8 +10,6 @@ import (
 	"os"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"freshet/internal/storage/pebble"
 )
 
 // applyAccepted carries out this member's part of an accepted loss, if there is one. It is called
@@ -136,12 +134,9 @@ func (s *Shard) discardCopy() error {
 	if err = errors.Join(err, removeCopy(s.o.Dir), os.RemoveAll(s.fetchDir())); err != nil {
 		return fmt.Errorf("removing a discarded copy: %w", err)
 	}
-	if s.store, err = pebble.OpenStore(s.o.Dir, s.o.Store); err != nil {
-		return fmt.Errorf("opening a new store: %w", err)
+	if err := s.openLocked(); err != nil {
+		return err
 	}
-	s.mu.Lock()
-	s.flushed = 0
-	s.mu.Unlock()
 	s.applied.Store(0)
 	s.end.Store(0)
 	s.log.Warn("copy of the shard on this member was discarded, as an operator has accepted; it starts empty")

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"freshet/internal/storage/pebble"
 )
 
 const (
@@ -157,8 +159,8 @@ func (s *Shard) offer(ctx context.Context, fresh bool) (listing, error) {
 	if err := os.MkdirAll(s.checkpointDir(), 0o700); err != nil {
 		return listing{}, err
 	}
-	if err := s.checkpoint(ctx, v.dir); err != nil {
-		return listing{}, err
+	if err := s.verifiedCheckpoint(ctx, v.dir); err != nil {
+		return listing{}, errors.Join(err, os.RemoveAll(v.dir))
 	}
 	var err error
 	if v.Files, err = listFiles(ctx, v.dir); err != nil {
@@ -174,6 +176,36 @@ func (s *Shard) offer(ctx context.Context, fresh bool) (listing, error) {
 	return v.listing, nil
 }
 
+// verifiedCheckpoint writes a checkpoint and verifies all of its files, which are those of the store. Damage
+// that it finds is damage of this member's copy.
+func (s *Shard) verifiedCheckpoint(ctx context.Context, dir string) error {
+	before, err := s.storePosition()
+	if err == nil {
+		err = s.checkpoint(ctx, dir)
+	}
+	if err != nil {
+		return err
+	}
+	position, err := pebble.VerifyClosed(ctx, dir)
+	var at logPosition
+	if err == nil {
+		at, err = decodeLogPosition(position)
+	}
+	if err == nil && at.seq < before.seq {
+		err = &pebble.FileDamage{File: "MANIFEST", Err: fmt.Errorf(
+			"checkpoint of the store has the log up to message %d, the store had it up to %d", at.seq, before.seq)}
+	}
+	var found *pebble.FileDamage
+	if errors.As(err, &found) {
+		s.storeMu.RLock()
+		defer s.storeMu.RUnlock()
+		if s.store != nil {
+			s.store.ReportDamage(found)
+		}
+	}
+	return err
+}
+
 func listFiles(ctx context.Context, dir string) ([]fileInfo, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -183,6 +215,9 @@ func listFiles(ctx context.Context, dir string) ([]fileInfo, error) {
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		if e.Name() == "LOCK" { // of the verification
+			continue
 		}
 		size, sum, err := sumFile(filepath.Join(dir, e.Name()))
 		if err != nil {

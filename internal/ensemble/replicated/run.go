@@ -31,7 +31,10 @@ func (s *Shard) run() {
 			continue
 		}
 		ctx, cancel := s.whileHeld()
-		err := s.openStore()
+		err := s.heal(ctx)
+		if err == nil {
+			err = s.openStore()
+		}
 		if err == nil {
 			err = s.term(ctx)
 		}
@@ -41,6 +44,13 @@ func (s *Shard) run() {
 			break
 		}
 		if left {
+			continue
+		}
+		if s.noticeDamage(err) {
+			err = s.damageError(err)
+			s.setRole(Starting, err)
+			s.publishProblem(err)
+			s.awaitHeal(err)
 			continue
 		}
 		s.setRole(Starting, err)
@@ -132,6 +142,8 @@ func problemOf(err error) (lost bool, problem string) {
 		return true, strings.TrimPrefix(err.Error(), engine.ErrLogLost.Error()+": ")
 	case errors.Is(err, errUnknownPacking):
 		return false, err.Error()
+	case errors.Is(err, errHealing), errors.Is(err, engine.ErrCorrupt):
+		return false, err.Error()
 	case errors.Is(err, engine.ErrFailed):
 		return false, "store has failed; see the log of the member"
 	}
@@ -171,9 +183,9 @@ func (s *Shard) term(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	flushed := s.flushed
+	is := s.countedLocked(replicaStatus{Applied: f.at.seq, Flushed: s.flushed})
 	s.mu.Unlock()
-	if err := s.publishStatus(ctx, replicaStatus{Applied: f.at.seq, Flushed: flushed}); err != nil {
+	if err := s.publishStatus(ctx, is); err != nil {
 		return err
 	}
 	if err := s.ensureMatch(ctx, f); err != nil {
@@ -188,6 +200,8 @@ func (s *Shard) term(ctx context.Context) error {
 		s.mu.Unlock()
 	}()
 	s.problems.Forget("follow")
+	ctx, cancel := s.whileIntact(ctx)
+	defer cancel()
 	for {
 		s.setRole(Standby, nil)
 		c, err := s.follow(ctx, f)
@@ -196,7 +210,7 @@ func (s *Shard) term(ctx context.Context) error {
 		}
 		err = s.own(ctx, f, c)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		if err != nil {
 			return err
@@ -398,6 +412,8 @@ func (s *Shard) serve(ctx context.Context, store *pebble.Store, c *claim, w *wri
 			return false, "store has failed"
 		case <-s.handOverRequests:
 			return true, "ownership is handed over"
+		case <-store.Damaged():
+			return false, "files of the copy are damaged"
 		case <-ctx.Done():
 			return true, "shard is closed"
 		case <-changed:
