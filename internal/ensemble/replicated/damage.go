@@ -169,11 +169,9 @@ func (s *Shard) replaceDamaged(ctx context.Context, d *copyDamage) error {
 		return fmt.Errorf("%w: the damaged copy had the log up to message %d, but the log ends at %d; restore a "+
 			"backup", engine.ErrCorrupt, d.had, state.LastSeq)
 	}
-	at, fetchErr := s.fetchAny(ctx, s.fetchDir(), false)
+	fetchErr := s.fetchMatching(ctx, st)
 	if fetchErr == nil {
-		if fetchErr = st.matches(ctx, at); fetchErr == nil {
-			return s.install(d, true)
-		}
+		return s.install(d, true)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -186,6 +184,21 @@ func (s *Shard) replaceDamaged(ctx context.Context, d *copyDamage) error {
 		return fmt.Errorf("%w (%s; %w)", errNoGoodCopy, &d.FileDamage, fetchErr)
 	}
 	return s.install(d, false)
+}
+
+// fetchMatching fetches a verified checkpoint that the log continues.
+func (s *Shard) fetchMatching(ctx context.Context, st *stream) error {
+	for _, fresh := range []bool{false, true} {
+		at, err := s.fetchAny(ctx, s.fetchDir(), fresh)
+		if err != nil {
+			return err
+		}
+		if err := st.matches(ctx, at); err == nil || fresh || !errors.Is(err, errBehind) {
+			return err
+		}
+		// The member offered a checkpoint that it had made earlier for another member.
+	}
+	return nil
 }
 
 // logIsWhole reports whether a new copy can be made from the log alone. It looks twice, with a pause in

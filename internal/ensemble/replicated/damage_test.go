@@ -333,6 +333,9 @@ func TestDamagedSource(t *testing.T) {
 	b.awaitSound(t, a.Status().Applied)
 	awaitPurged(t, a)
 	k.halt(t, b)
+	if _, err := a.offer(t.Context(), false); err != nil { // a checkpoint that is offered again
+		t.Fatal(err)
+	}
 	harm(t, storeFiles(t, a.o.Dir, "", ".sst")[0], "flip")
 	c := k.run(t, "c")
 	eventually(t, "the only copy closed", func() bool { return errors.Is(a.Status().Err, errNoGoodCopy) })

@@ -29,8 +29,9 @@ const (
 	partSuffix       = ".part"
 )
 
-// bootstrap replaces the store with a checkpoint of another member.
-func (s *Shard) bootstrap(ctx context.Context, f *follower) error {
+// bootstrap replaces the store with a checkpoint of another member. A fresh one is not an earlier one that
+// the log may no longer continue.
+func (s *Shard) bootstrap(ctx context.Context, f *follower, fresh bool) error {
 	if s.o.Peers == nil {
 		return fmt.Errorf("%w: %w", engine.ErrLogLost, errBehind)
 	}
@@ -38,7 +39,7 @@ func (s *Shard) bootstrap(ctx context.Context, f *follower) error {
 	if err := s.publishStatus(ctx, replicaStatus{}); err != nil {
 		return err
 	}
-	if _, err := s.fetchAny(ctx, s.fetchDir(), false); err != nil {
+	if _, err := s.fetchAny(ctx, s.fetchDir(), fresh); err != nil {
 		return fmt.Errorf("%w; fetching it failed: %w", errBehind, err)
 	}
 	return s.adopt(f)

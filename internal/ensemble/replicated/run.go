@@ -248,7 +248,7 @@ func (s *Shard) ensureMatch(ctx context.Context, f *follower) error {
 			return err
 		case errors.Is(err, errBehind):
 			fetched++
-			if err := s.bootstrap(ctx, f); err != nil {
+			if err := s.bootstrap(ctx, f, fetched > 1); err != nil {
 				return err
 			}
 			continue

@@ -86,7 +86,7 @@ func (s *Shard) verifyLoop() {
 			rate = max(1, rate/backgroundShare)
 		}
 		if store == nil || store.Damage() != nil || verified && time.Since(last) < s.o.VerifyInterval {
-			s.await(s.ctx, changed, verifyPoll)
+			s.await(s.ctx, changed, max(retryInterval, min(verifyPoll, s.o.VerifyInterval-time.Since(last))))
 			continue
 		}
 		err := s.verifyStore(s.ctx, store, rate)

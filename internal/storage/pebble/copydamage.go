@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -29,10 +30,11 @@ type FileDamage struct {
 
 // Error names the file and its damage.
 func (d *FileDamage) Error() string {
+	text := strings.ReplaceAll(d.Err.Error(), engine.ErrCorrupt.Error()+": ", "")
 	if d.File == "" {
-		return d.Err.Error()
+		return text
 	}
-	return d.File + ": " + d.Err.Error()
+	return d.File + ": " + text
 }
 
 // Unwrap returns the damage and engine.ErrCorrupt.
