@@ -82,7 +82,7 @@ func (s *store) spoil(file string, err error) {
 	}
 	close(s.copy.damaged)
 	if e := s.served.Load(); e != nil {
-		go e.stop(engine.ErrNotOwner) // the caller may hold locks of Pebble or of the engine
+		e.stop(engine.ErrNotOwner)
 	}
 }
 
