@@ -107,7 +107,9 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 			return
 		}
 		if err != nil {
-			s.log.Warn("creating a checkpoint for another member failed; that member retries", slog.Any("error", err))
+			if ok, _ := s.healLines.Allow("offer"); ok {
+				s.log.Warn("creating a checkpoint for another member failed; that member retries", slog.Any("error", err))
+			}
 			http.Error(w, "creating the checkpoint failed; see the log of this member",
 				http.StatusServiceUnavailable)
 			return

@@ -141,7 +141,7 @@ func (s *Shard) damageError(err error) error {
 }
 
 // awaitHeal logs why a damaged copy was not replaced, at most once a minute, and waits before the next
-// attempt.
+// attempt. The damage itself is one of these lines (noticeDamage), so the first call logs nothing.
 func (s *Shard) awaitHeal(err error) {
 	if ok, _ := s.healLines.Allow("heal"); ok && s.damage.attempts > 0 {
 		s.log.Error("damaged copy of the shard cannot be replaced yet; retrying", slog.String("file", s.damage.File),

@@ -151,6 +151,9 @@ func storeFiles(t *testing.T, dir, prefix, suffix string) (paths []string) {
 func harm(t *testing.T, path, how string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return // a compaction has replaced it
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +183,14 @@ func harm(t *testing.T, path, how string) {
 	_, err = file.WriteAt(wrong, int64(at))
 	if err = errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// harmTables damages all tables of a running member.
+func harmTables(t *testing.T, dir, how string) {
+	t.Helper()
+	for _, path := range storeFiles(t, dir, "", ".sst") {
+		harm(t, path, how)
 	}
 }
 
@@ -285,9 +296,7 @@ func TestDamagedRunning(t *testing.T) {
 			b.postponeCampaign(time.Minute)
 			e = a.awaitOwner(t)
 			b.postponeCampaign(0)
-			for _, path := range storeFiles(t, a.o.Dir, "", ".sst") {
-				harm(t, path, how)
-			}
+			harmTables(t, a.o.Dir, how)
 			eventually(t, "a call that fails", func() bool {
 				_, err := e.Read(t.Context(), 1, engine.ReadRequest{Max: 10000})
 				return errors.Is(err, engine.ErrNotOwner)
@@ -313,7 +322,7 @@ func TestDamagedStandby(t *testing.T) {
 	b := k.run(t, "b", func(o *Options) { o.VerifyInterval = 100 * time.Millisecond })
 	b.awaitSound(t, a.Status().Applied)
 	awaitPurged(t, a)
-	harm(t, storeFiles(t, b.o.Dir, "", ".sst")[0], "flip")
+	harmTables(t, b.o.Dir, "flip")
 	eventually(t, "the copy healed", func() bool { return !b.o.Integrity.Part(b.part()).Healed.IsZero() })
 	b.awaitSound(t, a.Status().Applied)
 	b.wantHealed(t, 1)
@@ -336,7 +345,7 @@ func TestDamagedSource(t *testing.T) {
 	if _, err := a.offer(t.Context(), false); err != nil { // a checkpoint that is offered again
 		t.Fatal(err)
 	}
-	harm(t, storeFiles(t, a.o.Dir, "", ".sst")[0], "flip")
+	harmTables(t, a.o.Dir, "flip")
 	c := k.run(t, "c")
 	eventually(t, "the only copy closed", func() bool { return errors.Is(a.Status().Err, errNoGoodCopy) })
 	if got := c.applied.Load(); got != 0 {

@@ -45,10 +45,10 @@ type Shard struct {
 
 	checkpoints checkpoints
 
-	problems   lograte.Limiter // logs a problem of the copy once
-	mismatched bool            // copy and log did not match at the last attempt; used by the run goroutine only
-	damage     *copyDamage     // of the copy, until it is replaced; used by the run goroutine only
-	healLines  *lograte.Limiter
+	problems   lograte.Limiter  // logs a problem of the copy once
+	mismatched bool             // copy and log did not match at the last attempt; used by the run goroutine only
+	damage     *copyDamage      // of the copy, until it is replaced; used by the run goroutine only
+	healLines  *lograte.Limiter // one line a minute about a copy that is not replaced, or not offered
 
 	mu               sync.Mutex // protects the following fields; a leaf lock
 	role             Role

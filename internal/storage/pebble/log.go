@@ -105,6 +105,9 @@ func (st *Store) Open(log Log) (*Engine, error) {
 	if err := st.s.failure(); err != nil {
 		return nil, err
 	}
+	if found := st.Damage(); found != nil {
+		return nil, found
+	}
 	e := newEngine(st.s, log)
 	if err := e.start(); err != nil {
 		if e.fault() == nil {

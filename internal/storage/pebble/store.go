@@ -74,6 +74,9 @@ func (s *store) serve(e *Engine) {
 	if e != nil && s.fault() != nil {
 		e.stop(engine.ErrFailed)
 	}
+	if e != nil && s.copy.found.Load() != nil {
+		e.stop(engine.ErrNotOwner)
+	}
 }
 
 // fail stops the store and its engine permanently: nothing is acknowledged any more.
