@@ -17,13 +17,13 @@ import (
 // neither as a copy that has flushed something nor as one that is in sync, and its member does not
 // campaign. So a verified copy on another member becomes the owner. When all members have crashed at once,
 // the first one that has verified its copy becomes the owner. If that takes longer than
-// unverifiedPatience, a member owns the shard with an unverified copy rather than leave it closed: every
+// unverifiedTimeout, a member owns the shard with an unverified copy rather than leave it closed: every
 // block has a checksum, so reads of damaged ones fail, and the member hands over when one does. A copy
 // that is known to be damaged never gets there.
 
 const (
-	// unverifiedPatience is how long a shard has no owner before an unverified copy may own it.
-	unverifiedPatience = 10 * time.Second
+	// unverifiedTimeout is how long a shard has no owner before an unverified copy may own it.
+	unverifiedTimeout = 10 * time.Second
 	// verifyProgress is the interval of log lines about a verification.
 	verifyProgress = 10 * time.Second
 	// backgroundShare is the fraction (1/backgroundShare) of Options.VerifyBytes that the periodic
@@ -55,7 +55,7 @@ func (s *Shard) holdsBack(unowned time.Time) bool {
 	if verified {
 		return false
 	}
-	return time.Since(unowned) < unverifiedPatience || !s.o.Integrity.Part(s.part()).Damaged.IsZero()
+	return time.Since(unowned) < unverifiedTimeout || !s.o.Integrity.Part(s.part()).Damaged.IsZero()
 }
 
 // countedLocked returns the status of the copy as it counts for others: an unverified copy has nothing
