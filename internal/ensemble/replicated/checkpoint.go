@@ -108,7 +108,8 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 		}
 		if err != nil {
 			if ok, _ := s.healLines.Allow("offer"); ok {
-				s.log.Warn("creating a checkpoint for another member failed; that member retries", slog.Any("error", err))
+				s.log.Warn("creating a checkpoint for another member failed; that member retries",
+					slog.Any("error", err))
 			}
 			http.Error(w, "creating the checkpoint failed; see the log of this member",
 				http.StatusServiceUnavailable)

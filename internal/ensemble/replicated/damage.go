@@ -181,7 +181,7 @@ func (s *Shard) replaceDamaged(ctx context.Context, d *copyDamage) error {
 		return fmt.Errorf("%w: %w", errHealing, err)
 	}
 	if !whole {
-		return fmt.Errorf("%w (%s; %w)", errNoGoodCopy, &d.FileDamage, fetchErr)
+		return fmt.Errorf("%w (%s; %w)", errNoGoodCopy, d.Error(), fetchErr)
 	}
 	return s.install(d, false)
 }

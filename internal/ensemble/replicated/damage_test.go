@@ -388,6 +388,24 @@ func (k *keepers) running() (members []*member) {
 	return members
 }
 
+// TestDamagedFromLog damages the only copy while the log still has its first message: the copy is made from
+// the log.
+func TestDamagedFromLog(t *testing.T) {
+	t.Parallel()
+	k := newKeepers(t)
+	slow := func(o *Options) { o.FlushInterval = time.Hour }
+	a := k.run(t, "a", slow)
+	texts := fillDense(t, a.awaitOwner(t))
+	to := a.Status().Applied
+	k.halt(t, a)
+	harmTables(t, a.o.Dir, "flip")
+	a = k.run(t, "a", slow)
+	a.awaitSound(t, to)
+	a.wantHealed(t, 1)
+	wantTexts(t, a.awaitOwner(t), texts...)
+	k.halt(t, a)
+}
+
 // TestUnverifiedHoldsBack checks when a member with an unverified copy leaves a shard to others.
 func TestUnverifiedHoldsBack(t *testing.T) {
 	t.Parallel()

@@ -87,8 +87,8 @@ func (u *upkeeper) tick(ctx context.Context, st *stream, w *writer) error {
 		Applied: at.seq, Flushed: s.flushed, InSync: true, Resigning: s.resigning,
 	}), s.published
 	s.mu.Unlock()
-	if now != published &&
-		(now.Flushed != published.Flushed || now.InSync != published.InSync || time.Since(u.publishedAt) > reportInterval) {
+	if now != published && (now.Flushed != published.Flushed || now.InSync != published.InSync ||
+		time.Since(u.publishedAt) > reportInterval) {
 		if err := s.publishStatus(ctx, now); err != nil {
 			return err
 		}
@@ -199,7 +199,8 @@ func (u *upkeeper) copies(live []string) (least uint64, copies map[string]replic
 	s := u.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	least, copies = s.countedLocked(replicaStatus{Flushed: s.flushed}).Flushed, make(map[string]replicaStatus, len(s.view.copies))
+	least = s.countedLocked(replicaStatus{Flushed: s.flushed}).Flushed
+	copies = make(map[string]replicaStatus, len(s.view.copies))
 	for name, c := range s.view.copies {
 		if !s.view.holds(name) {
 			continue

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -84,7 +83,8 @@ func verifyTable(ctx context.Context, files vfs.FS, dir string, t Table) error {
 		return err
 	}
 	if t.Size != 0 && info.Size() != t.Size {
-		return fmt.Errorf("%w: table has %d bytes and had %d when it was written", engine.ErrCorrupt, info.Size(), t.Size)
+		return fmt.Errorf("%w: table has %d bytes and had %d when it was written", engine.ErrCorrupt, info.Size(),
+			t.Size)
 	}
 	return checkTable(ctx, files, path)
 }
@@ -184,10 +184,10 @@ func unchangedSinceClose(files vfs.FS, dir string, names []string) (bool, error)
 			continue
 		}
 		info, err := files.Stat(files.PathJoin(dir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
 			return false, err
 		}
-		if err != nil || !info.ModTime().Before(closed.ModTime()) {
+		if !info.ModTime().Before(closed.ModTime()) {
 			return false, nil
 		}
 	}
