@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"freshet/internal/storage/pebble"
 )
 
 // decision is an accepted loss, and how it concerns this member.
@@ -204,12 +203,9 @@ func (s *Shard) discardCopy() error {
 	if err = errors.Join(err, removeCopy(s.o.Dir), os.RemoveAll(s.fetchDir())); err != nil {
 		return fmt.Errorf("removing a discarded copy: %w", err)
 	}
-	if s.store, err = pebble.OpenStore(s.o.Dir, s.o.Store); err != nil {
-		return fmt.Errorf("opening a new store: %w", err)
+	if err := s.openLocked(); err != nil {
+		return err
 	}
-	s.mu.Lock()
-	s.flushed = 0
-	s.mu.Unlock()
 	s.applied.Store(0)
 	s.end.Store(0)
 	s.log.Warn("copy of the shard on this member was discarded, as an operator has accepted; it starts empty")

@@ -92,6 +92,11 @@ type Options struct {
 	// FetchBytes limits the rate at which a checkpoint is fetched, in bytes per second; 0
 	// means 64 MiB.
 	FetchBytes int64
+	// VerifyInterval is the interval at which all tables of the copy are verified; 0 means a week.
+	VerifyInterval time.Duration
+	// VerifyBytes limits the rate at which a copy is verified after anything but a clean stop, in bytes per
+	// second; 0 means 256 MiB. The periodic verification uses a sixteenth of it.
+	VerifyBytes int64
 	// Settle is how long the preferred owner must have been live before it gets the shard;
 	// 0 means 5 seconds.
 	Settle time.Duration
@@ -146,6 +151,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FetchBytes == 0 {
 		o.FetchBytes = 64 << 20
+	}
+	if o.VerifyInterval == 0 {
+		o.VerifyInterval = 7 * 24 * time.Hour
+	}
+	if o.VerifyBytes == 0 {
+		o.VerifyBytes = 256 << 20
 	}
 	if o.Settle == 0 {
 		o.Settle = 5 * time.Second

@@ -54,6 +54,7 @@ type replicaStatus struct {
 	LogLost   bool   `json:"lost,omitempty"`    // the store can never match the log again (engine.ErrLogLost)
 	Problem   string `json:"problem,omitempty"` // why the store cannot follow the log
 	Resigning bool   `json:"resigns,omitempty"` // the member is shutting down and does not want the ownership
+	Had       uint64 `json:"had,omitempty"`     // last message that the copy had before its files were damaged
 }
 
 // shardView caches the shard's keys in etcd. Protected by Shard.mu.
@@ -225,6 +226,10 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 				}
 			}
 		default:
+			if s.holdsBack(v.unownedSince) {
+				s.await(ctx, changed, campaignStagger)
+				continue
+			}
 			if wait := time.Until(v.unownedSince.Add(time.Duration(s.rank()) * campaignStagger)); wait > 0 {
 				s.await(ctx, changed, wait)
 				continue

@@ -204,7 +204,7 @@ func (s *Shard) closeLog(ctx context.Context, own, at logPosition, fence bool) (
 	}
 	w, err := newWriter(st, logPosition{
 		log: at.log, seq: end, epoch: max(last.epoch, at.epoch), sum: last.sum,
-	}, s.instance, s.o.Lease.Alive, s.o.LogBytes)
+	}, s.instance, s.o.Lease.Alive, s.o.LogBytes, s.o.Metrics)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -294,7 +294,7 @@ func (v *acceptedValue) continued(at logPosition) logPosition {
 func (s *Shard) refetch(ctx context.Context) error {
 	return s.bootstrap(ctx, &follower{
 		store: s.store, end: &s.end, applied: &s.applied, bytes: &s.bytes, mark: s.mark,
-	})
+	}, true)
 }
 
 // replicasInterval is the interval at which an owner tries to add missing replicas to its log.

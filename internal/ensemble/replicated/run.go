@@ -31,7 +31,10 @@ func (s *Shard) run() {
 			continue
 		}
 		ctx, cancel := s.whileHeld()
-		err := s.openStore()
+		err := s.heal(ctx)
+		if err == nil {
+			err = s.openStore()
+		}
 		if err == nil {
 			err = s.term(ctx)
 		}
@@ -41,6 +44,13 @@ func (s *Shard) run() {
 			break
 		}
 		if left {
+			continue
+		}
+		if s.noticeDamage(err) {
+			err = s.damageError(err)
+			s.setRole(Starting, err)
+			s.publishProblem(err)
+			s.awaitHeal(err)
 			continue
 		}
 		s.setRole(Starting, err)
@@ -155,6 +165,8 @@ func problemOf(err error) (lost bool, problem string) {
 		return true, strings.TrimPrefix(err.Error(), engine.ErrLogLost.Error()+": ")
 	case errors.Is(err, errUnknownPacking):
 		return false, err.Error()
+	case errors.Is(err, errHealing), errors.Is(err, engine.ErrCorrupt):
+		return false, err.Error()
 	case errors.Is(err, engine.ErrFailed):
 		return false, "store has failed; see the log of the member"
 	}
@@ -219,6 +231,8 @@ func (s *Shard) term(ctx context.Context) error {
 		s.mu.Unlock()
 	}()
 	s.problems.Forget("follow")
+	ctx, cancel := s.whileIntact(ctx)
+	defer cancel()
 	for {
 		s.setRole(Standby, nil)
 		c, err := s.follow(ctx, f)
@@ -227,7 +241,7 @@ func (s *Shard) term(ctx context.Context) error {
 		}
 		err = s.own(ctx, f, c)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		if err != nil {
 			return err
@@ -242,7 +256,7 @@ func (s *Shard) term(ctx context.Context) error {
 // was lost at the last attempt keeps that state until the log has everything.
 func (s *Shard) publishBegin(ctx context.Context, at logPosition) error {
 	s.mu.Lock()
-	is := replicaStatus{Applied: at.seq, Flushed: s.flushed}
+	is := s.countedLocked(replicaStatus{Applied: at.seq, Flushed: s.flushed})
 	published := s.published
 	s.mu.Unlock()
 	if s.mismatched {
@@ -281,7 +295,7 @@ func (s *Shard) ensureMatch(ctx context.Context, f *follower) error {
 			return err
 		case errors.Is(err, errBehind):
 			fetched++
-			if err := s.bootstrap(ctx, f); err != nil {
+			if err := s.bootstrap(ctx, f, fetched > 1); err != nil {
 				return err
 			}
 			continue
@@ -454,6 +468,8 @@ func (s *Shard) serve(ctx context.Context, store *pebble.Store, c *claim, w *wri
 			return false, "store has failed"
 		case <-s.handOverRequests:
 			return true, "ownership is handed over"
+		case <-store.Damaged():
+			return false, "files of the copy are damaged"
 		case <-ctx.Done():
 			return true, "shard is closed"
 		case <-changed:

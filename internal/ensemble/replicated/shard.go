@@ -52,6 +52,8 @@ type Shard struct {
 	// acceptedTried is the revision of the last decision of an operator that tryBeginAccepted has
 	// looked at; used by the run goroutine only.
 	acceptedTried int64
+	damage        *copyDamage      // of the copy, until it is replaced; used by the run goroutine only
+	healLines     *lograte.Limiter // one line a minute about a copy that is not replaced, or not offered
 
 	mu               sync.Mutex // protects the following fields; a leaf lock
 	role             Role
@@ -61,6 +63,7 @@ type Shard struct {
 	writer           *writer
 	view             shardView
 	flushed          uint64
+	verified         bool          // the tables of the store are known to be intact
 	published        replicaStatus // as last published in etcd
 	publishedMark    logPosition   // the mark as last published
 	publishingMark   logPosition   // the mark that is being published
@@ -84,6 +87,7 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 		log:      o.Logger.With(slog.Int("shard", o.Number)),
 		instance: o.Member + "/" + hex.EncodeToString(random[:]),
 		changed:  make(chan struct{}), handOverRequests: make(chan struct{}, 1),
+		healLines: lograte.New(lograte.Policy{Interval: time.Minute}),
 	}
 	s.view.copies = make(map[string]replicaStatus)
 	s.SetCopies(o.Copies)
@@ -100,10 +104,11 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 	s.wg.Go(s.watch)
 	s.wg.Go(s.run)
 	s.wg.Go(s.upkeep)
+	s.wg.Go(s.verifyLoop)
 	return s, nil
 }
 
-// openCopy opens the store if this member should have a copy.
+// openCopy opens the store if this member should have a copy. A damaged one stays closed; run replaces it.
 func (s *Shard) openCopy(ctx context.Context) error {
 	if err := s.initHolders(ctx); err != nil {
 		return err
@@ -111,20 +116,13 @@ func (s *Shard) openCopy(ctx context.Context) error {
 	if held, _ := s.holds(); !held {
 		return nil
 	}
-	store, err := pebble.OpenStore(s.o.Dir, s.o.Store)
-	if err != nil {
-		return err
+	s.storeMu.Lock()
+	err := s.openLocked()
+	s.storeMu.Unlock()
+	if err == nil || s.noticeDamage(err) {
+		return nil
 	}
-	stored, err := store.LogPosition()
-	var at logPosition
-	if err == nil {
-		at, err = decodeLogPosition(stored)
-	}
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
-	s.store, s.flushed = store, at.seq // everything in a reopened store is durable
-	return nil
+	return err
 }
 
 // Engine returns the engine while this member is the owner, else ErrNotOwner or
@@ -300,7 +298,8 @@ func (s *Shard) CatchUp(ctx context.Context) error {
 // before the call.
 func (s *Shard) Checkpoint(ctx context.Context, dir string) error {
 	if held, _ := s.holds(); !held {
-		return s.fetchAny(ctx, dir, true)
+		_, err := s.fetchAny(ctx, dir, true)
+		return err
 	}
 	return s.checkpoint(ctx, dir)
 }

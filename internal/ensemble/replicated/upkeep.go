@@ -87,11 +87,12 @@ func (u *upkeeper) tick(ctx context.Context, st *stream, w *writer) error {
 		return err
 	}
 	s.mu.Lock()
-	now, published := replicaStatus{Applied: at.seq, Flushed: s.flushed, InSync: true, Resigning: s.resigning},
-		s.published
+	now, published := s.countedLocked(replicaStatus{
+		Applied: at.seq, Flushed: s.flushed, InSync: true, Resigning: s.resigning,
+	}), s.published
 	s.mu.Unlock()
 	late := time.Since(u.publishedAt) > reportInterval
-	if now != published && (now.Flushed != published.Flushed || !published.InSync || late) ||
+	if now != published && (now.Flushed != published.Flushed || now.InSync != published.InSync || late) ||
 		(late || w != nil) && s.markChanged() {
 		if err := s.publishStatus(ctx, now); err != nil {
 			return err
@@ -205,7 +206,8 @@ func (u *upkeeper) copies(live []string) (least uint64, copies map[string]replic
 	s := u.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	least, copies = s.flushed, make(map[string]replicaStatus, len(s.view.copies))
+	least = s.countedLocked(replicaStatus{Flushed: s.flushed}).Flushed
+	copies = make(map[string]replicaStatus, len(s.view.copies))
 	for name, c := range s.view.copies {
 		if !s.view.holds(name) {
 			continue
