@@ -134,7 +134,10 @@ func (t *member) openLog(ctx context.Context) error {
 		log = dialed
 		s.waitFor("the NATS servers of nats.urls: they do not meet the requirements; see the log")
 	} else {
-		started, err := t.StartLog(ctx, s.cfg.Path("log"), s.cfg.Members.Listen.Log, telemetry.Library(s.log, "nats"))
+		started, err := t.StartLog(ctx, ensemble.LogOptions{
+			Dir: s.cfg.Path("log"), Listen: s.cfg.Members.Listen.Log, Logger: telemetry.Library(s.log, "nats"),
+			ReportWaiting: func(why string) { s.waitFor("good copies of its logs: " + why) },
+		})
 		if err != nil {
 			return err
 		}

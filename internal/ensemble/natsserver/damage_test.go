@@ -3,7 +3,6 @@ package natsserver_test
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -346,19 +345,43 @@ func TestFaultWaitsForAllOthers(t *testing.T) {
 	tally.Fault{Name: "damaged server while another one is stopped", Injected: 1, Checked: 1}.Record(t)
 }
 
-// TestSuspectReplacesDamagedFiles damages a file of a running server.
+// TestSuspectReplacesDamagedFiles damages a block of a running server, which does not notice it by itself.
 func TestSuspectReplacesDamagedFiles(t *testing.T) {
 	e := newEnsemble(t)
-	e.Server(victim).Suspect("a test wants to know")
-	e.awaitHealed(victim, records)
-	var first string
-	_ = filepath.WalkDir(e.Files(victim), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, "S/msgs/1.blk") {
-			first = path
+	damages[0].do(t, e.file(victim, `$G/streams/S/msgs/*.blk`))
+	e.Stop(1)
+	e.Server(victim).Suspect("a record does not verify")
+	if p := e.Integrity(victim).Part("logs"); p.Damages != 0 {
+		t.Errorf("got %+v while another server is stopped, want no examination", p)
+	}
+	e.Start(1)
+	e.retry("waiting for the examination", func(context.Context) error {
+		e.Server(victim).Suspect("a record does not verify")
+		if p := e.Integrity(victim).Part("logs"); p.Damages == 0 {
+			return fmt.Errorf("part is %+v", p)
 		}
 		return nil
 	})
-	if first == "" {
-		t.Fatal("got no block of the stream, want one")
-	}
+	e.awaitHealed(victim, records)
+}
+
+// TestBackgroundVerification damages snapshots of a running server, which finds and replaces them.
+func TestBackgroundVerification(t *testing.T) {
+	e := newEnsemble(t, natstest.VerifyInterval(100*time.Millisecond))
+	damaged := ""
+	e.retry("waiting for the damage", func(context.Context) error {
+		found, err := filepath.Glob(filepath.Join(e.Files(victim), `$SYS/_js_/_meta_/snapshots/snap.*`))
+		if err != nil || len(found) == 0 {
+			return fmt.Errorf("got snapshots %q and error %w, want one", found, err)
+		}
+		if path := found[len(found)-1]; path != damaged { // the server may have written another one
+			damages[0].do(t, path)
+			damaged = path
+		}
+		if p := e.Integrity(victim).Part("logs"); p.Damages == 0 {
+			return fmt.Errorf("part is %+v", p)
+		}
+		return nil
+	})
+	e.awaitHealed(victim, records)
 }

@@ -61,7 +61,7 @@ func (r *floorRecorder) groups() map[string]natsfiles.GroupFloor {
 	ns := r.s.nats.Load()
 	out := map[string]natsfiles.GroupFloor{}
 	dir := filepath.Join(r.s.filesPath(), systemDir)
-	for _, account := range []string{"", server.DEFAULT_GLOBAL_ACCOUNT} { // "" is the system account
+	for _, account := range raftAccounts {
 		status := ns.Raftz(&server.RaftzOptions{AccountFilter: account})
 		if status == nil {
 			return nil

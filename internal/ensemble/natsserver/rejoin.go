@@ -182,5 +182,27 @@ func (s *Server) checkCurrent() error {
 	if all := len(s.opts.Routes) + 1; all > 1 && (info.Meta == nil || info.Meta.Size != all || info.Meta.Leader == "") {
 		return errs.Newf(errs.Unavailable, "it does not know all %d servers of the replicated log", all)
 	}
+	return checkLeaders(ns)
+}
+
+// checkLeaders returns nil if every Raft group of a server follows a leader, or is the leader. A follower
+// without a leader counts as healthy for nats-server when it has applied what it knows to be committed.
+func checkLeaders(ns *server.Server) error {
+	for _, account := range raftAccounts {
+		status := ns.Raftz(&server.RaftzOptions{AccountFilter: account})
+		if status == nil {
+			return errs.New(errs.Unavailable, "its replicated log is stopping")
+		}
+		for _, groups := range *status {
+			for name, g := range groups {
+				if g.Leader == "" || g.CatchingUp {
+					return errs.Newf(errs.Unavailable, "its Raft group %s has no leader or is catching up", name)
+				}
+			}
+		}
+	}
 	return nil
 }
+
+// raftAccounts are the accounts of the Raft groups: "" is the system account, with the meta layer.
+var raftAccounts = []string{"", server.DEFAULT_GLOBAL_ACCOUNT}
