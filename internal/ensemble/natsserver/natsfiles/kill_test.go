@@ -116,7 +116,7 @@ func TestFaultKilled(t *testing.T) {
 			f, err := natsfiles.ReadFloors(floors)
 			return err == nil && len(f.Groups) > 8 && len(f.Streams) >= 8
 		})
-		time.Sleep(time.Duration(i*37%100) * time.Millisecond) // another moment each time
+		<-time.After(time.Duration(i*37%100) * time.Millisecond) // another moment each time
 		c.Stop(killed)
 		report, found := verify(t, c, killed)
 		for _, f := range found {
@@ -136,9 +136,12 @@ func TestFaultKilled(t *testing.T) {
 
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited a minute in vain for %s", what)
+	timeout := time.After(2 * time.Minute)
+	for !ok() {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-timeout:
+			t.Fatalf("got no %s within two minutes", what)
 		}
 	}
 }
