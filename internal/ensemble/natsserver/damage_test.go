@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"freshet/internal/ensemble/natsserver/natsfiles"
 	"freshet/internal/ensemble/natsserver/natstest"
 	"freshet/test/tally"
 )
@@ -248,7 +249,8 @@ func TestFaultDamagedAfterKill(t *testing.T) {
 		awaitFloors(t, e, victim)
 		e.Stop(victim)
 		e.Adopt(victim)
-		kind := fileKinds[slices.IndexFunc(fileKinds, func(k struct{ name, pattern string }) bool { return k.name == c.kind })]
+		isKind := func(k struct{ name, pattern string }) bool { return k.name == c.kind }
+		kind := fileKinds[slices.IndexFunc(fileKinds, isKind)]
 		d := damages[slices.IndexFunc(damages, func(d damage) bool { return d.name == c.damage })]
 		d.do(t, e.file(victim, kind.pattern))
 		e.Start(victim)
@@ -264,16 +266,21 @@ func TestFaultDamagedAfterKill(t *testing.T) {
 	tally.Fault{Name: "file of a killed server damaged", Injected: injected, Checked: injected}.Record(t)
 }
 
-// awaitFloors waits until a server has recorded the end of the stream.
+// awaitFloors waits until a server has recorded the ends of the logs of the stream and of its consumer.
 func awaitFloors(t *testing.T, e *ensemble, i int) {
 	t.Helper()
 	e.retry("awaiting floors", func(context.Context) error {
-		text, err := os.ReadFile(filepath.Join(e.State(i), "floors"))
+		floors, err := natsfiles.ReadFloors(filepath.Join(e.State(i), "floors"))
 		if err != nil {
 			return err
 		}
-		if want := fmt.Sprintf(`"$G/S":{"last":%d`, records); !strings.Contains(string(text), want) {
-			return fmt.Errorf("floors are %s", text)
+		stream, consumer := false, false
+		for name, g := range floors.Groups {
+			stream = stream || strings.HasPrefix(name, "S-") && g.Committed >= records
+			consumer = consumer || strings.HasPrefix(name, "C-") && g.Committed >= 2
+		}
+		if !stream || !consumer {
+			return fmt.Errorf("floors are %+v", floors)
 		}
 		return nil
 	})
@@ -286,13 +293,10 @@ func TestFaultLogLostItsEnd(t *testing.T) {
 	awaitFloors(t, e, victim)
 	e.Stop(victim)
 	e.Adopt(victim)
-	log := e.file(victim, `$SYS/_js_/S-R3F-*/msgs/1.blk`)
+	log := e.file(victim, `$SYS/_js_/C-R3F-*/msgs/*.blk`)
 	rewrite(t, log, func(data []byte) []byte {
-		end := 0
-		for range 20 {
-			end += int(data[end]) | int(data[end+1])<<8
-		}
-		return data[:end]
+		first := int(data[0]) | int(data[1])<<8
+		return data[:first]
 	})
 	e.Start(victim)
 	if p := e.Integrity(victim).Part("logs"); !strings.Contains(p.Problem, "log lost its end") {

@@ -14,9 +14,7 @@ import (
 // that has lost its end. Only the watch goroutine uses it, and Start before that.
 //
 // The values are read from the server first and stored after that, so the files have at least what is
-// recorded. Every server syncs its Raft logs with each write, so a power cut does not change that. A stream
-// is not synced with each write: its floor counts only if its Raft log does not have the messages either
-// (natsfiles.Report.Below).
+// recorded. Every server syncs its Raft logs with each write, so a power cut does not change that.
 type floorRecorder struct {
 	s      *Server
 	last   natsfiles.Floors
@@ -40,12 +38,9 @@ func (r *floorRecorder) record() {
 	if groups == nil {
 		return
 	}
-	next := natsfiles.Floors{Groups: groups, Streams: r.last.Streams}
+	next := natsfiles.Floors{Groups: groups}
 	if reflect.DeepEqual(groups, r.last.Groups) && !r.failed {
 		return
-	}
-	if r.s.checkCaughtUp() == nil {
-		next.Streams = r.streams()
 	}
 	err := natsfiles.WriteFloors(path, next)
 	if err != nil && !r.failed {
@@ -85,29 +80,6 @@ func (r *floorRecorder) groups() map[string]natsfiles.GroupFloor {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			out[name] = floor
-		}
-	}
-	return out
-}
-
-// streams returns the floors of the streams.
-func (r *floorRecorder) streams() map[string]natsfiles.StreamFloor {
-	info, err := r.s.nats.Load().Jsz(&server.JSzOptions{Accounts: true, Streams: true, Config: true})
-	if err != nil {
-		return r.last.Streams
-	}
-	out := map[string]natsfiles.StreamFloor{}
-	for _, account := range info.AccountDetails {
-		for _, stream := range account.Streams {
-			if stream.Config == nil || stream.Config.Storage != server.FileStorage || stream.Config.Replicas < 2 {
-				continue
-			}
-			name := account.Name + "/" + stream.Name
-			floor := natsfiles.StreamFloor{Last: stream.State.LastSeq, Created: stream.Created}
-			if before, ok := r.last.Streams[name]; ok && before.Created.Equal(floor.Created) {
-				floor.Last = max(floor.Last, before.Last)
-			}
 			out[name] = floor
 		}
 	}

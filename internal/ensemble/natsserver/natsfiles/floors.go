@@ -11,16 +11,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"freshet/internal/base/atomicfile"
 )
 
 // Floors are what the logs of a directory contained when the running server recorded it. The logs may
 // contain more, never less.
+//
+// Streams have no floor: when a stream cannot follow its log, the server drops its messages and fetches
+// them again from the leader, so it legitimately ends earlier for a while.
 type Floors struct {
-	Groups  map[string]GroupFloor  `json:"groups"`
-	Streams map[string]StreamFloor `json:"streams"`
+	Groups map[string]GroupFloor `json:"groups"`
 }
 
 // GroupFloor is the floor of a Raft group.
@@ -30,12 +31,6 @@ type GroupFloor struct {
 	// Term and Peers are those of the files, not those in the server's memory.
 	Term  uint64 `json:"term"`
 	Peers string `json:"peers"`
-}
-
-// StreamFloor is the floor of a stream.
-type StreamFloor struct {
-	Last    uint64    `json:"last"`
-	Created time.Time `json:"created"`
 }
 
 var table = crc32.MakeTable(crc32.Castagnoli)
@@ -102,9 +97,7 @@ func ReadVote(dir, group string) (term uint64, peers string) {
 
 // Below returns what is missing of the floors. system is the directory of the Raft groups, for messages.
 //
-// A group or a stream that the meta layer has deleted is not missing. A stream whose messages end before the floor is
-// complete if its group's log has the entries after the group's snapshot, and the stream has all messages
-// that the snapshot describes: then the server applies the entries again.
+// A group that the meta layer has deleted is not missing.
 func (r *Report) Below(f Floors, system string) []Finding {
 	var found []Finding
 	for name, floor := range f.Groups {
@@ -123,41 +116,11 @@ func (r *Report) Below(f Floors, system string) []Finding {
 				"has servers %q and had %q", g.Peers, floor.Peers)})
 		}
 	}
-	for name, floor := range f.Streams {
-		if problem := r.below(name, floor); problem != "" {
-			account, stream, _ := strings.Cut(name, "/")
-			found = append(found, Finding{File: filepath.Join(account, "streams", stream, blocksDir), Problem: problem})
-		}
-	}
 	return found
 }
 
 // metaGroup is the Raft group of the meta layer, which is never deleted.
 const metaGroup = "_meta_"
-
-// below returns what is missing of a stream.
-func (r *Report) below(name string, floor StreamFloor) string {
-	_, stream, _ := strings.Cut(name, "/")
-	if r.isDeleted(owner{stream: stream}) {
-		return ""
-	}
-	var group Group
-	for _, g := range r.Groups {
-		if g.Stream == name {
-			group = g
-		}
-	}
-	s, exists := r.Streams[name]
-	switch {
-	case !exists:
-		return "stream is gone"
-	case !s.Created.Equal(floor.Created):
-		return "" // made anew
-	case s.Last < floor.Last && group.Snapshot > 0 && s.Last < group.snapshotLast:
-		return fmt.Sprintf("log lost its end: it ends at message %d and had message %d", s.Last, floor.Last)
-	}
-	return ""
-}
 
 // continuesPeers reports whether the peers of a group are the recorded ones, or these and more, as while
 // an ensemble is formed.
