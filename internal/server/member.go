@@ -139,7 +139,10 @@ func (t *member) openLog(ctx context.Context) error {
 			s.log.Warn("publishing the last acknowledged positions failed; the shards publish them when they open",
 				slog.Any("error", err))
 		}
-		started, err := t.StartLog(ctx, s.cfg.Path("log"), s.cfg.Members.Listen.Log, telemetry.Library(s.log, "nats"))
+		started, err := t.StartLog(ctx, ensemble.LogOptions{
+			Dir: s.cfg.Path("log"), Listen: s.cfg.Members.Listen.Log, Logger: telemetry.Library(s.log, "nats"),
+			ReportWaiting: func(why string) { s.waitFor("good copies of its logs: " + why) },
+		})
 		if err != nil {
 			return err
 		}
