@@ -277,6 +277,9 @@ func (c *Cluster) TLS(name string) *tls.Config {
 	return c.auth.config(c.t, name)
 }
 
+// Dir returns the directory of a server, for tests that damage its files.
+func (c *Cluster) Dir(i int) string { return c.servers[i].dir }
+
 // Size returns the number of servers.
 func (c *Cluster) Size() int { return len(c.servers) }
 
