@@ -21,6 +21,9 @@ type shardPlane interface {
 	ShardStatus(applied map[string]map[string]uint64) []datagroup.ShardStatus
 	Loss(ctx context.Context, at datagroup.ShardName, from string) (*datagroup.Loss, error)
 	AcceptLoss(ctx context.Context, at datagroup.ShardName, from, token string) (*datagroup.Loss, error)
+	Journals(ctx context.Context, at datagroup.ClusterName, from string) ([]datagroup.JournalReport, error)
+	AcceptJournalLoss(ctx context.Context, at datagroup.ClusterName, name, from,
+		token string) (*datagroup.JournalReport, error)
 }
 
 // systemMembers implements systemapi.Ensemble: it converts the status of the ensemble and of the

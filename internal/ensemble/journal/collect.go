@@ -74,14 +74,14 @@ func storedReport(path string) (r MemberReport) {
 }
 
 // collect returns the reports of all members. own returns this member's.
-func (s *Journals) collect(ctx context.Context, name string, own func(context.Context) MemberReport) []MemberReport {
-	reports := make([]MemberReport, len(s.opts.All))
+func (o *Options) collect(ctx context.Context, name string, own func(context.Context) MemberReport) []MemberReport {
+	reports := make([]MemberReport, len(o.All))
 	var wg sync.WaitGroup
-	for i, member := range s.opts.All {
+	for i, member := range o.All {
 		wg.Go(func() {
-			if member == s.opts.Member {
+			if member == o.Member {
 				reports[i] = own(ctx)
-			} else if err := s.ask(ctx, member, name, &reports[i]); err != nil {
+			} else if err := o.ask(ctx, member, name, &reports[i]); err != nil {
 				reports[i] = MemberReport{Problem: err.Error(), Missing: true}
 			}
 			reports[i].Member = member
@@ -91,12 +91,12 @@ func (s *Journals) collect(ctx context.Context, name string, own func(context.Co
 	return reports
 }
 
-func (s *Journals) peer(ctx context.Context, member, name, what string) (*http.Response, error) {
-	client, base, err := s.opts.Peers.Call(member)
+func (o *Options) peer(ctx context.Context, member, name, what string) (*http.Response, error) {
+	client, base, err := o.Peers.Call(member)
 	if err != nil {
 		return nil, err
 	}
-	at := base + Path + "/" + url.PathEscape(s.opts.Prefix) + "/" + url.PathEscape(name) + "/" + what
+	at := base + Path + "/" + url.PathEscape(o.Prefix) + "/" + url.PathEscape(name) + "/" + what
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return nil, err
@@ -113,10 +113,10 @@ func (s *Journals) peer(ctx context.Context, member, name, what string) (*http.R
 	return response, nil
 }
 
-func (s *Journals) ask(ctx context.Context, member, name string, r *MemberReport) error {
+func (o *Options) ask(ctx context.Context, member, name string, r *MemberReport) error {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
-	response, err := s.peer(ctx, member, name, "position")
+	response, err := o.peer(ctx, member, name, "position")
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ type chosenCopy struct {
 // choose returns the copy from which the journal is rebuilt. end is the last position that the old
 // stream shows.
 func (g *guarded) choose(ctx context.Context, keys *journalKeys, end uint64) (*chosenCopy, error) {
-	reports := g.s.collect(ctx, g.name, g.report)
+	reports := g.s.opts.collect(ctx, g.name, g.report)
 	best, err := decide(reports, keys, end)
 	if err != nil {
 		return nil, err
@@ -252,7 +252,7 @@ func (g *guarded) confirmChoice(c *chosenCopy, reports []MemberReport, keys *jou
 
 // fetch copies another member's copy to a file.
 func (g *guarded) fetch(ctx context.Context, from MemberReport, path string) error {
-	response, err := g.s.peer(ctx, from.Member, g.name, "copy")
+	response, err := g.s.opts.peer(ctx, from.Member, g.name, "copy")
 	if err != nil {
 		return err
 	}

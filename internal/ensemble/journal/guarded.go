@@ -96,12 +96,13 @@ func (g *guarded) knownKeys(ctx context.Context) (*journalKeys, error) {
 		return keys, err
 	}
 	j := newJournal(g.s, g.name, "")
-	if err := j.create(ctx, newIdentity()); err != nil {
-		return nil, err
-	}
+	own := newIdentity()
 	var id string
 	err = withRetry(ctx, func(ctx context.Context) error {
-		info, err := j.info(ctx)
+		if err := j.create(ctx, own); err != nil {
+			return err
+		}
+		info, err := j.s.info(ctx, j.stream, "") // another member may be creating it
 		if err == nil {
 			id = identity(info)
 		}

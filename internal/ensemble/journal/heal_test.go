@@ -3,6 +3,7 @@ package journal_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,24 +12,26 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// damages are ways in which the stream of a journal with 100 records loses some.
+// damages are ways in which the stream of a journal with 30 records loses some.
 var damages = []struct {
 	name   string
 	inject func(g *team, js natsjs.JetStream)
 }{
 	{"stream deleted", func(g *team, js natsjs.JetStream) {
-		if err := js.DeleteStream(context.Background(), stream); err != nil {
+		if err := js.DeleteStream(context.Background(), g.stream()); err != nil {
 			g.t.Fatal(err)
 		}
 	}},
 	{"records removed", func(g *team, js natsjs.JetStream) {
-		g.purge(js, stream, natsjs.WithPurgeSubject("freshet.journal.x.j.r"), natsjs.WithPurgeSequence(80))
+		g.purge(js, g.stream(), natsjs.WithPurgeSubject("freshet.journal.x."+g.name+".r"), natsjs.WithPurgeSequence(20))
 	}},
-	{"all messages removed", func(g *team, js natsjs.JetStream) { g.purge(js, stream) }},
-	{"chunks of the snapshot removed", func(g *team, js natsjs.JetStream) { g.purge(js, "J_x") }},
+	{"all messages removed", func(g *team, js natsjs.JetStream) { g.purge(js, g.stream()) }},
+	{"chunks of the snapshot removed", func(g *team, js natsjs.JetStream) {
+		g.purge(js, "J_x", natsjs.WithPurgeSubject("freshet.snapshot.x."+g.name+".>"))
+	}},
 	{"stream recreated with fewer records", func(g *team, js natsjs.JetStream) { g.shorten(js, true) }},
 	{"other stream of the same name", func(g *team, js natsjs.JetStream) { g.shorten(js, false) }},
-	{"a record zeroed on all servers", func(g *team, _ natsjs.JetStream) { g.zero("record 85 ") }},
+	{"a record zeroed on all servers", func(g *team, _ natsjs.JetStream) { g.zero("record 25 ") }},
 }
 
 func (g *team) purge(js natsjs.JetStream, stream string, opts ...natsjs.StreamPurgeOpt) {
@@ -49,20 +52,20 @@ func (g *team) shorten(js natsjs.JetStream, same bool) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), teamWait)
 	defer cancel()
-	s, err := js.Stream(ctx, stream)
+	s, err := js.Stream(ctx, g.stream())
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	config := s.CachedInfo().Config
 	var kept []*natsjs.RawStreamMsg
-	for seq := s.CachedInfo().State.FirstSeq; seq < s.CachedInfo().State.LastSeq-9; seq++ {
+	for seq := s.CachedInfo().State.FirstSeq; seq < s.CachedInfo().State.LastSeq-4; seq++ {
 		m, err := s.GetMsg(ctx, seq)
 		if err == nil {
 			kept = append(kept, m)
 		}
 	}
 	config.FirstSeq = kept[0].Sequence
-	if err := js.DeleteStream(ctx, stream); err != nil {
+	if err := js.DeleteStream(ctx, g.stream()); err != nil {
 		g.t.Fatal(err)
 	}
 	if !same {
@@ -87,7 +90,7 @@ func (g *team) zero(record string) {
 		g.nats.Stop(i)
 		found := 0
 		err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ".blk" || !bytes.Contains([]byte(path), []byte("/streams/J_x_j/")) {
+			if err != nil || filepath.Ext(path) != ".blk" || !bytes.Contains([]byte(path), []byte("/streams/"+g.stream()+"/")) {
 				return err
 			}
 			text, err := os.ReadFile(path)
@@ -112,22 +115,19 @@ func (g *team) zero(record string) {
 // TestALostJournalIsRebuilt damages the stream of a journal while its members run, and while they are
 // stopped. The journal continues with the same records at the same positions.
 func TestALostJournalIsRebuilt(t *testing.T) {
-	for _, stopped := range []bool{false, true} {
-		for _, damage := range damages {
-			name := damage.name + ", members run"
-			if stopped {
-				name = damage.name + ", members stopped"
-			}
-			t.Run(name, func(t *testing.T) {
-				g := newTeam(t)
-				if failed := g.start("a", "b", "c"); len(failed) > 0 {
-					t.Fatal(failed)
-				}
-				last := g.append(0, 60, "a", "b", "c")
+	g := newTeam(t)
+	for i, damage := range damages {
+		for _, stopped := range []bool{false, true} {
+			g.name = fmt.Sprintf("j%d-%t", i, stopped)
+			t.Run(fmt.Sprintf("%s, members stopped %t", damage.name, stopped), func(t *testing.T) {
+				g.t = t
+				g.start("a", "b", "c")
+				g.open("a", "b", "c")
+				last := g.append(0, 20, "a", "b", "c")
 				if damage.name != "records removed" {
-					g.snapshot("b", 50)
+					g.snapshot("b", 15)
 				}
-				last = g.append(last, 40, "c", "a", "b")
+				last = g.append(last, 10, "c", "a", "b")
 				want, _ := g.content("a")
 				g.awaitCopies(last, "a", "b", "c")
 				if stopped {
@@ -138,14 +138,12 @@ func TestALostJournalIsRebuilt(t *testing.T) {
 					t.Fatal(err)
 				}
 				damage.inject(g, js)
-				if stopped {
-					g.startAll()
-				}
+				g.start("a", "b", "c")
+				g.open("a", "b", "c")
 				g.check(want, last)
-				last = g.append(last, 10, "a", "b", "c")
+				last = g.append(last, 5, "a", "b", "c")
 				after, _ := g.content("a")
 				g.check(after, last)
-				g.awaitCopies(last, "a", "b", "c")
 			})
 		}
 	}

@@ -223,7 +223,7 @@ func (s *Journals) Names(ctx context.Context) ([]string, error) {
 			names = append(names, decodeToken(token))
 		}
 	}
-	known, err := s.knownNames(ctx)
+	known, err := s.opts.knownNames(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -232,14 +232,14 @@ func (l *rebuildLock) replace(ctx context.Context, oldText string, v streamValue
 }
 
 // knownNames returns the journals that etcd knows, also those whose streams are lost.
-func (s *Journals) knownNames(ctx context.Context) ([]string, error) {
-	if s.opts.Etcd == nil {
+func (o *Options) knownNames(ctx context.Context) ([]string, error) {
+	if o.Etcd == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
-	base := strings.TrimSuffix(s.opts.Keys, "/") + "/"
-	found, err := s.opts.Etcd.Get(ctx, base, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	base := strings.TrimSuffix(o.Keys, "/") + "/"
+	found, err := o.Etcd.Get(ctx, base, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, fmt.Errorf("listing journals in etcd: %w", err)
 	}
@@ -250,4 +250,22 @@ func (s *Journals) knownNames(ctx context.Context) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// Lost returns why journals do not answer, by name. It is empty when all do.
+func (o *Options) Lost(ctx context.Context) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	base := strings.TrimSuffix(o.Keys, "/") + "/"
+	found, err := o.Etcd.Get(ctx, base, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("reading the state of journals from etcd: %w", err)
+	}
+	lost := map[string]string{}
+	for _, kv := range found.Kvs {
+		if token, ok := strings.CutSuffix(strings.TrimPrefix(string(kv.Key), base), "/lost"); ok {
+			lost[decodeToken(token)] = string(kv.Value)
+		}
+	}
+	return lost, nil
 }

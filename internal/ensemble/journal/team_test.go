@@ -38,6 +38,9 @@ type team struct {
 	client *clientv3.Client
 	dir    string
 	names  []string
+	log    *slog.Logger
+	// name is the journal that the test uses.
+	name string
 
 	mu      sync.Mutex
 	members map[string]*teamMember // that run
@@ -64,7 +67,8 @@ func newTeam(t testing.TB) *team {
 	t.Cleanup(func() { _ = store.Close() })
 	g := &team{
 		t: t, etcd: store, nats: natstest.New(t, 3, natstest.Unsafe), dir: t.TempDir(),
-		names: []string{"a", "b", "c"}, members: map[string]*teamMember{},
+		names: []string{"a", "b", "c"}, name: "j",
+		log: slog.New(slog.NewTextHandler(testLog{t}, nil)), members: map[string]*teamMember{},
 	}
 	g.client = g.newClient()
 	t.Cleanup(func() {
@@ -101,50 +105,31 @@ func (g *team) member(name string) *teamMember {
 	return g.members[name]
 }
 
-func (g *team) copyFile(name string) string { return filepath.Join(g.dir, name, "copies", "j.copy") }
+func (g *team) stream() string { return "J_x_" + g.name }
 
-// start starts members and opens their journals, all at once. It returns the errors of those whose
-// journals could not be opened.
-func (g *team) start(names ...string) map[string]error {
-	g.t.Helper()
-	for _, name := range names {
-		g.run(name)
-	}
-	failed, mu := map[string]error{}, sync.Mutex{}
-	var wg sync.WaitGroup
-	for _, name := range names {
-		wg.Go(func() {
-			m := g.member(name)
-			ctx, cancel := context.WithTimeout(context.Background(), teamWait)
-			defer cancel()
-			j, err := m.js.Journal(ctx, "j")
-			m.j = j
-			if err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed[name] = err
-			}
-		})
-	}
-	wg.Wait()
-	return failed
+func (g *team) copyFile(name string) string {
+	return filepath.Join(g.dir, name, "copies", g.name+".copy")
 }
 
-// startAll starts all members and opens their journals, and repeats that like a server does.
-func (g *team) startAll() {
+// start starts members that do not run.
+func (g *team) start(names ...string) {
 	g.t.Helper()
-	for _, name := range g.names {
-		g.run(name)
+	for _, name := range names {
+		if g.member(name) == nil {
+			g.run(name)
+		}
 	}
+}
+
+// open opens the journal on all members at once, and repeats that like a server does.
+func (g *team) open(names ...string) {
+	g.t.Helper()
 	var wg sync.WaitGroup
-	for _, name := range g.names {
+	problems := make([]string, len(names))
+	for i, name := range names {
 		wg.Go(func() {
-			g.until(func() string {
-				ctx, cancel := context.WithTimeout(context.Background(), teamWait)
-				defer cancel()
-				m := g.member(name)
-				var err error
-				if m.j, err = m.js.Journal(ctx, "j"); err != nil {
+			problems[i] = g.attempt(func() string {
+				if err := g.tryOpen(name); err != nil {
 					return fmt.Sprintf("opening the journal of %s: got error %v, want none", name, err)
 				}
 				return ""
@@ -152,6 +137,17 @@ func (g *team) startAll() {
 		})
 	}
 	wg.Wait()
+	if text := strings.Join(problems, ""); text != "" {
+		g.t.Fatal(text)
+	}
+}
+
+func (g *team) tryOpen(name string) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), teamWait)
+	defer cancel()
+	m := g.member(name)
+	m.j, err = m.js.Journal(ctx, g.name)
+	return err
 }
 
 // run starts a member without opening its journal.
@@ -171,7 +167,7 @@ func (g *team) run(name string) {
 	m.js, err = journal.Open(ctx, m.conn, journal.Options{
 		Prefix: "x", Replicas: 3, Timeout: 30 * time.Second, Integrity: m.register, Etcd: m.client, Keys: "/t/x",
 		Dir: filepath.Join(dir, "copies"), Member: name, All: g.names, Peers: g,
-		Session: func() *concurrency.Session { return m.session }, Logger: slog.New(slog.NewTextHandler(testLog{g.t}, nil)),
+		Session: func() *concurrency.Session { return m.session }, Logger: g.log,
 	})
 	if err != nil {
 		g.t.Fatalf("opening the journals of %s: got error %v, want none", name, err)
@@ -212,6 +208,13 @@ func (g *team) stop(names ...string) {
 // until repeats a check until it returns "".
 func (g *team) until(check func() string) {
 	g.t.Helper()
+	if problem := g.attempt(check); problem != "" {
+		g.t.Fatal(problem)
+	}
+}
+
+// attempt repeats a check until it returns "" or the time is over, and returns the last result.
+func (g *team) attempt(check func() string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), teamWait)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -219,12 +222,12 @@ func (g *team) until(check func() string) {
 	for {
 		got := check()
 		if got == "" {
-			return
+			return ""
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			g.t.Fatal(got)
+			return got
 		}
 	}
 }
@@ -234,7 +237,7 @@ func (g *team) awaitCopies(position uint64, names ...string) {
 	g.t.Helper()
 	for _, name := range names {
 		g.until(func() string {
-			found, err := g.client.Get(context.Background(), "/t/x/j/members/"+name)
+			found, err := g.client.Get(context.Background(), "/t/x/"+g.name+"/members/"+name)
 			if err != nil {
 				return err.Error()
 			}
@@ -342,7 +345,7 @@ func (g *team) check(want string, last uint64) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		for name := range js.StreamNames(ctx).Name() {
-			if strings.HasPrefix(name, stream) {
+			if name == g.stream() || strings.HasPrefix(name, g.stream()+"_") {
 				streams = append(streams, name)
 			}
 		}
