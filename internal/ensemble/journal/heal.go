@@ -50,33 +50,39 @@ func (g *guarded) heal() {
 	backoff := retry.Backoff{Min: minHealBackoff, Max: maxHealBackoff}
 	for g.s.ctx.Err() == nil {
 		err := g.healOnce(g.s.ctx)
-		g.mu.Lock()
 		if err == nil {
+			g.mu.Lock()
+			defer g.mu.Unlock()
 			g.loss, g.obstacle, g.closed, g.healing = nil, nil, false, false
 			g.changeLocked()
-			g.mu.Unlock()
 			return
 		}
 		var elsewhere *errRebuiltElsewhere
-		waits := errors.As(err, &elsewhere) || errors.Is(err, errOvertaken) || g.s.ctx.Err() != nil
-		if !waits {
-			g.closed, g.obstacle = true, err
-			g.changeLocked()
-		}
-		loss := g.loss
-		g.mu.Unlock()
-		if !waits {
-			if ok, _ := g.keeper.warnings.Allow("heal"); ok {
-				g.s.log.Error("lost journal cannot be rebuilt yet; retrying", slog.String("journal",
-					g.s.opts.Prefix+"/"+g.name), slog.Any("error", err))
-			}
-			_ = g.registry.report(g.s.ctx, g.value(), fmt.Sprintf("%v; %v", loss, err)) // repeated with the next attempt
+		if !errors.As(err, &elsewhere) && !errors.Is(err, errOvertaken) && g.s.ctx.Err() == nil {
+			g.close(err)
 		}
 		_ = backoff.Sleep(g.s.ctx)
 	}
 	g.mu.Lock()
 	g.healing = false
 	g.mu.Unlock()
+}
+
+// close makes the journal return errors until an attempt succeeds. The reason is in etcd before a caller
+// gets the error, because the caller may close the journals then.
+func (g *guarded) close(obstacle error) {
+	g.mu.Lock()
+	loss := g.loss
+	g.mu.Unlock()
+	if ok, _ := g.keeper.warnings.Allow("heal"); ok {
+		g.s.log.Error("lost journal cannot be rebuilt yet; retrying",
+			slog.String("journal", g.s.opts.Prefix+"/"+g.name), slog.Any("error", obstacle))
+	}
+	_ = g.registry.report(g.s.ctx, g.value(), fmt.Sprintf("%v; %v", loss, obstacle)) // the next attempt repeats it
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed, g.obstacle = true, obstacle
+	g.changeLocked()
 }
 
 // healOnce makes one attempt.
