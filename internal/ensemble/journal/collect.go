@@ -45,6 +45,9 @@ func (g *guarded) report(ctx context.Context) MemberReport {
 	_, _ = j.shownEnd(ctx) // what cannot be read is taken from the copies
 	err := g.keeper.sync(ctx, j, true)
 	r := g.keeper.report()
+	if r.Sum == "" { // the journals are being closed, or there is no copy
+		r = storedReport(g.keeper.path)
+	}
 	r.Member, r.Seen = g.s.opts.Member, g.seen()
 	if err != nil && r.Position < r.Seen {
 		r.Problem = err.Error()

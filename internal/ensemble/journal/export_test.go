@@ -27,7 +27,7 @@ func (s *Journals) CrashRebuild(ctx context.Context, name string, session *concu
 		return err
 	}
 	j, _ := g.healthy()
-	end, err := j.fence(ctx)
+	end, _, err := j.fence(ctx)
 	if err != nil || steps == 2 {
 		return err
 	}

@@ -31,6 +31,7 @@ import (
 //  5. build: a new stream with another name and identity gets the snapshot and the records of that
 //     copy, at their positions. Nobody knows this stream before the next step, and a stream of an
 //     attempt that has ended is never used.
+//     A stream that did not exist in step 2 is looked for again.
 //  6. replace: one transaction in etcd makes the new stream the journal, if the old one still is and
 //     this member still has the lock.
 //  7. remove: the old stream and those of attempts that have ended are deleted. A crash before it
@@ -114,7 +115,7 @@ func (g *guarded) healOnce(ctx context.Context) error {
 	if keys.stream.ID != j.id {
 		return errOvertaken
 	}
-	end, err := j.fence(ctx)
+	end, fenced, err := j.fence(ctx)
 	if err != nil {
 		return fmt.Errorf("closing the damaged stream: %w", err)
 	}
@@ -123,8 +124,18 @@ func (g *guarded) healOnce(ctx context.Context) error {
 		return err
 	}
 	v, err := g.build(ctx, chosen)
+	if chosen.path != g.keeper.path {
+		_ = os.Remove(chosen.path) // the next rebuild overwrites it
+	}
 	if err != nil {
 		return fmt.Errorf("rebuilding the journal from the copy of member %q: %w", chosen.Member, err)
+	}
+	if !fenced {
+		// The servers have created a stream since, so they have applied everything that was decided
+		// before. A stream that is still missing does not exist.
+		if _, fenced, err := j.fence(ctx); err != nil || fenced {
+			return errors.Join(err, errStreamReturned)
+		}
 	}
 	if err := lock.replace(ctx, keys.streamText, v); err != nil {
 		return err
@@ -171,8 +182,8 @@ func (g *guarded) isBack(ctx context.Context, j *journal, keys *journalKeys) (bo
 }
 
 // fence ends the stream, so that nothing can be appended to it. It returns the last position that the
-// stream shows; 0 if it shows none. A stream that does not exist, or is not this one, needs no fence.
-func (j *journal) fence(ctx context.Context) (end uint64, err error) {
+// stream shows; 0 if it shows none. A stream that does not exist, or is not this one, gets no fence.
+func (j *journal) fence(ctx context.Context) (end uint64, fenced bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
 	err = withRetry(ctx, func(ctx context.Context) error {
@@ -188,7 +199,7 @@ func (j *journal) fence(ctx context.Context) (end uint64, err error) {
 		if err != nil {
 			return err
 		}
-		if fenced, err := j.isFenced(ctx, info.State.LastSeq); err != nil || fenced {
+		if fenced, err = j.isFenced(ctx, info.State.LastSeq); err != nil || fenced {
 			return err
 		}
 		var id [idBytes]byte
@@ -202,10 +213,13 @@ func (j *journal) fence(ctx context.Context) (end uint64, err error) {
 		}
 		return errFenceAgain // and read the end, which cannot change any more
 	})
-	return end, err
+	return end, fenced, err
 }
 
-var errFenceAgain = errors.New("end of the closed stream is not read yet")
+var (
+	errFenceAgain     = errors.New("end of the closed stream is not read yet")
+	errStreamReturned = errors.New("stream that did not exist has returned; trying again")
+)
 
 func (j *journal) isFenced(ctx context.Context, seq uint64) (bool, error) {
 	if seq == 0 {

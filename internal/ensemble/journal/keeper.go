@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"freshet/internal/base/lograte"
@@ -23,7 +24,7 @@ const (
 	keepInterval    = time.Second     // between two writes to a copy
 	publishInterval = 2 * time.Second // between two reports of a copy's position
 	compactInterval = 10 * time.Second
-	maxQueuedBytes  = 8 << 20
+	maxQueuedBytes  = 4 << 20
 	copySuffix      = ".copy"
 )
 
@@ -38,6 +39,8 @@ type keeper struct {
 	queueMu sync.Mutex
 	queue   []*message // messages that were read or written and are not in the copy; protected by queueMu
 	queued  int        // their bytes; protected by queueMu
+
+	end atomic.Uint64 // position up to which the copy has records, for offer
 
 	mu          sync.Mutex // held while the copy is written, also over network calls
 	file        *copyFile  // nil before the copy exists; protected by mu
@@ -59,6 +62,9 @@ func newKeeper(g *guarded) *keeper {
 
 // offer queues a message for the copy. A message that does not fit is read from the stream later.
 func (k *keeper) offer(m *message) {
+	if m.last() <= k.end.Load() {
+		return
+	}
 	k.queueMu.Lock()
 	defer k.queueMu.Unlock()
 	if k.queued+len(m.body) > maxQueuedBytes {
@@ -134,6 +140,7 @@ func (k *keeper) damagedLocked(cause error) {
 		_ = k.file.close() // it is read by nobody
 	}
 	k.file = nil
+	k.end.Store(0)
 	k.g.s.opts.Integrity.Damaged(k.part(), k.path, cause)
 	if err := k.g.s.opts.Integrity.Quarantine(k.part(), k.path, cause); err != nil {
 		k.warn("moving a damaged copy into quarantine failed; it is overwritten", err)
@@ -221,6 +228,7 @@ func (k *keeper) sync(ctx context.Context, j *journal, final bool) (err error) {
 	if k.file == nil {
 		return err
 	}
+	k.end.Store(k.file.end)
 	if syncErr := k.file.sync(); syncErr != nil {
 		return errors.Join(err, k.reopenLocked(syncErr))
 	}
