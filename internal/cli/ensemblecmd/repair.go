@@ -187,5 +187,6 @@ func (j *journalReport) print(text *strings.Builder, cluster string) {
 				j.Needed-min(j.Needed, c.Position))
 		}
 	}
-	fmt.Fprintf(text, "  accept that with: freshet ensemble repair %s --accept-loss %s\n", cluster, output.Clean(j.Name))
+	fmt.Fprintf(text, "  accept that with: freshet ensemble repair %s --accept-loss %s\n", cluster,
+		output.Clean(j.Name))
 }

@@ -90,7 +90,9 @@ func (p *Plane) Journals(ctx context.Context, at ClusterName, from string) ([]Jo
 }
 
 // AcceptJournalLoss makes a lost journal continue as Journals described it.
-func (p *Plane) AcceptJournalLoss(ctx context.Context, at ClusterName, name, from, token string) (*JournalReport, error) {
+func (p *Plane) AcceptJournalLoss(ctx context.Context, at ClusterName, name, from,
+	token string,
+) (*JournalReport, error) {
 	uid, err := p.findUID(ctx, at)
 	if err != nil {
 		return nil, err

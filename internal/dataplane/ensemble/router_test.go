@@ -84,7 +84,8 @@ func TestSinglePlane(t *testing.T) {
 			t.Errorf("%s: got error %v, want %v", name, err, ensemble.ErrSingle)
 		}
 	}
-	if _, err := plane.Journals(t.Context(), ClusterName{}, ""); err != ensemble.ErrSingle { //nolint:errorlint // the very error
+	_, err = plane.Journals(t.Context(), ClusterName{}, "")
+	if err != ensemble.ErrSingle { //nolint:errorlint // the very error
 		t.Errorf("journals: got error %v, want %v", err, ensemble.ErrSingle)
 	}
 	_, err = plane.AcceptJournalLoss(t.Context(), ClusterName{}, "", "", "")

@@ -100,10 +100,11 @@ func TestALossThatCannotBeDecided(t *testing.T) {
 			r.Members[2].Position != 20 {
 			t.Fatalf("got report %+v, want a lost journal of which a or b has 10 of 20 records", r)
 		}
-		if _, err := journal.AcceptLoss(t.Context(), g.options("a"), g.member("a").js, g.name, r.From, "other"); err == nil {
+		a := g.member("a").js
+		if _, err := journal.AcceptLoss(t.Context(), g.options("a"), a, g.name, r.From, "other"); err == nil {
 			t.Error("accepting a loss with another token: got no error, want one")
 		}
-		_, err = journal.AcceptLoss(t.Context(), g.options("a"), g.member("a").js, g.name, r.From, r.Token)
+		_, err = journal.AcceptLoss(t.Context(), g.options("a"), a, g.name, r.From, r.Token)
 		if err != nil {
 			t.Fatal(err)
 		}

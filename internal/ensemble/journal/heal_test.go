@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -90,7 +91,7 @@ func (g *team) zero(record string) {
 		g.nats.Stop(i)
 		found := 0
 		err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ".blk" || !bytes.Contains([]byte(path), []byte("/streams/"+g.stream()+"/")) {
+			if err != nil || filepath.Ext(path) != ".blk" || !strings.Contains(path, "/streams/"+g.stream()+"/") {
 				return err
 			}
 			text, err := os.ReadFile(path)

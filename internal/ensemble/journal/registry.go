@@ -187,8 +187,8 @@ func (r *registry) lock(ctx context.Context, member, attempt string, lease clien
 		if owner != member {
 			return nil, &errRebuiltElsewhere{owner}
 		}
-		response, err = r.etcd.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(r.rebuildKey()), "=", held.ModRevision)).
-			Then(put).Commit()
+		unchanged := clientv3.Compare(clientv3.ModRevision(r.rebuildKey()), "=", held.ModRevision)
+		response, err = r.etcd.Txn(ctx).If(unchanged).Then(put).Commit()
 		if err == nil && !response.Succeeded {
 			err = errors.New("another attempt to rebuild the journal has begun")
 		}

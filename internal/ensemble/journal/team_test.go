@@ -322,7 +322,10 @@ func (g *team) snapshot(name string, position uint64) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	err = j.SaveSnapshot(ctx, position, func(w io.Writer) error { _, err := io.WriteString(w, text.String()); return err })
+	err = j.SaveSnapshot(ctx, position, func(w io.Writer) error {
+		_, err := io.WriteString(w, text.String())
+		return err
+	})
 	if err != nil {
 		g.t.Fatal(err)
 	}

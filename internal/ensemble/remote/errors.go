@@ -24,7 +24,8 @@ var sentinels = map[string]error{
 	"Conflict": engine.ErrConflict, "Compacted": engine.ErrCompacted, "Corrupt": engine.ErrCorrupt,
 	"Failed": engine.ErrFailed, "NotOpen": engine.ErrNotOpen, "Closed": engine.ErrClosed,
 	"NewerFormat": engine.ErrNewerFormat, "NotOwner": engine.ErrNotOwner, "NotBegun": engine.ErrNotBegun,
-	"NoOwner": engine.ErrNoOwner, "LogLost": engine.ErrLogLost, "JournalLost": engine.ErrJournalLost, "UnpackingBusy": unpacking.ErrBusy,
+	"NoOwner": engine.ErrNoOwner, "LogLost": engine.ErrLogLost, "JournalLost": engine.ErrJournalLost,
+	"UnpackingBusy": unpacking.ErrBusy,
 	"Canceled": context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
 }
 

@@ -94,8 +94,14 @@ var routes = []web.Route[operation]{
 	{Method: http.MethodPost, Pattern: stepDownPath, Value: operation{systemOnly(errMembersDenied), (*call).stepDown}},
 	{Method: http.MethodGet, Pattern: lossPath, Value: operation{systemOnly(errShardsDenied), (*call).writeLoss}},
 	{Method: http.MethodPost, Pattern: lossPath, Value: operation{systemOnly(errShardsDenied), (*call).acceptLoss}},
-	{Method: http.MethodGet, Pattern: journalsPath, Value: operation{systemOnly(errJournalsDenied), (*call).writeJournals}},
-	{Method: http.MethodPost, Pattern: journalsPath, Value: operation{systemOnly(errJournalsDenied), (*call).acceptJournal}},
+	{
+		Method: http.MethodGet, Pattern: journalsPath,
+		Value: operation{systemOnly(errJournalsDenied), (*call).writeJournals},
+	},
+	{
+		Method: http.MethodPost, Pattern: journalsPath,
+		Value: operation{systemOnly(errJournalsDenied), (*call).acceptJournal},
+	},
 	{Method: http.MethodGet, Pattern: documentPath, Value: operation{nil, (*call).document}},
 }
 

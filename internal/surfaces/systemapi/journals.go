@@ -81,7 +81,8 @@ func (c *call) acceptJournal() error {
 		return errAcceptJournal
 	}
 	cluster := c.clusterID()
-	accepted, err := c.api.opts.Ensemble.AcceptJournalLoss(c.R.Context(), cluster, asked.Journal, asked.From, asked.Mark)
+	accepted, err := c.api.opts.Ensemble.AcceptJournalLoss(c.R.Context(), cluster, asked.Journal, asked.From,
+		asked.Mark)
 	c.Changed = err == nil
 	c.Authorization.Scope = access.Scope{Organization: cluster.Organization, Cluster: cluster.Cluster}
 	if err != nil {
