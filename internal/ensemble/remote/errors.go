@@ -26,7 +26,7 @@ var sentinels = map[string]error{
 	"NewerFormat": engine.ErrNewerFormat, "NotOwner": engine.ErrNotOwner, "NotBegun": engine.ErrNotBegun,
 	"NoOwner": engine.ErrNoOwner, "LogLost": engine.ErrLogLost, "JournalLost": engine.ErrJournalLost,
 	"UnpackingBusy": unpacking.ErrBusy,
-	"Canceled": context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
+	"Canceled":      context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
 }
 
 // wireError is the wire format of an error.
