@@ -169,7 +169,7 @@ func (g *guarded) isBack(ctx context.Context, j *journal, keys *journalKeys) (bo
 			if i == 0 {
 				return false, nil
 			}
-			if identity(info) != j.id {
+			if identity(info) != j.id || j.readEnd(ctx) != nil {
 				return false, nil
 			}
 			return g.checkEnd(ctx, j, keys) == nil, nil
@@ -259,7 +259,6 @@ func (g *guarded) build(ctx context.Context, from *chosenCopy) (streamValue, err
 	v := streamValue{Generation: strings.ToLower(rand.Text())[:12]}
 	v.ID = v.Generation
 	j := newJournal(g.s, g.name, v.Generation)
-	j.id = v.ID
 	if err := j.create(ctx, v.ID); err != nil {
 		return v, err
 	}

@@ -96,17 +96,22 @@ func (j *journal) start(ctx context.Context) (err error) {
 	if j.tailNotices, err = j.s.conn.Subscribe(tailSubjects+j.subject+".*", j.handleTailNotice); err != nil {
 		return err
 	}
-	err = withRetry(ctx, func(ctx context.Context) error {
+	err = j.readEnd(ctx)
+	if err != nil && !errors.As(err, new(*lossError)) {
+		j.unsubscribe()
+	}
+	return err
+}
+
+// readEnd reads the tail and the latest snapshot.
+func (j *journal) readEnd(ctx context.Context) error {
+	return withRetry(ctx, func(ctx context.Context) error {
 		if _, err := j.refreshTail(ctx); err != nil {
 			return err
 		}
 		_, err := j.latestSnapshot(ctx)
 		return err
 	})
-	if err != nil && !errors.As(err, new(*lossError)) {
-		j.unsubscribe()
-	}
-	return err
 }
 
 // unsubscribe ends the notices of new tails.

@@ -66,9 +66,10 @@ func (j *journal) get(ctx context.Context, r getRequest) (storedMessage, error) 
 	return found, j.gone(err)
 }
 
-// gone converts the response that the stream does not exist into a lossError.
+// gone converts the response that the stream does not exist into a lossError. Without an identity the
+// stream has just been created, and the servers may not all know it yet.
 func (j *journal) gone(err error) error {
-	if hasAPICode(err, codeNoStream) {
+	if j.id != "" && hasAPICode(err, codeNoStream) {
 		return &lossError{fmt.Sprintf("stream %s does not exist", j.stream)}
 	}
 	return err
