@@ -160,7 +160,7 @@ func decide(reports []MemberReport, keys *journalKeys, end uint64) (MemberReport
 				return r, nil
 			}
 		}
-		return MemberReport{}, fmt.Errorf("an operator let the journal continue from the copy of member %q up to "+
+		return MemberReport{}, fmt.Errorf("operator let the journal continue from the copy of member %q up to "+
 			"position %d, but that member does not have it now; repeat freshet ensemble repair", a.Member, a.Position)
 	}
 	needed, of := keys.needed()
@@ -198,7 +198,7 @@ func decide(reports []MemberReport, keys *journalKeys, end uint64) (MemberReport
 		if of != "" {
 			where = "member " + of
 		}
-		return best, fmt.Errorf("the longest copy ends at position %d, but position %d existed (known from %s)%s",
+		return best, fmt.Errorf("longest copy ends at position %d, but position %d existed (known from %s)%s",
 			best.Position, needed, where, absent)
 	}
 	return best, nil
@@ -247,7 +247,7 @@ func (g *guarded) confirmChoice(c *chosenCopy, reports []MemberReport, keys *jou
 	}
 	if 2*agree <= len(reports) {
 		slices.Sort(differ)
-		return fmt.Errorf("the copy of member %q up to position %d and the copies of %s have different records; "+
+		return fmt.Errorf("copy of member %q up to position %d and the copies of %s have different records; "+
 			"review them with: freshet ensemble repair", c.Member, c.Position, strings.Join(differ, ", "))
 	}
 	return nil
