@@ -244,7 +244,7 @@ func (g *guarded) lostError(loss error) error {
 
 // do calls a function with the stream, and again with another stream when the journal was rebuilt.
 func (g *guarded) do(ctx context.Context, call func(j *journal) error) error {
-	for {
+	for repeated := false; ; repeated = true {
 		j, err := g.serving(ctx)
 		if err != nil {
 			return err
@@ -252,6 +252,9 @@ func (g *guarded) do(ctx context.Context, call func(j *journal) error) error {
 		err = call(j)
 		var loss *lossError
 		if g.registry == nil || !errors.As(err, &loss) {
+			if repeated && err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !isFinal(err) {
+				err = errs.Newf(errs.Unavailable, "journal %q was rebuilt meanwhile; try again: %w", g.name, err)
+			}
 			return err
 		}
 		g.lose(j, loss)

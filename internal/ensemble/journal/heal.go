@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,9 +21,10 @@ import (
 // another attempt, of the same or another member, rebuilds from the first step on.
 //
 //  1. lock: one member at a time, with a key in etcd that ends with the member's lease.
-//  2. fence: a last message ends the old stream, if it exists. It is conditional like every append, so
-//     each append is either before it, and then it is in the stream, or is refused. Every writer that
-//     finds the fence reads from etcd which stream is the journal.
+//  2. fence: a last message ends the old stream, if it exists. Appends are conditional on the last
+//     sequence, and no writer takes the fence for the end of the journal. So each append is either
+//     before the fence, and then it is in the stream, or is refused. Every writer that finds the
+//     fence reads from etcd which stream is the journal.
 //  3. collect: every member reads the rest of the old stream into its copy, as far as it can, and
 //     reports what its copy contains (collect.go).
 //  4. decide: the longest copy, if it has everything that is known to have existed.
@@ -195,31 +195,35 @@ func (j *journal) fence(ctx context.Context) (end uint64, fenced bool, err error
 		if err != nil {
 			return err
 		}
-		end, err = j.shownEnd(ctx)
-		if err != nil {
+		if fenced, err = j.isFenced(ctx, info.State.LastSeq); err != nil {
 			return err
 		}
-		if fenced, err = j.isFenced(ctx, info.State.LastSeq); err != nil || fenced {
-			return err
+		if !fenced {
+			if err := j.publishFence(ctx); err != nil {
+				return err
+			}
+			fenced = true
 		}
-		var id [idBytes]byte
-		_, _ = rand.Read(id[:]) // never fails
-		msg := nats.NewMsg(j.fenceSubject())
-		msg.Data = encodeFence(id, end+1)
-		msg.Header.Set(nats.ExpectedStreamHdr, j.stream)
-		msg.Header.Set(nats.ExpectedLastSeqHdr, strconv.FormatUint(info.State.LastSeq, 10))
-		if _, err = j.s.publish(ctx, msg); err != nil {
-			return err
-		}
-		return errFenceAgain // and read the end, which cannot change any more
+		end, err = j.shownEnd(ctx) // which cannot change any more
+		return err
 	})
 	return end, fenced, err
 }
 
-var (
-	errFenceAgain     = errors.New("end of the closed stream is not read yet")
-	errStreamReturned = errors.New("stream that did not exist has returned; trying again")
-)
+var errStreamReturned = errors.New("stream that did not exist has returned; trying again")
+
+// publishFence appends the message that ends the stream. It is not conditional, so that it is stored also
+// while others write. A second fence, of an attempt without an acknowledgement, changes nothing.
+func (j *journal) publishFence(ctx context.Context) error {
+	var id [idBytes]byte
+	_, _ = rand.Read(id[:]) // never fails
+	tail, _ := j.knownTail()
+	msg := nats.NewMsg(j.fenceSubject())
+	msg.Data = encodeFence(id, tail.last+1)
+	msg.Header.Set(nats.ExpectedStreamHdr, j.stream)
+	_, err := j.s.publish(ctx, msg)
+	return err
+}
 
 func (j *journal) isFenced(ctx context.Context, seq uint64) (bool, error) {
 	if seq == 0 {
