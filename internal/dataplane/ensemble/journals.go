@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/dataplane/provision"
@@ -30,7 +31,8 @@ func (g *Ensemble) journalOptions(uid string) journal.Options {
 	return journal.Options{
 		Prefix: uid, Replicas: len(g.opts.Members), Integrity: g.opts.Integrity, Logger: g.opts.Logger,
 		Etcd: g.opts.Etcd, Keys: g.key("shards/" + uid + "/journal"), Dir: g.copiesDir(uid),
-		Member: g.opts.Self, All: g.opts.Members, Peers: g.opts.Membership, Session: g.opts.Membership.Session,
+		Member: g.opts.Self, All: g.opts.Members, Peers: g.opts.Membership,
+		Session: func() *concurrency.Session { return g.opts.Membership.Session() },
 	}
 }
 
