@@ -384,6 +384,7 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 	t.SetApplied(plane.Applied)
 	t.Handle(remote.Path, remote.NewServer(local, s.log))
 	t.Handle(datagroup.CheckpointsPath+"/", shared.CheckpointHandler())
+	t.Handle(datagroup.JournalsPath+"/", shared.JournalHandler())
 	t.Handle(datagroup.ReleasePath, plane.ReleaseHandler())
 	t.Handle("POST "+datagroup.ReadingPath, t.router.ReadingHandler())
 	t.Handle(forwarding.Path, forwarding.Handler(s.forwardedHandler(), web.RequestIDHeader))

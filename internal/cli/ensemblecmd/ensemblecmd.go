@@ -1,7 +1,8 @@
 // Package ensemblecmd implements the command family `freshet ensemble` for operators of an
 // ensemble: create its certificates and secrets (init), install them on a member's machine
 // (join), show the members (status), transfer what a member leads (step-down), replace a
-// lost member (replace), and accept the loss of a shard's messages (accept-loss).
+// lost member (replace), and accept the loss of a shard's messages (accept-loss), and show and
+// repair journals (repair).
 //
 // init, join and replace read and write the files of internal/ensemble/bundle; the other
 // commands call the system API of a running server. The members themselves are in
@@ -46,7 +47,7 @@ member's part on its machine. 'freshet serve' then starts the member.`,
   # when all members run
   freshet ensemble status`,
 	}, append(command.Offline(newInit(env), newJoin(env)),
-		newStatus(env), newStepDown(env), newReplace(env), newAcceptLoss(env))...)
+		newStatus(env), newStepDown(env), newReplace(env), newAcceptLoss(env), newRepair(env))...)
 }
 
 // newDeprecatedCluster returns the same commands under the family's former name, so that

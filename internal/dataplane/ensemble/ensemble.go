@@ -11,10 +11,11 @@
 //	shards/<uid>/count          the number of shards of the cluster, which never changes
 //	shards/<uid>/journals       the member that imports the cluster's journals (seed.go)
 //	shards/<uid>/<n>/…          the keys of package replicated
+//	shards/<uid>/journal/…      the keys of package journal
 //
 // # Locks
 //
-//	Ensemble.mu  the shards that are open on this member. Never held over a call.
+//	Ensemble.mu  the shards and journals that are open on this member. Never held over a call.
 //
 // It is a leaf lock.
 package ensemble
@@ -75,6 +76,7 @@ type Options struct {
 // Paths on the internal listener.
 const (
 	CheckpointsPath = replicated.Path
+	JournalsPath    = journal.Path
 	ReleasePath     = "/clusters/release"
 )
 
@@ -87,6 +89,8 @@ type Ensemble struct {
 
 	mu         sync.Mutex
 	openShards map[shardKey]*replicated.Shard // protected by mu
+	// openJournals are the journals of the open clusters, by UID; protected by mu
+	openJournals map[string]*journal.Journals
 }
 
 type shardKey struct {
@@ -104,7 +108,8 @@ func New(opts Options) (*Ensemble, error) {
 	}
 	return &Ensemble{
 		opts: opts, members: &liveMembers{opts.Membership, opts.Members}, jetStream: stream,
-		openShards: map[shardKey]*replicated.Shard{}, appends: replicated.NewMetrics(),
+		openShards: map[shardKey]*replicated.Shard{}, openJournals: map[string]*journal.Journals{},
+		appends: replicated.NewMetrics(),
 	}, nil
 }
 
@@ -222,13 +227,11 @@ func (g *Ensemble) CheckpointHandler() http.Handler {
 
 // Journals implements dataplane.Ensemble.
 func (g *Ensemble) Journals(ctx context.Context, uid string) (dataplane.Journals, error) {
-	opened, err := journal.Open(ctx, g.opts.Log, journal.Options{
-		Prefix: uid, Replicas: len(g.opts.Members), Integrity: g.opts.Integrity,
-	})
+	opened, err := g.openCopiedJournals(ctx, uid)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.importJournals(ctx, uid, opened); err != nil {
+	if err := g.importJournals(ctx, uid, opened.Journals); err != nil {
 		opened.Close()
 		return nil, err
 	}

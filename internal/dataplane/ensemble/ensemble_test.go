@@ -127,7 +127,7 @@ func (w *testEnsemble) start(name string) {
 	log := slog.New(slog.DiscardHandler)
 	shared, err := ensemble.New(ensemble.Options{
 		Self: name, Members: w.names, Membership: testMembership{w, session}, Etcd: client, Prefix: "/freshet",
-		Log: w.nats.Connect(index), Logger: log,
+		Log: w.nats.Connect(index), Logger: log, Clusters: filepath.Join(w.dir, name),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -142,6 +142,7 @@ func (w *testEnsemble) start(name string) {
 	mux := http.NewServeMux()
 	mux.Handle(remote.Path, remote.NewServer(local, log))
 	mux.Handle(ensemble.CheckpointsPath+"/", shared.CheckpointHandler())
+	mux.Handle(ensemble.JournalsPath+"/", shared.JournalHandler())
 	mux.Handle(ensemble.ReleasePath, m.ReleaseHandler())
 	m.server = httptest.NewUnstartedServer(mux)
 	m.server.EnableHTTP2 = true

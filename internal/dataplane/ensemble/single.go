@@ -30,3 +30,13 @@ func (SinglePlane) Loss(context.Context, ShardName, string) (*Loss, error) {
 func (SinglePlane) AcceptLoss(context.Context, ShardName, string, string) (*Loss, error) {
 	return nil, ensemble.ErrSingle
 }
+
+// Journals returns ensemble.ErrSingle.
+func (SinglePlane) Journals(context.Context, ClusterName, string) ([]JournalReport, error) {
+	return nil, ensemble.ErrSingle
+}
+
+// AcceptJournalLoss returns ensemble.ErrSingle.
+func (SinglePlane) AcceptJournalLoss(context.Context, ClusterName, string, string, string) (*JournalReport, error) {
+	return nil, ensemble.ErrSingle
+}

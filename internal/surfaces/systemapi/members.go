@@ -25,6 +25,12 @@ type Ensemble interface {
 	// AcceptLoss makes the shard continue from that source, if its state is still the one
 	// that mark identifies.
 	AcceptLoss(ctx context.Context, shard ShardID, from, state string) (*Loss, error)
+	// Journals describes the journals of a cluster, and which member's copy a lost one would
+	// continue from: that of the given member or, if from is "", the longest.
+	Journals(ctx context.Context, cluster ClusterID, from string) (*Journals, error)
+	// AcceptJournalLoss makes a lost journal continue from a member's copy, if the state is
+	// still the one that it identifies.
+	AcceptJournalLoss(ctx context.Context, cluster ClusterID, journal, from, state string) (*Journal, error)
 }
 
 // Members is the state of an ensemble as the responding member sees it.

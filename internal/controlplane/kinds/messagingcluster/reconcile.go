@@ -137,6 +137,9 @@ func (c *Controller) provision(ctx context.Context, cluster *object,
 	if lost := c.logLost(cluster); lost != "" {
 		return shardsInterval, c.notReady(ctx, cluster, reasonLogLost, lost)
 	}
+	if lost := (*provision.JournalLost)(nil); errors.As(err, &lost) {
+		return shardsInterval, c.notReady(ctx, cluster, reasonJournalLost, lost.Problem)
+	}
 	if err != nil {
 		return c.failed(ctx, cluster, reasonFailed, err)
 	}

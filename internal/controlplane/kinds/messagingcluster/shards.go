@@ -121,6 +121,9 @@ func roundLag(lag uint64) int64 {
 // reasonLogLost: the copies do not match the log (engine.ErrLogLost).
 const reasonLogLost = "LogLost"
 
+// reasonJournalLost: journals of the cluster have lost records and are closed (provision.JournalLost).
+const reasonJournalLost = "JournalLost"
+
 // logLost lists the copies that do not match their log, and what to do; "" if there are none.
 func (c *Controller) logLost(cluster *object) string {
 	var lost, commands []string

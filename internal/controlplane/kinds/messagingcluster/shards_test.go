@@ -136,6 +136,16 @@ func TestStatusOfShards(t *testing.T) {
 	}
 }
 
+func TestLostJournalIsReported(t *testing.T) {
+	t.Parallel()
+	lost := &provision.JournalLost{Problem: "journal schemas: stream does not exist"}
+	w, _ := startEnsemble(t, errors.Join(lost, errors.New("not open")), nil)
+	c := w.until("lost", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Reason == "JournalLost" })
+	if got := ready(c); got.Status != v1alpha1.ConditionFalse || got.Message != lost.Problem {
+		t.Errorf("condition: got %+v, want False with the problem", got)
+	}
+}
+
 func TestLostLogIsReported(t *testing.T) {
 	t.Parallel()
 	w, p := startEnsemble(t, errors.New("no owner"), []provision.Shard{
