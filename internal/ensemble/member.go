@@ -55,6 +55,10 @@ type Member struct {
 	membership atomic.Pointer[membership.Ensemble] // nil before Join
 	log        atomic.Pointer[natsserver.Log]      // nil before UseLog
 	applied    atomic.Pointer[func() map[string]uint64]
+
+	clusterProblems atomic.Pointer[func() map[string]string]
+	health          atomic.Pointer[Health]      // nil before Observe
+	observation     atomic.Pointer[Observation] // nil before Observe
 }
 
 // Open reads the certificate of a member. It opens no port and no connection.
@@ -131,6 +135,7 @@ func (m *Member) Listen(ctx context.Context, o ListenOptions) error {
 	}
 	m.Handle("POST "+changesPath, http.HandlerFunc(m.serveChanges))
 	m.Handle("POST "+aboutPath, http.HandlerFunc(m.serveAbout))
+	m.Handle("POST "+healthPath, http.HandlerFunc(m.serveHealth))
 	m.Handle("POST "+stepDownPath, http.HandlerFunc(m.serveStepDown))
 	return nil
 }

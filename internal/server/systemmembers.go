@@ -18,6 +18,8 @@ type members interface {
 
 // shardPlane describes the shards of the clusters and accepts the loss of their data.
 type shardPlane interface {
+	// NameOf returns organization and name of a cluster; "" if there is none with the uid.
+	NameOf(uid string) string
 	ShardStatus(applied map[string]map[string]uint64) []datagroup.ShardStatus
 	Loss(ctx context.Context, at datagroup.ShardName, from string) (*datagroup.Loss, error)
 	AcceptLoss(ctx context.Context, at datagroup.ShardName, from, token string) (*datagroup.Loss, error)
@@ -43,6 +45,7 @@ func (g systemMembers) Members(ctx context.Context) (*systemapi.Members, error) 
 	for i := range status.Members {
 		out.Members = append(out.Members, memberOf(&status.Members[i]))
 	}
+	g.addObserved(out, status.Observed)
 	for _, shard := range g.plane.ShardStatus(status.Applied) {
 		row := systemapi.Shard{
 			Organization: shard.Organization, Cluster: shard.Cluster, Number: shard.Number,

@@ -65,6 +65,9 @@ func (*fakePlane) Shards(string) []provision.Shard { return nil }
 // Membership implements messagingcluster.Plane.
 func (*fakePlane) Membership() (all, live int) { return 1, 1 }
 
+// Replication implements messagingcluster.Plane.
+func (*fakePlane) Replication(string) provision.Replication { return provision.Replication{} }
+
 // Synced implements messagingcluster.Plane.
 func (*fakePlane) Synced() (external, synced, known bool, reason, message string) {
 	return false, true, true, "", ""
