@@ -144,9 +144,10 @@ func (c *Controller) provision(ctx context.Context, cluster *object,
 	return c.refreshInterval(cluster), c.write(ctx, cluster, c.describe(cluster, instance))
 }
 
-// openTimeout is how long a cluster that was ready may take to be opened before its status says
-// that it is not ready.
-const openTimeout = 5 * time.Second
+// openTimeout is how long a cluster that was ready may take to be opened, or wait for owners of its
+// shards, before its status says that it is not ready. Another member takes over the shards of a lost
+// member in less time.
+const openTimeout = 10 * time.Second
 
 // open provisions the cluster and writes each part that has started to the status. The stored
 // status can be that of an earlier run of the server, so a cluster that is not open in time is
@@ -172,7 +173,8 @@ func (c *Controller) open(ctx context.Context, cluster *object, spec provision.S
 			}
 		case <-slow.C:
 			if writeErr == nil && isReady {
-				writeErr = c.notReady(ctx, cluster, reasonOpening, "the data plane is being opened")
+				writeErr = c.notReady(ctx, cluster, reasonOpening,
+					"the cluster is being opened, or its shards have no owners; see freshet ensemble status")
 			}
 		case err := <-ended:
 			return err, writeErr

@@ -114,7 +114,7 @@ func start(t *testing.T, fail error) harness {
 // until watches the cluster until good returns true.
 func (w harness) until(what string, good func(*v1alpha1.MessagingCluster) bool) *v1alpha1.MessagingCluster {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	watch, err := w.clusters.Watch(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -218,7 +218,7 @@ func TestTeardownThatFails(t *testing.T) {
 
 func (w harness) untilDeleted() {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
