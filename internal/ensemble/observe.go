@@ -62,7 +62,8 @@ type observer struct {
 	listed    time.Time // when the streams of external servers were last listed
 	external  *natsserver.Report
 	failing   map[string]map[string]string // of the last round
-	wasLogged string
+	wasLogged string                       // the last logged notes; "" if all was good
+	loggedAt  time.Time
 }
 
 // SetClusterProblems sets the function that returns why this member cannot serve a cluster, by the
@@ -200,12 +201,13 @@ func (o *observer) confirm(all map[string]*Health) map[string]map[string]string 
 	return confirmed
 }
 
-// logChange logs when the number of missing replicas changes, once for all streams.
+// logChange logs when the ensemble becomes degraded or good, and other changes once a minute.
 func (o *observer) logChange() {
 	note := strings.Join(o.m.Observation().Degraded(), "; ")
-	if note == o.wasLogged {
+	if note == o.wasLogged || note != "" && o.wasLogged != "" && time.Since(o.loggedAt) < time.Minute {
 		return
 	}
+	o.loggedAt = time.Now()
 	if o.wasLogged = note; note == "" {
 		o.m.opts.Log.Info("all replicas of the log are current and no damage is known")
 		return

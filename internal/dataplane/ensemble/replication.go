@@ -12,12 +12,12 @@ import (
 
 // Replication describes how safely the members store the data of a cluster.
 func (p *Plane) Replication(uid string) provision.Replication {
-	return replication(p.ensemble.opts.Membership.Observation(), p.ensemble.opts.Members, uid)
+	return ReplicationOf(p.ensemble.opts.Membership.Observation(), p.ensemble.opts.Members, uid)
 }
 
-// replication picks out of an observation what concerns a cluster: its own streams and parts, and
+// ReplicationOf picks out of an observation what concerns a cluster: its own streams and parts, and
 // the meta layer and the directory of all logs, on which every cluster depends.
-func replication(observed *ensemble.Observation, members []string, uid string) provision.Replication {
+func ReplicationOf(observed *ensemble.Observation, members []string, uid string) provision.Replication {
 	if observed == nil {
 		return provision.Replication{}
 	}

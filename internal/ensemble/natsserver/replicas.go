@@ -105,7 +105,8 @@ func (v *view) add(from string, g Group) {
 	v.own[from] = g
 	v.want = max(v.want, g.Want)
 	switch {
-	case g.Peers != nil: // the leader itself; of two, the one that has more current replicas
+	// The leader itself; of two, the one that has more current replicas.
+	case g.Leader == from && from != "" && g.Problem == "", g.Peers != nil:
 		peers := map[string]Peer{}
 		for _, p := range g.Peers {
 			peers[p.Server] = p

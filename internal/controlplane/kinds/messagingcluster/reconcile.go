@@ -176,7 +176,7 @@ func (c *Controller) open(ctx context.Context, cluster *object, spec provision.S
 				writeErr = c.notReady(ctx, cluster, reasonOpening,
 					"the cluster is being opened, or its shards have no owners; see freshet ensemble status")
 			}
-		case err := <-ended:
+		case err = <-ended:
 			return err, writeErr
 		}
 	}
