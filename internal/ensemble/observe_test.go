@@ -60,9 +60,8 @@ func TestObservation(t *testing.T) {
 	b.Integrity().Verified("journal u1/catalogue")
 	b.Integrity().Damaged("shard u1/3", "/data/000007.sst", errors.New("block 3: checksum mismatch"))
 	b.SetClusterProblems(func() map[string]string { return map[string]string{"u1": "table is damaged"} })
-	observed := awaitObservation(t, a, "the damage and the failing cluster of b", func(o *ensemble.Observation) bool {
-		return len(o.Degraded()) == 2
-	})
+	bothProblems := func(o *ensemble.Observation) bool { return len(o.Degraded()) == 2 }
+	observed := awaitObservation(t, a, "the damage and the failing cluster of b", bothProblems)
 	if why := observed.Failing["u1"]["b"]; why != "table is damaged" {
 		t.Errorf("failing cluster: got %q, want the problem that b reported", why)
 	}
@@ -79,7 +78,7 @@ func TestObservation(t *testing.T) {
 		!strings.Contains(got, "checksum mismatch") {
 		t.Errorf("problem of b: got %q, want the damaged part", got)
 	}
-	awaitObservation(t, b, "its own damage", func(o *ensemble.Observation) bool { return len(o.Degraded()) == 2 })
+	awaitObservation(t, b, "its own damage", bothProblems)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(b.Collector())
 	const want = `# HELP freshet_integrity_damaged_parts Parts of this member's files that are damaged and not replaced yet.

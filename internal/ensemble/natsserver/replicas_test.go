@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"freshet/internal/ensemble/natsserver"
@@ -201,4 +202,42 @@ func raftGroup(ctx context.Context, t *testing.T, js jetstream.JetStream) string
 		t.Fatal(err)
 	}
 	return info.Cluster.RaftGroup
+}
+
+// TestReplicasOfExternalServers: the report of external servers has Freshet's streams only.
+func TestReplicasOfExternalServers(t *testing.T) {
+	t.Parallel()
+	r, err := natsserver.Dial(external(t, func(*server.Options) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	conn, err := r.Connect("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := withTimeout(t, time.Minute)
+	for _, name := range []string{"S_c_0", "J_c", "other"} {
+		if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: []string{name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report, err := r.Report(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracker := natsserver.Tracker{Grace: 0, Now: time.Now}
+	streams := tracker.Combine(map[string]*natsserver.Report{"": report}, nil)
+	if len(streams) != 2 || streams[0].Name != "J_c" || streams[1].Name != "S_c_0" {
+		t.Fatalf("got %+v, want the two streams of Freshet", streams)
+	}
+	for _, s := range streams {
+		if len(s.Replicas) != 1 || len(s.Missing()) != 0 || s.Problem != "" {
+			t.Errorf("got %+v, want one good replica", s)
+		}
+	}
 }

@@ -166,7 +166,9 @@ func (r *Remote) Report(ctx context.Context) (*Report, error) {
 			continue
 		}
 		g := Group{Name: name, Want: max(info.Config.Replicas, 1), Peers: []Peer{}}
-		if c := info.Cluster; c != nil {
+		if c := info.Cluster; c == nil {
+			g.Leader = r.conn.ConnectedServerName() // a single server
+		} else {
 			g.Leader = c.Leader
 			for _, p := range c.Replicas {
 				g.Peers = append(g.Peers, Peer{Server: p.Name, Current: p.Current, Offline: p.Offline, Lag: p.Lag})

@@ -107,7 +107,8 @@ func TestTracker(t *testing.T) {
 		}
 	}
 	// External servers: one report for all, which names the servers.
-	external := tracker().Combine(map[string]*natsserver.Report{"": leads(b, natsserver.Peer{Server: "c", Offline: true})}, nil)
+	report := leads(b, natsserver.Peer{Server: "c", Offline: true})
+	external := tracker().Combine(map[string]*natsserver.Report{"": report}, nil)
 	if got := external[0]; len(got.Replicas) != 3 || len(got.Missing()) != 1 || got.Missing()[0].Server != "c" {
 		t.Errorf("external servers: got %+v, want the replica of c missing", got)
 	}

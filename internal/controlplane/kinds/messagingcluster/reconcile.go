@@ -162,7 +162,7 @@ func (c *Controller) open(ctx context.Context, cluster *object, spec provision.S
 			}
 		})
 	}()
-	slow := time.NewTimer(openTimeout)
+	slow := time.NewTicker(openTimeout)
 	defer slow.Stop()
 	for {
 		isReady := conditions.IsReady(cluster.Status.Conditions, cluster.Generation)
@@ -172,13 +172,28 @@ func (c *Controller) open(ctx context.Context, cluster *object, spec provision.S
 				writeErr = c.progress(ctx, cluster, part)
 			}
 		case <-slow.C:
-			if writeErr == nil && isReady {
-				writeErr = c.notReady(ctx, cluster, reasonOpening,
-					"the cluster is being opened, or its shards have no owners; see freshet ensemble status")
+			if isReady {
+				c.reportSlow(ctx, cluster)
 			}
 		case err = <-ended:
 			return err, writeErr
 		}
+	}
+}
+
+// reportSlow writes that a cluster is not ready although its status says so. The object can have
+// changed since this attempt began, so reportSlow writes to the latest one. The attempt keeps its own,
+// because it applies the spec of that one; writing it fails then, and the next attempt follows.
+func (c *Controller) reportSlow(ctx context.Context, cluster *object) {
+	latest, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Get(ctx, cluster.Name,
+		metav1.GetOptions{})
+	if err == nil && latest.UID == cluster.UID && conditions.IsReady(latest.Status.Conditions, latest.Generation) {
+		err = c.notReady(ctx, latest, reasonOpening,
+			"the cluster is being opened, or its shards have no owners; see freshet ensemble status")
+	}
+	if err != nil && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "writing that a cluster is not open yet failed; retrying",
+			slog.String("cluster", cluster.Namespace+"/"+cluster.Name), slog.Any("error", err))
 	}
 }
 

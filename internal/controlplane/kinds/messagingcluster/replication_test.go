@@ -2,6 +2,7 @@ package messagingcluster_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"freshet/api/v1alpha1"
@@ -58,11 +59,13 @@ func TestSlowOpening(t *testing.T) {
 	w, p := startEnsemble(t, nil, []provision.Shard{{Number: 0, Owner: "a", Epoch: 1}})
 	w.until("ready", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Status == v1alpha1.ConditionTrue })
 	p.mu.Lock() // Provision waits, as if a journal could not be read
+	unlock := sync.OnceFunc(p.mu.Unlock)
+	t.Cleanup(unlock)
 	w.enqueue()
 	w.until("not ready", func(c *v1alpha1.MessagingCluster) bool {
 		return ready(c).Status == v1alpha1.ConditionFalse && ready(c).Reason == "Opening"
 	})
-	p.mu.Unlock()
+	unlock()
 	w.until("ready again", func(c *v1alpha1.MessagingCluster) bool {
 		return ready(c).Status == v1alpha1.ConditionTrue
 	})
