@@ -56,6 +56,7 @@ type Member struct {
 	log        atomic.Pointer[natsserver.Log]      // nil before UseLog
 	applied    atomic.Pointer[func() map[string]uint64]
 
+	poke            chan struct{} // requests an observation
 	clusterProblems atomic.Pointer[func() map[string]string]
 	health          atomic.Pointer[Health]      // nil before Observe
 	observation     atomic.Pointer[Observation] // nil before Observe
@@ -63,7 +64,7 @@ type Member struct {
 
 // Open reads the certificate of a member. It opens no port and no connection.
 func Open(o Options) (*Member, error) {
-	m := &Member{opts: o, changes: newChangeReceiver(), leadership: newLeadership()}
+	m := &Member{opts: o, changes: newChangeReceiver(), leadership: newLeadership(), poke: make(chan struct{}, 1)}
 	var err error
 	if m.credentials, err = bundle.Open(o.BundleDir, o.Self); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ var (
 	stuckSeries = prometheus.NewDesc("freshet_log_streams_without_majority",
 		"Streams of the log that have no leader or no majority of current replicas.", nil, nil)
 	damagedSeries = prometheus.NewDesc("freshet_integrity_damaged_parts",
-		"Parts of this member's files that are damaged and not replaced yet.", nil, nil)
+		"Damaged parts of this member's files that are not replaced yet.", nil, nil)
 	damagesSeries = prometheus.NewDesc("freshet_integrity_damages_total",
 		"Times that damage was found in this member's files.", nil, nil)
 	verifiedSeries = prometheus.NewDesc("freshet_integrity_last_verified_timestamp_seconds",

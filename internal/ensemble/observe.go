@@ -24,6 +24,10 @@ const (
 	externalInterval = 30 * time.Second
 	// sizeInterval is the time between two measurements of the files in quarantine.
 	sizeInterval = time.Minute
+	// minRefresh is the age from which a status request needs a new observation, refreshPoll how
+	// often it looks for the result.
+	minRefresh  = time.Second
+	refreshPoll = 20 * time.Millisecond
 	// expireInterval is the time between two removals of old files from quarantine.
 	expireInterval = time.Hour
 )
@@ -82,11 +86,33 @@ func (m *Member) Observe(ctx context.Context) {
 	if !m.logIsExternal() {
 		o.tracker.Servers = m.names
 	}
+	tick := time.NewTicker(observeInterval)
+	defer tick.Stop()
 	for {
 		o.observe(ctx)
-		if retry.Sleep(ctx, observeInterval) != nil {
+		select {
+		case <-tick.C:
+		case <-m.poke:
+		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// refresh makes Observe observe now, and waits for the result for at most a second. It does nothing
+// if the latest observation is new enough.
+func (m *Member) refresh(ctx context.Context) {
+	before := m.Observation()
+	if before == nil || time.Since(before.At) < minRefresh {
+		return
+	}
+	select {
+	case m.poke <- struct{}{}:
+	default: // already requested
+	}
+	ctx, cancel := context.WithTimeout(ctx, aboutTimeout)
+	defer cancel()
+	for m.Observation() == before && retry.Sleep(ctx, refreshPoll) == nil {
 	}
 }
 

@@ -81,7 +81,7 @@ func TestObservation(t *testing.T) {
 	awaitObservation(t, b, "its own damage", bothProblems)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(b.Collector())
-	const want = `# HELP freshet_integrity_damaged_parts Parts of this member's files that are damaged and not replaced yet.
+	const want = `# HELP freshet_integrity_damaged_parts Damaged parts of this member's files that are not replaced yet.
 # TYPE freshet_integrity_damaged_parts gauge
 freshet_integrity_damaged_parts 1
 # HELP freshet_integrity_damages_total Times that damage was found in this member's files.

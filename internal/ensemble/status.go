@@ -91,12 +91,13 @@ func (m *Member) aboutSelf() about {
 	return a
 }
 
-// Status describes all members. It requests their status.
+// Status describes all members. It requests their status, and a new observation.
 func (m *Member) Status(ctx context.Context) (*Status, error) {
 	joined := m.membership.Load()
 	if joined == nil {
 		return nil, errMemberStarting
 	}
+	m.refresh(ctx)
 	out := &Status{
 		Self: m.opts.Self, EtcdLeader: m.etcd.Leader(), Members: make([]MemberStatus, len(m.opts.Members)),
 		Applied: map[string]map[string]uint64{}, Observed: m.Observation(),

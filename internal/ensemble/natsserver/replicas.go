@@ -56,7 +56,7 @@ type Tracker struct {
 	Grace   time.Duration
 	Now     func() time.Time
 
-	since map[string]time.Time // by stream, and by stream and server
+	since map[string]time.Time // by stream, and by stream, server and whether the server is down
 }
 
 // view is what the reports of all servers contain about one stream.
@@ -180,7 +180,8 @@ func (t *round) replica(stream, server string, v *view) Replica {
 	own, holds := v.own[server]
 	_, responded := t.reports[server]
 	external := len(t.Servers) == 0
-	down := t.down[server] || isPeer && peer.Offline
+	// Of external servers only the leader knows whether they run.
+	down := t.down[server] || external && peer.Offline
 	var why string
 	switch {
 	case down:
@@ -196,6 +197,8 @@ func (t *round) replica(stream, server string, v *view) Replica {
 		why = "unknown, because the leader of the stream has not reported"
 	case !isPeer:
 		why = "the leader does not know it"
+	case peer.Offline:
+		why = "the leader does not reach it"
 	case !peer.Current:
 		why = fmt.Sprintf("it is %d entries behind and does not catch up", peer.Lag)
 	}
@@ -203,7 +206,8 @@ func (t *round) replica(stream, server string, v *view) Replica {
 		r.Current = true
 		return r
 	}
-	key := stream + "\x00" + server
+	// A server that runs again gets the whole grace time to catch up.
+	key := fmt.Sprint(stream, " ", server, " ", down)
 	lasts := t.lasts(key)
 	if r.Since = t.since[key]; lasts || down {
 		r.Problem = why

@@ -37,9 +37,10 @@ func newObserver(t *testing.T, c *natstest.Cluster) *observer {
 // combine returns the streams by name.
 func (o *observer) combine() map[string]natsserver.Stream {
 	o.Helper()
-	reports := map[string]*natsserver.Report{}
+	reports, down := map[string]*natsserver.Report{}, map[string]bool{}
 	for i, name := range o.tracker.Servers {
-		if s := o.c.Server(i); s != nil {
+		s := o.c.Server(i)
+		if down[name] = s == nil; s != nil {
 			report, err := s.Report(o.Context())
 			if err != nil {
 				o.Fatal(err)
@@ -48,7 +49,7 @@ func (o *observer) combine() map[string]natsserver.Stream {
 		}
 	}
 	byName := map[string]natsserver.Stream{}
-	for _, s := range o.tracker.Combine(reports, nil) {
+	for _, s := range o.tracker.Combine(reports, down) {
 		byName[s.Name] = s
 	}
 	return byName

@@ -49,7 +49,7 @@ func TestTracker(t *testing.T) {
 			reports: map[string]*natsserver.Report{
 				"a": leads(b, natsserver.Peer{Server: "c", Offline: true}), "b": follows(""), "c": follows(""),
 			},
-			missing: []string{"c"}, late: []string{"c"},
+			late: []string{"c"},
 		},
 		{
 			name: "behind",
