@@ -54,14 +54,14 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		}
 		for _, r := range s.Replicas {
 			lag[r.Server] = max(lag[r.Server], r.Lag)
-			if missing[r.Server] += 0; r.Problem != "" {
+			if r.Problem != "" {
 				missing[r.Server]++
 			}
 		}
 	}
-	for server, n := range missing {
-		gauge(missingSeries, float64(n), server)
-		gauge(lagSeries, float64(lag[server]), server)
+	for server, behind := range lag { // it has every server
+		gauge(missingSeries, float64(missing[server]), server)
+		gauge(lagSeries, float64(behind), server)
 	}
 	gauge(stuckSeries, float64(stuck))
 	c.collectFiles(observed.Members[c.m.Self()], gauge, to)
