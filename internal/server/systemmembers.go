@@ -132,7 +132,7 @@ func (g systemMembers) addObserved(out *systemapi.Members, observed *ensemble.Ob
 	}
 	out.Observed = timeOf(observed.At)
 	for i := range observed.Streams {
-		out.Streams = append(out.Streams, g.streamOf(&observed.Streams[i]))
+		out.Streams = append(out.Streams, g.logOf(&observed.Streams[i]))
 	}
 	slices.SortStableFunc(out.Streams, func(a, b systemapi.Stream) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	for i := range out.Members {
@@ -156,7 +156,7 @@ func (g systemMembers) addObserved(out *systemapi.Members, observed *ensemble.Ob
 	}
 }
 
-func (g systemMembers) streamOf(s *natsserver.Stream) systemapi.Stream {
+func (g systemMembers) logOf(s *natsserver.Stream) systemapi.Stream {
 	out := systemapi.Stream{
 		Name: s.Name, Want: s.Want, Leader: s.Leader, Problem: s.Problem, Replicas: []systemapi.Replica{},
 	}
@@ -164,7 +164,7 @@ func (g systemMembers) streamOf(s *natsserver.Stream) systemapi.Stream {
 	switch {
 	case ok:
 		out.Cluster, out.Part = cmp.Or(g.plane.NameOf(cluster), cluster), part
-	case s.Name == natsserver.MetaGroup:
+	case s.Name == natsserver.MetaLayer:
 		out.Part = "meta layer"
 	default:
 		out.Part = "stream " + s.Name

@@ -26,7 +26,7 @@ func ReplicationOf(observed *ensemble.Observation, members []string, uid string)
 		s := &observed.Streams[i]
 		cluster, part, _ := natsserver.ParseStream(s.Name)
 		switch {
-		case s.Name == natsserver.MetaGroup:
+		case s.Name == natsserver.MetaLayer:
 			part = "meta layer of the log"
 		case cluster != uid:
 			continue

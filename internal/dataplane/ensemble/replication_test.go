@@ -20,7 +20,7 @@ func TestReplication(t *testing.T) {
 	missing := []natsserver.Replica{{Server: "a", Current: true}, {Server: "b", Problem: "raft: snapshot corrupt"}}
 	observed := &membersof.Observation{
 		Streams: []natsserver.Stream{
-			{Name: natsserver.MetaGroup, Want: 3, Problem: "it has no leader"},
+			{Name: natsserver.MetaLayer, Want: 3, Problem: "it has no leader"},
 			{Name: "J_u-1_catalogue", Want: 3, Replicas: missing},
 			{Name: "S_u-1_12", Want: 3, Replicas: missing},
 			{Name: "S_u-2_0", Want: 3, Replicas: missing, Problem: "no majority"},

@@ -14,7 +14,7 @@ import (
 // is down counts as missing at once.
 const ReplicaGrace = 30 * time.Second
 
-// Stream is a stream of the log, or its meta layer (MetaGroup), with its replicas on all servers.
+// Stream is a stream of the log, or its meta layer (MetaLayer), with its replicas on all servers.
 type Stream struct {
 	Name     string    `json:"name"`
 	Want     int       `json:"want"` // replicas that it should have
@@ -62,9 +62,9 @@ type Tracker struct {
 // view is what the reports of all servers contain about one stream.
 type view struct {
 	want   int
-	leader string           // the server that reports to lead it, or that others name
-	peers  map[string]Peer  // reported by the leader; nil without such a report
-	own    map[string]Group // by server
+	leader string                 // the server that reports to lead it, or that others name
+	peers  map[string]Peer        // reported by the leader; nil without such a report
+	own    map[string]LocalStream // by server
 }
 
 // round is one call of Combine.
@@ -80,10 +80,10 @@ type round struct {
 func (t *Tracker) Combine(reports map[string]*Report, down map[string]bool) []Stream {
 	views := map[string]*view{}
 	for _, from := range slices.Sorted(maps.Keys(reports)) {
-		for _, g := range reports[from].Groups {
+		for _, g := range reports[from].Streams {
 			v := views[g.Name]
 			if v == nil {
-				v = &view{own: map[string]Group{}}
+				v = &view{own: map[string]LocalStream{}}
 				views[g.Name] = v
 			}
 			v.add(from, g)
@@ -96,12 +96,12 @@ func (t *Tracker) Combine(reports map[string]*Report, down map[string]bool) []St
 		streams = append(streams, round.stream(name, views[name]))
 	}
 	slices.SortStableFunc(streams, func(a, b Stream) int {
-		return cmp.Compare(b2i(a.Name != MetaGroup), b2i(b.Name != MetaGroup))
+		return cmp.Compare(b2i(a.Name != MetaLayer), b2i(b.Name != MetaLayer))
 	})
 	return streams
 }
 
-func (v *view) add(from string, g Group) {
+func (v *view) add(from string, g LocalStream) {
 	v.own[from] = g
 	v.want = max(v.want, g.Want)
 	switch {

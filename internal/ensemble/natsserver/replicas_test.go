@@ -85,7 +85,7 @@ func (o *observer) isGood(s natsserver.Stream) bool {
 func (o *observer) allGood(ctx context.Context) {
 	o.Helper()
 	o.until(ctx, "all replicas current", func(all map[string]natsserver.Stream) bool {
-		return o.isGood(all[natsserver.MetaGroup]) && o.isGood(all["S_c_0"])
+		return o.isGood(all[natsserver.MetaLayer]) && o.isGood(all["S_c_0"])
 	})
 }
 
@@ -130,7 +130,7 @@ func TestReplicas(t *testing.T) {
 	c.Stop(1)
 	o.until(ctx, "the replicas of n1 missing", func(all map[string]natsserver.Stream) bool {
 		s := all["S_c_0"]
-		return missingOn(s, "n1") != "" && missingOn(all[natsserver.MetaGroup], "n1") != "" &&
+		return missingOn(s, "n1") != "" && missingOn(all[natsserver.MetaLayer], "n1") != "" &&
 			len(s.Missing()) == 1 && s.Problem == "" && s.Leader != ""
 	})
 	c.Start(1)
@@ -151,7 +151,7 @@ func TestNoMajority(t *testing.T) {
 	c.Stop(2)
 	o.until(ctx, "no majority", func(all map[string]natsserver.Stream) bool {
 		o.now = o.now.Add(natsserver.ReplicaGrace)
-		return all["S_c_0"].Problem != "" && all[natsserver.MetaGroup].Problem != "" &&
+		return all["S_c_0"].Problem != "" && all[natsserver.MetaLayer].Problem != "" &&
 			missingOn(all["S_c_0"], "n2") != ""
 	})
 }
@@ -186,7 +186,7 @@ func TestReplicaWithDamagedSnapshot(t *testing.T) {
 		o.now = o.now.Add(time.Second)
 		s := all["S_c_0"]
 		return missingOn(s, "n1") != "" && !strings.Contains(missingOn(s, "n1"), "down") && len(s.Missing()) == 1 &&
-			o.isGood(all[natsserver.MetaGroup])
+			o.isGood(all[natsserver.MetaLayer])
 	})
 	t.Log(missingOn(o.combine()["S_c_0"], "n1"))
 }

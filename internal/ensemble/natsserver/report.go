@@ -11,19 +11,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// MetaGroup is the name of the meta layer in reports. The meta layer is the Raft group of all
+// MetaLayer is the name of the meta layer in reports. The meta layer is the Raft group of all
 // servers that decides which server stores which stream.
-const MetaGroup = "_meta_"
+const MetaLayer = "_meta_"
 
 // Report is what one server knows about the Raft groups of the log: the meta layer and the streams
 // that it stores or should store. External servers give one report for all of them.
 type Report struct {
-	Server string  `json:"server"`
-	Groups []Group `json:"groups"` // the meta layer first, then the streams in the order of their names
+	Server  string        `json:"server"`
+	Streams []LocalStream `json:"streams"` // the meta layer first, then the streams in the order of their names
 }
 
-// Group is a Raft group as one server sees it.
-type Group struct {
+// LocalStream is a stream, or the meta layer, as one server sees it.
+type LocalStream struct {
 	Name string `json:"name"`
 	// Want is the number of replicas that the group should have; 0 if the server does not know it.
 	Want int `json:"want"`
@@ -54,13 +54,13 @@ func (s *Server) Report(context.Context) (*Report, error) {
 	if info.Meta == nil {
 		return &Report{Server: s.opts.Name}, nil // a single server, whose streams have no replicas
 	}
-	groups := map[string]*Group{MetaGroup: {
-		Name: MetaGroup, Want: len(s.opts.Routes) + 1, Leader: info.Meta.Leader,
+	groups := map[string]*LocalStream{MetaLayer: {
+		Name: MetaLayer, Want: len(s.opts.Routes) + 1, Leader: info.Meta.Leader,
 		Peers: s.peersIfLeader(info.Meta.Leader, info.Meta.Replicas),
 	}}
 	for _, account := range info.AccountDetails {
 		for i := range account.Streams {
-			g := s.groupOf(&account.Streams[i])
+			g := s.describe(&account.Streams[i])
 			groups[g.Name] = g
 		}
 	}
@@ -71,20 +71,20 @@ func (s *Server) Report(context.Context) (*Report, error) {
 		switch e.Type {
 		case server.HealthzErrorStream:
 		case server.HealthzErrorJetStream:
-			name = MetaGroup
+			name = MetaLayer
 		default:
 			continue // of a consumer, which stores nothing, or of the whole server
 		}
 		if groups[name] == nil {
-			groups[name] = &Group{Name: name}
+			groups[name] = &LocalStream{Name: name}
 		}
 		groups[name].Problem = problemOf(&e)
 	}
 	report := &Report{Server: s.opts.Name}
 	for _, g := range groups {
-		report.Groups = append(report.Groups, *g)
+		report.Streams = append(report.Streams, *g)
 	}
-	sortGroups(report.Groups)
+	sortStreams(report.Streams)
 	return report, nil
 }
 
@@ -96,11 +96,11 @@ func problemOf(e *server.HealthzError) string {
 	return e.Error
 }
 
-// sortGroups sorts the meta layer first, then by name.
-func sortGroups(groups []Group) {
-	slices.SortFunc(groups, func(a, b Group) int {
-		if a.Name == MetaGroup || b.Name == MetaGroup {
-			return cmp.Compare(b2i(a.Name != MetaGroup), b2i(b.Name != MetaGroup))
+// sortStreams sorts the meta layer first, then by name.
+func sortStreams(groups []LocalStream) {
+	slices.SortFunc(groups, func(a, b LocalStream) int {
+		if a.Name == MetaLayer || b.Name == MetaLayer {
+			return cmp.Compare(b2i(a.Name != MetaLayer), b2i(b.Name != MetaLayer))
 		}
 		return cmp.Compare(a.Name, b.Name)
 	})
@@ -113,9 +113,9 @@ func b2i(b bool) int {
 	return 0
 }
 
-// groupOf describes a stream that this server stores.
-func (s *Server) groupOf(stream *server.StreamDetail) *Group {
-	g := &Group{Name: stream.Name, Want: 1}
+// describe describes a stream that this server stores.
+func (s *Server) describe(stream *server.StreamDetail) *LocalStream {
+	g := &LocalStream{Name: stream.Name, Want: 1}
 	if stream.Config != nil {
 		g.Want = max(stream.Config.Replicas, 1)
 	}
@@ -165,7 +165,7 @@ func (r *Remote) Report(ctx context.Context) (*Report, error) {
 		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			continue
 		}
-		g := Group{Name: name, Want: max(info.Config.Replicas, 1), Peers: []Peer{}}
+		g := LocalStream{Name: name, Want: max(info.Config.Replicas, 1), Peers: []Peer{}}
 		if c := info.Cluster; c == nil {
 			g.Leader = r.conn.ConnectedServerName() // a single server
 		} else {
@@ -174,11 +174,11 @@ func (r *Remote) Report(ctx context.Context) (*Report, error) {
 				g.Peers = append(g.Peers, Peer{Server: p.Name, Current: p.Current, Offline: p.Offline, Lag: p.Lag})
 			}
 		}
-		report.Groups = append(report.Groups, g)
+		report.Streams = append(report.Streams, g)
 	}
 	if err := list.Err(); err != nil {
 		return nil, fmt.Errorf("listing the streams of the external NATS servers: %w", err)
 	}
-	sortGroups(report.Groups)
+	sortStreams(report.Streams)
 	return report, nil
 }

@@ -18,11 +18,11 @@ func TestTracker(t *testing.T) {
 	}
 	// leads returns the report of a leader about its peers.
 	leads := func(peers ...natsserver.Peer) *natsserver.Report {
-		return &natsserver.Report{Groups: []natsserver.Group{{Name: "S_c_0", Want: 3, Leader: "a", Peers: peers}}}
+		return &natsserver.Report{Streams: []natsserver.LocalStream{{Name: "S_c_0", Want: 3, Leader: "a", Peers: peers}}}
 	}
 	follows := func(problem string) *natsserver.Report {
 		return &natsserver.Report{
-			Groups: []natsserver.Group{{Name: "S_c_0", Want: 3, Leader: "a", Problem: problem}},
+			Streams: []natsserver.LocalStream{{Name: "S_c_0", Want: 3, Leader: "a", Problem: problem}},
 		}
 	}
 	b, c := natsserver.Peer{Server: "b", Current: true}, natsserver.Peer{Server: "c", Current: true}
