@@ -55,11 +55,16 @@ type Member struct {
 	membership atomic.Pointer[membership.Ensemble] // nil before Join
 	log        atomic.Pointer[natsserver.Log]      // nil before UseLog
 	applied    atomic.Pointer[func() map[string]uint64]
+
+	poke            chan struct{} // requests an observation
+	clusterProblems atomic.Pointer[func() map[string]string]
+	health          atomic.Pointer[Health]      // nil before Observe
+	observation     atomic.Pointer[Observation] // nil before Observe
 }
 
 // Open reads the certificate of a member. It opens no port and no connection.
 func Open(o Options) (*Member, error) {
-	m := &Member{opts: o, changes: newChangeReceiver(), leadership: newLeadership()}
+	m := &Member{opts: o, changes: newChangeReceiver(), leadership: newLeadership(), poke: make(chan struct{}, 1)}
 	var err error
 	if m.credentials, err = bundle.Open(o.BundleDir, o.Self); err != nil {
 		return nil, err
@@ -131,6 +136,7 @@ func (m *Member) Listen(ctx context.Context, o ListenOptions) error {
 	}
 	m.Handle("POST "+changesPath, http.HandlerFunc(m.serveChanges))
 	m.Handle("POST "+aboutPath, http.HandlerFunc(m.serveAbout))
+	m.Handle("POST "+healthPath, http.HandlerFunc(m.serveHealth))
 	m.Handle("POST "+stepDownPath, http.HandlerFunc(m.serveStepDown))
 	m.Handle("POST "+logStatePath, http.HandlerFunc(m.serveLogState))
 	return nil

@@ -38,6 +38,8 @@ type Status struct {
 	// Applied contains the last applied position of the copies of each responding member, by
 	// member and shard (see SetApplied).
 	Applied map[string]map[string]uint64
+	// Observed is the state of the streams and files of all members; nil if it is not known yet.
+	Observed *Observation
 }
 
 // MemberStatus is the state of a member.
@@ -89,15 +91,16 @@ func (m *Member) aboutSelf() about {
 	return a
 }
 
-// Status describes all members. It requests their status.
+// Status describes all members. It requests their status, and a new observation.
 func (m *Member) Status(ctx context.Context) (*Status, error) {
 	joined := m.membership.Load()
 	if joined == nil {
 		return nil, errMemberStarting
 	}
+	m.refresh(ctx)
 	out := &Status{
 		Self: m.opts.Self, EtcdLeader: m.etcd.Leader(), Members: make([]MemberStatus, len(m.opts.Members)),
-		Applied: map[string]map[string]uint64{},
+		Applied: map[string]map[string]uint64{}, Observed: m.Observation(),
 	}
 	var err error
 	if out.Controller, err = joined.Controller(ctx); err != nil {
@@ -158,6 +161,8 @@ func (m *Member) memberStatus(ctx context.Context, joined *membership.Ensemble, 
 			"; see freshet ensemble replace"
 	case !record.Ready:
 		s.Problem = "it is starting or stopping"
+	default:
+		s.Problem = m.Observation().problemOf(of.Name)
 	}
 	return s, reported
 }

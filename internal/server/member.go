@@ -382,6 +382,7 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 	plane := datagroup.NewPlane(local, shared)
 	t.router = &datagroup.Router{Members: t.Member, Local: localClusters{local, s}, Logger: s.log}
 	t.SetApplied(plane.Applied)
+	t.SetClusterProblems(plane.Problems)
 	t.Handle(remote.Path, remote.NewServer(local, s.log))
 	t.Handle(datagroup.CheckpointsPath+"/", shared.CheckpointHandler())
 	t.Handle(datagroup.JournalsPath+"/", shared.JournalHandler())
@@ -394,9 +395,16 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 		defer close(ended)
 		plane.Follow(ctx, t.opened)
 	}()
+	observed := make(chan struct{})
+	go func() {
+		defer close(observed)
+		t.Observe(ctx)
+	}()
+	s.metrics.Registry().MustRegister(t.Collector())
 	s.closers = append(s.closers, func() error {
 		cancel()
 		<-ended
+		<-observed
 		return nil
 	})
 	return local, plane, nil
@@ -438,6 +446,9 @@ func (t *member) checks() []apiserver.Check {
 		{Name: "message-log", Healthy: t.LogHealth},
 	}
 }
+
+// degraded returns what is not as it should be while this member serves clients.
+func (t *member) degraded() []string { return t.Observation().Degraded() }
 
 // externalNATS returns the addresses and credentials of the external NATS servers.
 func externalNATS(cfg *config.Config) natsserver.ExternalOptions {

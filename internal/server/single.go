@@ -85,3 +85,5 @@ func (single) nodes(*dataplane.Cluster) kafkaapi.Members { return kafkaapi.Singl
 func (single) refuseEarly(*net.TCPListener) (end func()) { return func() {} }
 
 func (single) checks() []apiserver.Check { return nil }
+
+func (single) degraded() []string { return nil }

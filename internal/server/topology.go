@@ -113,6 +113,9 @@ type dataTopology interface {
 	refuseEarly(port *net.TCPListener) (end func())
 	// checks returns the checks of /readyz that depend on the topology.
 	checks() []apiserver.Check
+	// degraded returns what is not as it should be while the server is ready, without names of
+	// members and files, because /readyz is public.
+	degraded() []string
 }
 
 // clusterPlane runs clusters for the MessagingCluster controller and describes their shards.

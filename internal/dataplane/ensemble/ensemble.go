@@ -36,6 +36,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/dataplane"
+	"freshet/internal/ensemble"
 	"freshet/internal/ensemble/integrity"
 	"freshet/internal/ensemble/journal"
 	"freshet/internal/ensemble/membership"
@@ -56,6 +57,9 @@ type Membership interface {
 	// LogSynced reports whether external NATS servers sync every write. external is false
 	// when the members run the servers.
 	LogSynced() (external, synced, known bool, reason, message string)
+	// Observation returns the latest state of the streams and files of all members; nil before the
+	// first.
+	Observation() *ensemble.Observation
 }
 
 // Options configures a member. All fields are required.

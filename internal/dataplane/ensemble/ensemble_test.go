@@ -19,6 +19,7 @@ import (
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/ensemble"
 	"freshet/internal/dataplane/provision"
+	membersof "freshet/internal/ensemble"
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/natsserver/natstest"
 	"freshet/internal/ensemble/remote"
@@ -84,6 +85,9 @@ func (testMembership) Alive() bool                     { return true }
 func (testMembership) LogSynced() (external, synced, known bool, reason, message string) {
 	return false, true, true, "", ""
 }
+
+// Observation implements ensemble.Membership.
+func (testMembership) Observation() *membersof.Observation { return nil }
 
 // Live implements ensemble.Membership.
 func (w *testEnsemble) Live() (records []membership.Record) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"freshet/internal/dataplane"
+	"freshet/internal/dataplane/provision"
 	"freshet/internal/ensemble"
 )
 
@@ -17,6 +18,9 @@ func (SinglePlane) Membership() (all, live int) { return 1, 1 }
 func (SinglePlane) Synced() (external, synced, known bool, reason, message string) {
 	return false, true, true, "", ""
 }
+
+// Replication returns nothing: a single server has no replicas.
+func (SinglePlane) Replication(string) provision.Replication { return provision.Replication{} }
 
 // ShardStatus returns no shards.
 func (SinglePlane) ShardStatus(map[string]map[string]uint64) []ShardStatus { return nil }

@@ -2,7 +2,8 @@
 // with JetStream in each member (Server), or a connection to external NATS servers (Remote).
 //
 // The package owns the server's lifecycle: start, readiness, health, restart after a disk
-// failure, shutdown. Packages journal and replicated own the streams and their content.
+// failure, shutdown. Packages journal and replicated own the streams and their content. It also
+// reports the replicas of every stream (Report), and combines the reports of all servers (Tracker).
 //
 // The embedded server has no listener for clients: clients connect inside the process
 // (Connect). A server with peers listens for routes only, and accepts and opens routes only
