@@ -115,7 +115,7 @@ type ListenOptions struct {
 }
 
 // Listen opens the internal port and serves the calls that every member answers while it starts:
-// changes, status and step-down.
+// changes, status, step-down and rejoining.
 func (m *Member) Listen(ctx context.Context, o ListenOptions) error {
 	own, _ := m.own()
 	address, err := ListenAddress(ctx, o.Address, own.Internal)
@@ -132,6 +132,7 @@ func (m *Member) Listen(ctx context.Context, o ListenOptions) error {
 	m.Handle("POST "+changesPath, http.HandlerFunc(m.serveChanges))
 	m.Handle("POST "+aboutPath, http.HandlerFunc(m.serveAbout))
 	m.Handle("POST "+stepDownPath, http.HandlerFunc(m.serveStepDown))
+	m.Handle("POST "+rejoinPath, http.HandlerFunc(m.serveRejoin))
 	return nil
 }
 

@@ -78,7 +78,7 @@ type memberPhases interface {
 	openCredentials(ctx context.Context) error
 	openPort(ctx context.Context) error
 	// startEtcd starts the embedded etcd.
-	startEtcd(ctx context.Context, dir string, opts etcd.Options) (*etcd.Member, error)
+	startEtcd(ctx context.Context, opts etcd.Options) (*etcd.Member, error)
 	openLog(ctx context.Context) error
 	join(ctx context.Context) error
 }
