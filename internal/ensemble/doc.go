@@ -11,6 +11,10 @@
 // A Member is opened in the order of the server's start: Open, Listen, UseLog, Join. Methods that
 // need a later step return an error, or do nothing, until that step is done.
 //
-// The package has no mutexes. Member.membership, Member.log and Member.applied are atomic, because
+// Locks:
+//
+//	clocks.mu  the measured clocks of the other members; a leaf
+//
+// Member.membership, Member.log and Member.applied are atomic, because
 // other members call this one while it starts.
 package ensemble

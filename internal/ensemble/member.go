@@ -48,6 +48,7 @@ type Member struct {
 	forwarder   *forwarding.Forwarder
 	changes     changeReceiver
 	leadership  leadership
+	clocks      *clocks
 	port        *membership.Port // nil before Listen
 	leave       func()           // releases the lease; nil before Join
 	etcd        Etcd             // set before membership
@@ -59,7 +60,9 @@ type Member struct {
 
 // Open reads the certificate of a member. It opens no port and no connection.
 func Open(o Options) (*Member, error) {
-	m := &Member{opts: o, changes: newChangeReceiver(), leadership: newLeadership()}
+	m := &Member{
+		opts: o, changes: newChangeReceiver(), leadership: newLeadership(), clocks: newClocks(o.Log, time.Now),
+	}
 	var err error
 	if m.credentials, err = bundle.Open(o.BundleDir, o.Self); err != nil {
 		return nil, err
@@ -178,9 +181,10 @@ type JoinOptions struct {
 func (m *Member) Join(ctx context.Context, o JoinOptions) error {
 	own, index := m.own()
 	o.Record.Name, o.Record.Node, o.Record.Internal = own.Name, index+1, own.Internal
+	o.Record.Members = m.names
 	opened, err := membership.Open(ctx, membership.Options{
 		Etcd: o.Client, Prefix: o.Prefix + "/members", Self: o.Record, Log: m.opts.Log,
-		State: &loadedState{state: o.State, loaded: m.changes.loaded}, Prober: prober{m.network},
+		State: &loadedState{state: o.State, loaded: m.changes.loaded}, Prober: prober{m.network, m.clocks},
 	})
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ import (
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/server/migrate"
 	"freshet/internal/server/rejoin"
+	"freshet/internal/server/sharedfiles"
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/kafkaapi"
 )
@@ -77,11 +78,17 @@ func (clientRequests) Refuse(w http.ResponseWriter, r *http.Request, err, cause 
 	web.RecordOf(r.Context()).Fail(cause) // the log has the cause, the client the public error
 }
 
+// openPort opens the port for the other members, and restores the secrets that they share.
 func (t *member) openPort(ctx context.Context) error {
-	return t.Listen(ctx, ensemble.ListenOptions{
+	err := t.Listen(ctx, ensemble.ListenOptions{
 		Address: t.s.cfg.Members.Listen.Internal, IdleTimeout: t.s.cfg.Timeouts.Idle.Std(),
 		Limit: listen.NewLimit(internalConnections), Failed: t.s.failed,
 	})
+	if err != nil {
+		return err
+	}
+	t.Handle("POST "+sharedfiles.Path, sharedfiles.Handler(t.s.cfg))
+	return sharedfiles.Restore(ctx, t.s.cfg, t.Member, t.s.log)
 }
 
 // startEtcd starts the embedded etcd as a member of the ensemble.
@@ -156,7 +163,13 @@ func (t *member) join(ctx context.Context) error {
 		return err
 	}
 	s.closers = append(s.closers, func() error { t.Leave(); return nil })
-	return nil
+	go sharedfiles.Compare(ctx, s.cfg, t.Member, s.log) // it only logs, and its calls have timeouts
+	return t.awaitSameList(ctx)
+}
+
+// awaitSameList waits until the other members have the same members.list as this one.
+func (t *member) awaitSameList(ctx context.Context) error {
+	return t.AwaitSameList(ctx, func(why string) { t.s.waitFor("the same members.list on all members: " + why) })
 }
 
 // orEmpty returns an address, or "" if it is off.

@@ -42,6 +42,8 @@ type lease interface {
 	Leave()
 	// Shutdown waits for running calls of other members.
 	Shutdown(ctx context.Context)
+	// Now returns the time that the servers agree on.
+	Now() time.Time
 	// StopTime returns the time that stopping takes in addition to the drain time.
 	StopTime() time.Duration
 }
