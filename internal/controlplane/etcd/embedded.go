@@ -158,7 +158,8 @@ func (o *Options) startError(dir string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 	}
-	return o.damagedError(dir, err)
+	// The files passed the check, so it is a value in the tree, which has no checksum, or the log.
+	return o.damagedError(dir, fmt.Errorf("member/snap/db or member/wal: %w", err))
 }
 
 // configureSingle adds the settings of a single member to cfg.
