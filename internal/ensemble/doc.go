@@ -14,7 +14,11 @@
 // Every member observes the streams and files of all members (Observe): it asks the others for their
 // health every few seconds, and status, metrics and conditions are made from the latest Observation.
 //
-// The package has no mutexes that outlive a call. Member.membership, Member.log, Member.applied,
-// Member.clusterProblems, Member.health and Member.observation are atomic, because other members call
-// this one while it starts. Health and Observation are never changed after they are stored.
+// Locks:
+//
+//	clocks.mu  the measured clocks of the other members; a leaf
+//
+// Member.membership, Member.log, Member.applied, Member.clusterProblems, Member.health and
+// Member.observation are atomic, because other members call this one while it starts. Health and
+// Observation are never changed after they are stored.
 package ensemble

@@ -48,6 +48,7 @@ type Member struct {
 	forwarder   *forwarding.Forwarder
 	changes     changeReceiver
 	leadership  leadership
+	clocks      *clocks
 	port        *membership.Port // nil before Listen
 	leave       func()           // releases the lease; nil before Join
 	etcd        Etcd             // set before membership
@@ -64,7 +65,10 @@ type Member struct {
 
 // Open reads the certificate of a member. It opens no port and no connection.
 func Open(o Options) (*Member, error) {
-	m := &Member{opts: o, changes: newChangeReceiver(), leadership: newLeadership(), poke: make(chan struct{}, 1)}
+	m := &Member{
+		opts: o, changes: newChangeReceiver(), leadership: newLeadership(), poke: make(chan struct{}, 1),
+		clocks: newClocks(o.Log, time.Now),
+	}
 	var err error
 	if m.credentials, err = bundle.Open(o.BundleDir, o.Self); err != nil {
 		return nil, err
@@ -120,7 +124,7 @@ type ListenOptions struct {
 }
 
 // Listen opens the internal port and serves the calls that every member answers while it starts:
-// changes, status, step-down and the state of its logs.
+// changes, status, step-down, rejoining and the state of its logs.
 func (m *Member) Listen(ctx context.Context, o ListenOptions) error {
 	own, _ := m.own()
 	address, err := ListenAddress(ctx, o.Address, own.Internal)
@@ -139,6 +143,7 @@ func (m *Member) Listen(ctx context.Context, o ListenOptions) error {
 	m.Handle("POST "+healthPath, http.HandlerFunc(m.serveHealth))
 	m.Handle("POST "+stepDownPath, http.HandlerFunc(m.serveStepDown))
 	m.Handle("POST "+logStatePath, http.HandlerFunc(m.serveLogState))
+	m.Handle("POST "+rejoinPath, http.HandlerFunc(m.serveRejoin))
 	return nil
 }
 
@@ -184,9 +189,10 @@ type JoinOptions struct {
 func (m *Member) Join(ctx context.Context, o JoinOptions) error {
 	own, index := m.own()
 	o.Record.Name, o.Record.Node, o.Record.Internal = own.Name, index+1, own.Internal
+	o.Record.Members = m.names
 	opened, err := membership.Open(ctx, membership.Options{
 		Etcd: o.Client, Prefix: o.Prefix + "/members", Self: o.Record, Log: m.opts.Log,
-		State: &loadedState{state: o.State, loaded: m.changes.loaded}, Prober: prober{m.network},
+		State: &loadedState{state: o.State, loaded: m.changes.loaded}, Prober: prober{m.network, m.clocks},
 	})
 	if err != nil {
 		return err

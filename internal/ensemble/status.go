@@ -73,11 +73,22 @@ func (m *Member) serveAbout(w http.ResponseWriter, _ *http.Request) {
 }
 
 // prober calls other members at their internal ports.
-type prober struct{ network *membership.Network }
+type prober struct {
+	network *membership.Network
+	clocks  *clocks
+}
 
-// Probe implements membership.Prober. It requests the status of a member and ignores it.
+// Probe implements membership.Prober. It requests the status of a member and measures its clock.
 func (p prober) Probe(ctx context.Context, member string) error {
-	return p.network.Post(ctx, member, aboutPath, struct{}{}, nil)
+	var reported struct {
+		Time time.Time `json:"time"`
+	}
+	began := time.Now()
+	err := p.network.Post(ctx, member, aboutPath, struct{}{}, &reported)
+	if err == nil {
+		p.clocks.record(member, began, time.Now(), reported.Time)
+	}
+	return err
 }
 
 func (m *Member) aboutSelf() about {
@@ -149,7 +160,7 @@ func (m *Member) memberStatus(ctx context.Context, joined *membership.Ensemble, 
 			}
 			return s, about{}
 		}
-		s.ClockAhead = reported.Time.Sub(began.Add(time.Since(began) / 2)).Round(time.Millisecond).Seconds()
+		s.ClockAhead = clockAhead(began, time.Now(), reported.Time).Round(time.Millisecond).Seconds()
 	}
 	s.CertificateEnds = &reported.CertificateEnds
 	switch skew := time.Duration(s.ClockAhead * float64(time.Second)); {
