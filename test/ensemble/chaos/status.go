@@ -29,6 +29,8 @@ type Status struct {
 			Member string `json:"member"`
 			Live   bool   `json:"live"`
 			Lag    uint64 `json:"lag"`
+			// Problem describes why the copy is not used.
+			Problem string `json:"problem"`
 		} `json:"copies"`
 		Problem string `json:"problem"`
 	} `json:"shards"`
@@ -61,8 +63,8 @@ func (m *Member) Status(ctx context.Context) (*Status, error) {
 // ownedTimeout is longer than a member must be ready before shards are handed back to it.
 const ownedTimeout = 30 * time.Second
 
-// awaitOwned waits until the member owns its share of the shards.
-func (m *Member) awaitOwned(ctx context.Context) error {
+// AwaitOwned waits until the member owns its share of the shards.
+func (m *Member) AwaitOwned(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ownedTimeout)
 	defer cancel()
 	for {
