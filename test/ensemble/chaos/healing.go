@@ -43,7 +43,8 @@ func (g *Ensemble) Heal(ctx context.Context, m *Member, file string) (Healing, e
 		}
 		line, command := refusal(m.LogFile(), before)
 		if command == "" {
-			return h, fmt.Errorf("member neither becomes ready nor advises a command: %w", err)
+			return h, fmt.Errorf("member neither becomes ready nor advises a command: %s\n%s", firstLine(err.Error()),
+				complaints(m.LogFile(), before))
 		}
 		h.Refused, h.Command = line, command
 		h.NamesFile = h.NamesFile || namesFile(line, file)
@@ -93,17 +94,41 @@ func (g *Ensemble) Renew(ctx context.Context, m *Member) error {
 	return g.replace(ctx, m, 0)
 }
 
-// refusal returns the last line of a log, from a position on, that advises a command.
-func refusal(path string, from int64) (line, command string) {
+// logFrom returns a log from a position on, at most its last part.
+func logFrom(path string, from int64) string {
 	file, err := os.Open(path)
 	if err != nil {
-		return "", ""
+		return err.Error()
 	}
 	defer func() { _ = file.Close() }()
-	from = max(from, logSize(path)-maxRefusal)
 	text := make([]byte, maxRefusal)
-	n, _ := file.ReadAt(text, from) // a short read is expected
-	for l := range strings.Lines(string(text[:n])) {
+	n, _ := file.ReadAt(text, max(from, logSize(path)-maxRefusal)) // a short read is expected
+	return string(text[:n])
+}
+
+// maxComplaints bounds the lines that complaints returns.
+const maxComplaints = 6
+
+// complaints returns the last errors and warnings of a log, from a position on.
+func complaints(path string, from int64) string {
+	var lines []string
+	for line := range strings.Lines(logFrom(path, from)) {
+		if strings.HasPrefix(line, "freshet: ") || strings.HasPrefix(line, "panic: ") ||
+			strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(lines[max(len(lines)-maxComplaints, 0):], "\n")
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// refusal returns the last line of a log, from a position on, that advises a command.
+func refusal(path string, from int64) (line, command string) {
+	for l := range strings.Lines(logFrom(path, from)) {
 		if found := advised.FindString(l); found != "" {
 			line, command = strings.TrimSpace(l), found
 		}
@@ -206,23 +231,35 @@ func (g *Ensemble) DamageFaults(seed uint64) []Fault {
 	}
 	faults := make([]Fault, len(names))
 	for i, name := range names {
-		faults[i] = Fault{Name: name, Hold: time.Second, Inject: func(context.Context) (func(context.Context) error, error) {
-			m := g.RandomMember()[0]
-			m.Kill()
-			done, err := damageOne(m.DataDir(), groups[name], random)
-			if err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context) error {
-				if _, err := g.Heal(ctx, m, done.File); err != nil {
-					return fmt.Errorf("%s at %s: %w", done, m.Name, err)
-				}
-				return g.AwaitHealthy(ctx, readyTimeout)
-			}, nil
-		}}
+		faults[i] = g.damage(name, groups[name], random)
 	}
 	return faults
 }
+
+// damage returns a fault that damages a file of one of the classes.
+func (g *Ensemble) damage(name string, classes []spoil.Class, random *rand.Rand) Fault {
+	inject := func(context.Context) (func(context.Context) error, error) {
+		m := g.RandomMember()[0]
+		m.Kill()
+		done, err := damageOne(m.DataDir(), classes, random)
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error {
+			if _, err := g.Heal(ctx, m, done.File); err != nil {
+				return fmt.Errorf("%s at %s: %w", done, m.Name, err)
+			}
+			if err := g.AwaitHealthy(ctx, healthyTimeout); err != nil {
+				return fmt.Errorf("%s at %s: %w", done, m.Name, err)
+			}
+			return nil
+		}, nil
+	}
+	return Fault{Name: name, Hold: time.Second, Inject: inject}
+}
+
+// healthyTimeout is the timeout for a damaged member to fetch its files from the others.
+const healthyTimeout = 3 * time.Minute
 
 // damageOne damages a file of a random class that has files.
 func damageOne(dir string, classes []spoil.Class, random *rand.Rand) (done spoil.Done, err error) {

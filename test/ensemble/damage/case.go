@@ -69,7 +69,7 @@ func Cases(match *regexp.Regexp) []Case {
 	return cases
 }
 
-// RandomCase returns a case by chance.
+// RandomCase returns a random case.
 func RandomCase(random *rand.Rand) Case {
 	all := Cases(nil)
 	return all[random.IntN(len(all))]

@@ -100,11 +100,12 @@ func report(t *testing.T, name string, results []*Result) {
 	sum := Sum(results)
 	t.Logf("%s; results: %s", sum, path)
 	if failed := sum.Outcomes[Failed]; failed > 0 {
-		t.Errorf("failed cases: got %d of %d, want none; repeat one with DAMAGE_RUN and FRESHET_SEED", failed, len(results))
+		t.Errorf("failed cases: got %d of %d, want none; repeat one with DAMAGE_RUN and FRESHET_SEED", failed,
+			len(results))
 	}
 	tally.Fault{
-		Name: name, Injected: sum.Injected, Checked: sum.Checked, Lost: sum.Lost, Foreign: sum.Foreign, Wrong: sum.Wrong,
-		Recovery: sum.Slowest,
+		Name: name, Injected: sum.Injected, Checked: sum.Checked, Lost: sum.Lost, Foreign: sum.Foreign,
+		Wrong: sum.Wrong, Recovery: sum.Slowest,
 	}.Record(t)
 }
 
@@ -179,7 +180,7 @@ func TestDamageTogether(t *testing.T) {
 	report(t, "several faults at once", results)
 }
 
-// TestDamageSoak damages files by chance, one after another on rotating members of one ensemble.
+// TestDamageSoak damages random files, one after another, on rotating members of one ensemble.
 // DAMAGES is their number.
 func TestDamageSoak(t *testing.T) {
 	long(t)

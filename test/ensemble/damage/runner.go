@@ -303,7 +303,8 @@ func (r *Runner) checkTokens(ctx context.Context, result *Result) {
 		for _, at := range r.g.Members {
 			status, _, err := get(ctx, at.URL+"/system/v1alpha1/members", from.Token())
 			if err != nil || status != 200 {
-				result.fail("admin.token of member %s at member %s: got status %d %v, want 200", from.Name, at.Name, status, err)
+				result.fail("admin.token of member %s at member %s: got status %d %v, want 200", from.Name, at.Name,
+					status, err)
 			}
 		}
 	}

@@ -31,8 +31,7 @@ func Combinations() []Together {
 		{"paused, logs cut at the end, killed; all return", logs, spoil.CutEnd, true},
 		{"paused, logs cut at half, killed; all return", logs, spoil.CutHalf, true},
 		{"paused, logs cut at half, killed; one stays away", logs, spoil.CutHalf, false},
-		{"paused, logs deleted, killed; all return", []string{"log-block", "raft-log", "stream-index", "raft-index"},
-			spoil.Delete, true},
+		{"paused, logs deleted, killed; all return", append(logs, "stream-index", "raft-index"), spoil.Delete, true},
 	}
 }
 

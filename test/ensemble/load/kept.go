@@ -101,7 +101,8 @@ func (k *Kept) Start(ctx context.Context) {
 		run(writing, &k.writing, topic+" idempotent",
 			func(w *worker, ctx context.Context) { w.produce(ctx, topic, true) })
 		run(reading, &k.reading, topic+" alone", func(w *worker, ctx context.Context) { w.consume(ctx, topic, single) })
-		run(reading, &k.reading, topic+" shared", func(w *worker, ctx context.Context) { w.consume(ctx, topic, shared) })
+		run(reading, &k.reading, topic+" shared",
+			func(w *worker, ctx context.Context) { w.consume(ctx, topic, shared) })
 	}
 	for i, topic := range k.kafkaTopics {
 		if i%2 == 0 {
@@ -117,7 +118,7 @@ func (k *Kept) Start(ctx context.Context) {
 			func(w *worker, ctx context.Context) { w.commit(ctx, group, k.kafkaTopics[0].topic) })
 	}
 	run(writing, &k.writing, "schemas", (*worker).register)
-	run(writing, &k.writing, "keys", k.keepKeys)
+	run(writing, &k.writing, "keys", func(w *worker, ctx context.Context) { k.keepKeys(ctx, w) })
 }
 
 // asOffset replaces the id of a message by that of the Kafka record, whose offset is the entry.
@@ -133,7 +134,13 @@ func (w *worker) produceSmall(ctx, lasting context.Context, to kafkaTopic) {
 	if err != nil {
 		panic(err) // the options are always valid
 	}
-	defer c.Close()
+	// Only closing the client ends a call to members that do not come back.
+	closed := context.AfterFunc(lasting, c.Close)
+	defer func() {
+		if closed() {
+			c.Close()
+		}
+	}()
 	for w.pauseFor(ctx, 2*w.o.Pause) {
 		// The history contains the error.
 		_ = w.send(lasting, c, to.topic, int32(w.rand.IntN(to.partitions)), w.messageSize())
@@ -141,7 +148,7 @@ func (w *worker) produceSmall(ctx, lasting context.Context, to kafkaTopic) {
 }
 
 // keepKeys issues keys until there are many, and then replaces one by another.
-func (k *Kept) keepKeys(w *worker, ctx context.Context) {
+func (k *Kept) keepKeys(ctx context.Context, w *worker) {
 	for w.longPause(ctx) {
 		name := fmt.Sprintf("kept-key-%d", w.next)
 		object := map[string]any{

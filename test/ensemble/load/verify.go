@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -128,8 +129,8 @@ func (w *worker) readAll(ctx context.Context, required messages) map[string]erro
 	}
 	for topic, values := range left {
 		if len(values) > 0 {
-			incomplete[topic] = fmt.Errorf("%d of %d messages of topic %s were not delivered; last error: %v", len(values),
-				len(required[topic]), topic, last[topic])
+			text := fmt.Sprintf("%d of %d messages of topic %s were not delivered", len(values), len(required[topic]), topic)
+			incomplete[topic] = errors.Join(errors.New(text), last[topic])
 		}
 	}
 	return incomplete
@@ -256,7 +257,7 @@ func (k *Kept) Shortened(ctx context.Context, members []Member) ([]string, error
 		if last[op.Object] == nil {
 			last[op.Object] = map[int32]int64{}
 		}
-		last[op.Object][id.Partition] = max(last[op.Object][id.Partition], int64(id.Entry))
+		last[op.Object][id.Partition] = max(last[op.Object][id.Partition], id.Entry)
 	}
 	l, err := newLoad(k.recorder.Branch(), members, k.o)
 	if err != nil {
@@ -275,7 +276,8 @@ func (k *Kept) Shortened(ctx context.Context, members []Member) ([]string, error
 			continue // not served
 		}
 		ends.Each(func(end kadm.ListedOffset) {
-			if highest, ok := last[historyName(topic.topic)][end.Partition]; ok && end.Err == nil && end.Offset <= highest {
+			highest, ok := last[historyName(topic.topic)][end.Partition]
+			if ok && end.Err == nil && end.Offset <= highest {
 				found = append(found, topic.topic+"/"+strconv.Itoa(int(end.Partition))+" ends at "+
 					strconv.FormatInt(end.Offset, 10)+", but "+strconv.FormatInt(highest, 10)+" was acknowledged")
 			}

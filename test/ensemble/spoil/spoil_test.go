@@ -88,7 +88,8 @@ func TestOperations(t *testing.T) {
 					}
 				case spoil.Zero:
 					if got != len(content)+space || zeroed == 0 || zeroed > 4096 {
-						t.Errorf("got %d bytes with %d zeroed, want %d with up to 4096", got, zeroed, len(content)+space)
+						t.Errorf("got %d bytes with %d zeroed, want %d with up to 4096", got, zeroed,
+							len(content)+space)
 					}
 				case spoil.Delete:
 					if got != 0 {
