@@ -47,6 +47,7 @@ type Runner struct {
 
 // Limits are generous: the machine may be busy.
 const (
+	readyTimeout   = 2 * time.Minute
 	healthyTimeout = 3 * time.Minute
 	verifyTimeout  = 90 * time.Second
 	acceptTimeout  = time.Minute
@@ -78,7 +79,8 @@ func (r *Runner) ensure(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	g, err := chaos.NewEnsemble(ctx, chaos.EnsembleOptions{Binary: r.o.Binary, Dir: dir}, r.o.Seed)
+	options := chaos.EnsembleOptions{Binary: r.o.Binary, Dir: dir, ReadyTimeout: readyTimeout}
+	g, err := chaos.NewEnsemble(ctx, options, r.o.Seed)
 	if err != nil {
 		return err
 	}
