@@ -19,7 +19,7 @@ func (r *Runner) CrashImage(ctx context.Context, number int) (*Result, error) {
 		return nil, err
 	}
 	result := &Result{
-		Case: fmt.Sprintf("crash image %d", number), Seed: r.o.Seed, Stop: "SIGSTOP", Outcome: Healed,
+		Case: fmt.Sprintf("crash image %d", number), Seed: r.o.Seed, Stop: "SIGSTOP", Outcome: Healed, Place: "all members",
 		began: r.recorder.Now(),
 	}
 	// Some time under load, different for each image.

@@ -18,6 +18,7 @@ const (
 	Healed  Outcome = "healed"       // without a person
 	Obeyed  Outcome = "refused+done" // refused with file and command, healed by the command
 	Absent  Outcome = "absent"       // the member has no such file
+	Intact  Outcome = "intact"       // the check at the end of a run
 	Failed  Outcome = "FAILED"
 	LogLost Outcome = "LogLost" // several faults at once: closed, and reported
 )
@@ -118,7 +119,7 @@ func Sum(results []*Result) Summary {
 	s := Summary{Outcomes: map[Outcome]int{}}
 	for _, r := range results {
 		s.Outcomes[r.Outcome]++
-		if r.Outcome != Absent {
+		if r.File != "" || r.Place != "" {
 			s.Injected++
 		}
 		s.Checked = max(s.Checked, r.Checked)

@@ -384,7 +384,7 @@ func (r *Runner) Finish(ctx context.Context) (*Result, error) {
 	if r.g == nil {
 		return nil, nil
 	}
-	result := &Result{Case: "end", Seed: r.o.Seed, Outcome: Healed}
+	result := &Result{Case: "end", Seed: r.o.Seed, Outcome: Intact}
 	last := r.victim()
 	r.stopMember(last, true, result)
 	r.proved(ctx, last)
