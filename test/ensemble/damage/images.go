@@ -19,8 +19,8 @@ func (r *Runner) CrashImage(ctx context.Context, number int) (*Result, error) {
 		return nil, err
 	}
 	result := &Result{
-		Case: fmt.Sprintf("crash image %d", number), Seed: r.o.Seed, Stop: "SIGSTOP", Outcome: Healed, Place: "all members",
-		began: r.recorder.Now(),
+		Case: fmt.Sprintf("crash image %d", number), Seed: r.o.Seed, Stop: "SIGSTOP", Outcome: Healed,
+		Place: "all members", began: r.recorder.Now(),
 	}
 	// Some time under load, different for each image.
 	wait(ctx, time.Duration(1+number%5)*time.Second)

@@ -133,7 +133,7 @@ func Sum(results []*Result) Summary {
 // String returns the summary in one line.
 func (s Summary) String() string {
 	return fmt.Sprintf("%d damages: %d healed, %d refused with a command and healed by it, %d closed with LogLost, "+
-		"%d failed; %d absent; slowest healing %s, longest outage of a topic %s (goal on an idle machine: 10s)", s.Injected,
-		s.Outcomes[Healed], s.Outcomes[Obeyed], s.Outcomes[LogLost], s.Outcomes[Failed], s.Outcomes[Absent],
+		"%d failed; %d absent; slowest healing %s, longest outage of a topic %s (goal on an idle machine: 10s)",
+		s.Injected, s.Outcomes[Healed], s.Outcomes[Obeyed], s.Outcomes[LogLost], s.Outcomes[Failed], s.Outcomes[Absent],
 		s.Slowest.Round(100*time.Millisecond), s.Outage.Round(100*time.Millisecond))
 }

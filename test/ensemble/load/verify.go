@@ -129,7 +129,8 @@ func (w *worker) readAll(ctx context.Context, required messages) map[string]erro
 	}
 	for topic, values := range left {
 		if len(values) > 0 {
-			text := fmt.Sprintf("%d of %d messages of topic %s were not delivered", len(values), len(required[topic]), topic)
+			text := fmt.Sprintf("%d of %d messages of topic %s were not delivered", len(values), len(required[topic]),
+				topic)
 			incomplete[topic] = errors.Join(errors.New(text), last[topic])
 		}
 	}
