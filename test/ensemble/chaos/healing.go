@@ -202,6 +202,9 @@ func (m *Member) healthy(ctx context.Context) error {
 			}
 		}
 	}
+	if damage := status.Damage(); len(damage) > 0 {
+		return fmt.Errorf("member %s reports: %s", m.Name, strings.Join(damage, "; "))
+	}
 	if !m.awaitReady(ctx, statusTimeout) {
 		return fmt.Errorf("/readyz of member %s does not return 200", m.Name)
 	}

@@ -17,7 +17,8 @@ import (
 // watch polls what the ensemble reports about a member: /readyz of the member, and the status that
 // `freshet ensemble status -o json` prints, at another member. mu protects the texts.
 type watch struct {
-	stop func()
+	stop    func()
+	damages map[string]int // by part, when polling began; nil if nothing was verified yet
 
 	mu   sync.Mutex
 	said []string
@@ -105,9 +106,6 @@ func (w *watch) readyz(ctx context.Context, m *chaos.Member) {
 	w.add("readyz %d: %s", status, strings.Join(failed, "; "))
 }
 
-// interesting finds fields about damage, whatever the version calls them.
-var interesting = regexp.MustCompile(`"(?i:[a-z]*(?:damag|degrad|quarantin)[a-z]*)":\s*(?:"[^"]*"|\{[^}]*\}|[^,}\]]*)`)
-
 // status records the state and the problems of a member.
 func (w *watch) status(ctx context.Context, at *chaos.Member, name, token string) {
 	code, body, err := get(ctx, at.URL+"/system/v1alpha1/members", token)
@@ -134,17 +132,37 @@ func (w *watch) status(ctx context.Context, at *chaos.Member, name, token string
 			}
 		}
 	}
-	for _, field := range interesting.FindAllString(string(body), maxSaid) {
-		w.add("status: %s", field)
+	for _, text := range s.Damage() {
+		w.add("status: %s", text)
+	}
+	w.countDamages(&s, name)
+}
+
+// countDamages records damage that was found and healed between two polls.
+func (w *watch) countDamages(s *chaos.Status, name string) {
+	counts := map[string]int{}
+	for _, m := range s.Members {
+		if m.Name != name {
+			continue
+		}
+		for _, part := range m.Parts {
+			counts[part.Name] = part.Damages
+			if w.damages != nil && part.Damages > w.damages[part.Name] {
+				w.add("status: %s was damaged: %s: %s", part.Name, part.File, part.Problem)
+			}
+		}
+	}
+	if w.damages == nil && len(counts) > 0 {
+		w.damages = counts
 	}
 }
 
 // mentionsDamage finds texts that report damage, not only that a member is away.
-var mentionsDamage = regexp.MustCompile(`(?i)damag|degrad|corrupt|checksum|quarantin|loglost|not as they were`)
+var mentionsDamage = regexp.MustCompile(`(?i)damag|degrad|corrupt|checksum|loglost|accept-loss|not as they were`)
 
 func reported(texts ...string) bool {
 	for _, text := range texts {
-		if mentionsDamage.MatchString(text) && !strings.Contains(text, `"damaged":0`) {
+		if mentionsDamage.MatchString(text) {
 			return true
 		}
 	}
