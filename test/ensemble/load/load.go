@@ -9,8 +9,11 @@
 // checksum. Kafka readers consume all Kafka topics concurrently, and some of the records
 // are so large that one Fetch response consists of several parts.
 //
+// Kept is other, fewer clients whose data stays, so that it can be read again in full at any time.
+//
 // Load.mu protects the sets of acknowledged and delivered messages, of created names and
-// of schema ids. It is never held during a call.
+// of schema ids. It is never held during a call. Kept.keysMu protects the keys that stay. It is held
+// during calls that revoke or use them, and mu is never taken while it is held.
 package load
 
 import (
