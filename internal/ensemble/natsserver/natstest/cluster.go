@@ -433,6 +433,3 @@ func (c *Cluster) close() {
 	}
 	wg.Wait()
 }
-
-// Dir returns the data directory of a server.
-func (c *Cluster) Dir(i int) string { return c.servers[i].dir }
