@@ -27,7 +27,7 @@ func TestSimulation(t *testing.T) {
 	}
 	faults, messages, records := 0, 0, 0
 	begin := time.Now()
-	for seed := first; seed < first+seeds; seed++ {
+	for seed := first; seed < first+seeds && !t.Failed(); seed++ {
 		var out Result
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) { out = newWorld(seed, dir, log).run(t.Context()) })
