@@ -33,7 +33,7 @@ type rejoinRequest struct {
 }
 
 var errNoMajorityToRejoin = errs.New(errs.Unavailable,
-	"the other members are not a majority of the ensemble, so none of them can change it; start them first")
+	"other members are not a majority of the ensemble, so none of them can change it; start them first")
 
 // AskRejoin asks the other members, one after the other, to replace this member in etcd by a member
 // without data. With check, it only asks whether they would, which changes nothing. It can be
