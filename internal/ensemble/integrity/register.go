@@ -70,7 +70,7 @@ const (
 )
 
 // Open opens the register in a directory, which it creates. A damaged file of the register is
-// logged and begun anew: it contains nothing that verification does not find again.
+// logged and replaced by a new one: it contains nothing that verification does not find again.
 func Open(dir string, o Options) (*Register, error) {
 	r := &Register{
 		dir: dir, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), now: o.Now, keep: cmp.Or(o.Keep, defaultKeep),

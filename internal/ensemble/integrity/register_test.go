@@ -62,7 +62,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestDamagedRegister begins anew when its own file is damaged.
+// TestDamagedRegister begins a new one when its own file is damaged.
 func TestDamagedRegister(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

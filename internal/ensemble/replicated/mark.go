@@ -27,11 +27,11 @@ import (
 const (
 	markSuffix = ".mark"
 	markMagic  = "FMK1"
-	// markSlotBytes is the size of one of the two copies of the mark, which are written in turn so
-	// that one of them is always complete. markSlotOffset is the distance between them: they are in
+	// markEntryBytes is the size of one of the two copies of the mark, which are written in turn so
+	// that one of them is always complete. markEntryOffset is the distance between them: they are in
 	// different pages.
-	markSlotBytes  = 512
-	markSlotOffset = 4096
+	markEntryBytes  = 512
+	markEntryOffset = 4096
 	// maxMarkEpochs is the number of epoch records that the file lists.
 	maxMarkEpochs = 16
 	markEpochLen  = 8 + 8 + 4
@@ -71,11 +71,11 @@ func openMark(path string) (*mark, error) {
 		return m, fmt.Errorf("reading the last acknowledged position: %w", err)
 	}
 	found := false
-	for _, from := range []int{0, markSlotOffset} {
-		if len(data) < from+markSlotBytes {
+	for _, from := range []int{0, markEntryOffset} {
+		if len(data) < from+markEntryBytes {
 			continue
 		}
-		if s, ok := decodeMark(data[from : from+markSlotBytes]); ok && (!found || s.turn > m.turn) {
+		if s, ok := decodeMark(data[from : from+markEntryBytes]); ok && (!found || s.turn > m.turn) {
 			found, m.turn, m.at, m.epochs = true, s.turn, s.at, s.epochs
 		}
 	}
@@ -89,7 +89,7 @@ func openMark(path string) (*mark, error) {
 //
 //	magic [4], turn uint64, position, number of epochs uint8, epochs, zeros, CRC-32C uint32
 func (m *mark) encode() []byte {
-	b := append(make([]byte, 0, markSlotBytes), markMagic...)
+	b := append(make([]byte, 0, markEntryBytes), markMagic...)
 	b = binary.BigEndian.AppendUint64(b, m.turn)
 	b = append(b, m.at.encode()...)
 	b = append(b, byte(len(m.epochs)))
@@ -98,12 +98,12 @@ func (m *mark) encode() []byte {
 		b = binary.BigEndian.AppendUint64(b, e.seq)
 		b = binary.BigEndian.AppendUint32(b, e.sum)
 	}
-	b = b[:markSlotBytes-4]
+	b = b[:markEntryBytes-4]
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 func decodeMark(b []byte) (m *mark, ok bool) {
-	body, sum := b[:markSlotBytes-4], binary.BigEndian.Uint32(b[markSlotBytes-4:])
+	body, sum := b[:markEntryBytes-4], binary.BigEndian.Uint32(b[markEntryBytes-4:])
 	if string(body[:len(markMagic)]) != markMagic || crc32.Checksum(body, castagnoli) != sum {
 		return nil, false
 	}
@@ -214,7 +214,7 @@ func (m *mark) writeLocked() {
 			return
 		}
 	}
-	_, m.err = m.file.WriteAt(m.encode(), int64(m.turn%2)*markSlotOffset)
+	_, m.err = m.file.WriteAt(m.encode(), int64(m.turn%2)*markEntryOffset)
 	m.dirty = true
 }
 
@@ -228,8 +228,8 @@ func (m *mark) createLocked() error {
 		return err
 	}
 	info, err := file.Stat()
-	if err == nil && info.Size() < markSlotOffset+markSlotBytes {
-		if _, err = file.WriteAt(make([]byte, markSlotOffset+markSlotBytes), 0); err == nil {
+	if err == nil && info.Size() < markEntryOffset+markEntryBytes {
+		if _, err = file.WriteAt(make([]byte, markEntryOffset+markEntryBytes), 0); err == nil {
 			err = atomicfile.SyncDir(filepath.Dir(m.path))
 		}
 	}

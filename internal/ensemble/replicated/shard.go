@@ -324,7 +324,7 @@ func (s *Shard) Close() error {
 		s.log.Warn("removing checkpoints for other members failed; the next start removes them", slog.Any("error", err))
 	}
 	if err := s.mark.close(); err != nil {
-		s.log.Warn("a power cut would lose the last acknowledged positions of this member", slog.Any("error", err))
+		s.log.Warn("power cut would lose the last acknowledged positions of this member", slog.Any("error", err))
 	}
 	s.storeMu.Lock()
 	defer s.storeMu.Unlock()
