@@ -24,8 +24,11 @@ func TestDifferentList(t *testing.T) {
 		"the same":        {"a", "a b c", []membership.Record{record("a", "a b c"), record("b", "a b c")}, nil},
 		"earlier version": {"a", "a b c", []membership.Record{record("a", "a b c"), {Name: "b"}}, nil},
 		"another name": {
-			"c", "a c d", []membership.Record{record("a", "a b c"), record("b", "a b c"), record("c", "a c d")},
-			[]string{"this member has a, c, d", "member a has a, b, c", "only this member has d", "only that one has b"},
+			"c", "a c d",
+			[]membership.Record{record("a", "a b c"), record("b", "a b c"), record("c", "a c d")},
+			[]string{
+				"this member has a, c, d", "member a has a, b, c", "only this member has d", "only that one has b",
+			},
 		},
 		"another order": {"b", "b a c", []membership.Record{record("a", "a b c")}, []string{"the order differs"}},
 		"majority":      {"a", "a b c", []membership.Record{record("b", "a b c"), record("c", "a c d")}, nil},

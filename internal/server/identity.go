@@ -46,8 +46,9 @@ type identitySet struct {
 func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) (*identitySet, error) {
 	open, advice := identity.OpenSealer, ""
 	if cfg.Members.Enabled() { // another key would not decrypt what the members share
-		open, advice = identity.ReadSealer, "; copy "+cfg.EncryptionKeyFile()+" from another member, or remove it, and start "+
-			"again: this member then fetches it from the others"
+		open = identity.ReadSealer
+		advice = "; copy " + cfg.EncryptionKeyFile() + " from another member, or remove it, and start again: this " +
+			"member then fetches it from the others"
 	}
 	sealer, err := open(cfg.EncryptionKeyFile())
 	if err != nil {

@@ -70,7 +70,8 @@ damaged or the bundle has a new one; stop the member first.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&dataDir, "data-dir", config.Default().DataDir, "data `directory` of the server; it must be empty, or that of the same member")
+	f.StringVar(&dataDir, "data-dir", config.Default().DataDir,
+		"data `directory` of the server; it must be empty, or that of the same member")
 	f.StringVar(&file, "config", "freshet.yaml",
 		"configuration `file` of the server (YAML), created if it does not exist")
 	return cmd

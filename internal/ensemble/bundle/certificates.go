@@ -115,8 +115,8 @@ type Credentials struct {
 
 // reinstall is what the operator does about damaged files of a bundle.
 func reinstall(self string) string {
-	return fmt.Sprintf("install this member's bundle again with: freshet ensemble join %s.bundle --config FILE; if the bundle "+
-		"is lost, create a new one with: freshet ensemble replace %s --only-bundle", self, self)
+	return fmt.Sprintf("install this member's bundle again with: freshet ensemble join %s.bundle --config FILE; if "+
+		"the bundle is lost, create a new one with: freshet ensemble replace %s --only-bundle", self, self)
 }
 
 // Open reads a member's certificate and checks its name, its signature and its expiry.

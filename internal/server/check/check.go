@@ -1,8 +1,8 @@
 // Package check verifies the data directory of a stopped server: keys, certificates, etcd, the
 // audit log and every store, and on a member of an ensemble its bundle and its part of the message
-// log (member.go). It reports for each damaged part how it is replaced. It stands beside package server, because it reads the data of
-// a whole system; how each part is verified is in the package that owns it. It locks the data
-// directory (ops/datadir) and has no other locks.
+// log (member.go). It reports for each damaged part how it is replaced. It stands beside package
+// server, because it reads the data of a whole system; how each part is verified is in the package
+// that owns it. It locks the data directory (ops/datadir) and has no other locks.
 package check
 
 import (

@@ -238,8 +238,8 @@ func agreed(all map[string]map[string][]byte) (map[string][]byte, error) {
 			}
 		}
 		if second != nil && len(second.members) == len(best.members) {
-			return nil, errs.Newf(errs.Precondition, "members %s and %s have different files %s; copy the right one to "+
-				"this member and the others, and start it again", strings.Join(best.members, ", "),
+			return nil, errs.Newf(errs.Precondition, "members %s and %s have different files %s; copy the right one "+
+				"to this member and the others, and start it again", strings.Join(best.members, ", "),
 				strings.Join(second.members, ", "), name)
 		}
 		found[name] = best.data
@@ -259,8 +259,8 @@ func Compare(ctx context.Context, cfg *config.Config, m *ensemble.Member, log *s
 	for _, f := range List(cfg) {
 		if other, mine := theirs[f.Name], own[f.Name]; other != nil && mine != nil &&
 			!bytes.Equal(bytes.TrimSpace(other), bytes.TrimSpace(mine)) {
-			log.Warn("file differs from that of the other members, so they refuse what this member accepts; if it was not "+
-				"changed on purpose, remove it and restart this member, which then fetches it from the others",
+			log.Warn("file differs from that of the other members, so they refuse what this member accepts; if it was "+
+				"not changed on purpose, remove it and restart this member, which then fetches it from the others",
 				slog.String("file", f.Path))
 		}
 	}
