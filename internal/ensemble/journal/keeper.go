@@ -85,7 +85,7 @@ func (k *keeper) takeQueue() []*message {
 func (k *keeper) part() string { return "journal " + k.g.s.opts.Prefix + "/" + k.g.name }
 
 // open opens the copy. reported is its position in etcd. A damaged copy goes into quarantine and is
-// made anew.
+// made again.
 func (k *keeper) open(reported Position, v streamValue) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -290,7 +290,7 @@ func (k *keeper) addLocked(m *message) error {
 	switch {
 	case errors.As(err, &loss) && m.first <= k.g.rebuiltTo()+1:
 		k.damagedLocked(loss)
-		return errors.New("copy contradicts the rebuilt journal and is made anew")
+		return errors.New("copy contradicts the rebuilt journal and is made again")
 	case err != nil && !errors.As(err, &loss):
 		return k.reopenLocked(err)
 	}

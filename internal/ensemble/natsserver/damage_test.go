@@ -349,7 +349,7 @@ func TestFaultWaitsForAllOthers(t *testing.T) {
 	tally.Fault{Name: "damaged server while another one is stopped", Injected: 1, Checked: 1}.Record(t)
 }
 
-// TestSuspectReplacesDamagedFiles damages a block of a running server, which does not notice it by itself.
+// TestSuspectReplacesDamagedFiles damages a block of a running server, which does not notice it without help.
 func TestSuspectReplacesDamagedFiles(t *testing.T) {
 	e := newEnsemble(t)
 	damages[0].do(t, e.file(victim, `$G/streams/S/msgs/*.blk`))

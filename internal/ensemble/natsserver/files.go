@@ -88,7 +88,7 @@ func (s *Server) prepare(ctx context.Context) error {
 }
 
 // verify reads all files, or only lists them if nothing has changed since the server was stopped. It
-// returns the first damage that nats-server does not repair by itself, and reports the result.
+// returns the first damage that nats-server does not repair automatically, and reports the result.
 func (s *Server) verify(ctx context.Context) (*natsfiles.Finding, error) {
 	compared, err := natsfiles.CompareManifest(s.statePath(manifestFile), s.filesPath())
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Server) verify(ctx context.Context) (*natsfiles.Finding, error) {
 	return nil, nil
 }
 
-// dropIndexes moves damaged indexes into quarantine. The server makes them anew from the messages.
+// dropIndexes moves damaged indexes into quarantine. The server makes them again from the messages.
 func (s *Server) dropIndexes(found []natsfiles.Finding) error {
 	for _, f := range found {
 		path := s.damagedFile(f.File)
@@ -141,7 +141,7 @@ func (s *Server) dropIndexes(found []natsfiles.Finding) error {
 		if err := s.quarantine(path, f); err != nil {
 			return err
 		}
-		s.log.Warnf("index of the replicated log is damaged and is made anew: %v", f)
+		s.log.Warnf("index of the replicated log is damaged and is made again: %v", f)
 		s.opts.Integrity.Healed(part)
 	}
 	return nil

@@ -31,7 +31,7 @@ func (r *floorRecorder) forget() { r.last, r.loaded = natsfiles.Floors{}, true }
 func (r *floorRecorder) record() {
 	path := r.s.statePath(floorsFile)
 	if !r.loaded {
-		r.last, _ = natsfiles.ReadFloors(path) // those that cannot be read are begun anew
+		r.last, _ = natsfiles.ReadFloors(path) // those that cannot be read are begun again
 		r.loaded = true
 	}
 	groups := r.groups()

@@ -20,7 +20,7 @@ type Finding struct {
 	File string
 	// Problem is a sentence without a full stop.
 	Problem string
-	// Derived is set for an index that the server makes anew from the blocks when the file is missing.
+	// Derived is set for an index that the server makes again from the blocks when the file is missing.
 	Derived bool
 
 	owner owner
@@ -75,7 +75,7 @@ func (r *Report) isDeleted(o owner) bool {
 	return o.group != "" && !r.meta.assigned(o.group) || o.stream != "" && !r.meta.streams[o.stream]
 }
 
-// Damaged returns the findings that the server does not repair by itself.
+// Damaged returns the findings that the server does not repair automatically.
 func (r *Report) Damaged() []Finding {
 	var out []Finding
 	for _, f := range r.Findings {
