@@ -66,7 +66,7 @@ func newTeam(t testing.TB) *team {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	g := &team{
-		t: t, etcd: store, nats: natstest.New(t, 3, natstest.Unsafe), dir: t.TempDir(),
+		t: t, etcd: store, nats: natstest.New(t, 3, natstest.Unsafe, natstest.Unverified), dir: t.TempDir(),
 		names: []string{"a", "b", "c"}, name: "j",
 		log: slog.New(slog.NewTextHandler(testLog{t}, nil)), members: map[string]*teamMember{},
 	}

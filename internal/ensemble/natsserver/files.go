@@ -62,8 +62,8 @@ func (s *Server) open(ctx context.Context) error {
 // prepare verifies the files and returns when a server may be started on them. Damaged files are moved
 // into quarantine, and the server then starts with an empty directory (rejoin.go).
 func (s *Server) prepare(ctx context.Context) error {
-	if s.dir == "" {
-		return nil // launch returns the error
+	if s.dir == "" || s.opts.Unverified {
+		return nil // without a directory, launch returns the error
 	}
 	if err := os.MkdirAll(s.opts.stateDir(), 0o700); err != nil {
 		return fmt.Errorf("creating directory %s: %w", s.opts.stateDir(), err)

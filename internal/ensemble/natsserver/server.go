@@ -51,6 +51,8 @@ type Options struct {
 	MaxStore int64
 	// Unsafe disables syncing, for tests that do not check durability.
 	Unsafe bool
+	// Unverified disables the verification of files, for tests of what happens when it misses damage.
+	Unverified bool
 	// Logger receives the server's log; nil means slog.Default().
 	Logger *slog.Logger
 	// Integrity records damage of the streams' files; nil records nothing.

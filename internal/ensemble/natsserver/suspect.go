@@ -29,6 +29,9 @@ type suspicion struct {
 // the server for that, and replaces damaged files. It returns at once. Nothing happens while another server
 // is not current, because the streams would lose their majority, nor soon after the last examination.
 func (s *Server) Suspect(reason string) {
+	if s.opts.Unverified {
+		return
+	}
 	select {
 	case s.suspicions <- suspicion{reason: reason, since: time.Now()}:
 	default: // one is waiting already

@@ -34,7 +34,7 @@ var trioNames = []string{"a", "b", "c"}
 
 func newTrio(t *testing.T) *trio {
 	t.Helper()
-	g := newTestEnsemble(t, 3)
+	g := newTestEnsemble(t, 3, natstest.Unverified)
 	g.lease = killedSeconds
 	p := &trio{team: g.team(), all: map[string]*member{}, disks: map[string]*vfs.MemFS{}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

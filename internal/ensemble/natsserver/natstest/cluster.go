@@ -42,6 +42,7 @@ type Cluster struct {
 	servers    []*node
 	log        *slog.Logger
 	unsafe     bool
+	unverified bool
 	ownProcess map[int]bool // servers that run in processes of their own
 	waiting    func(server int, why string)
 	verify     time.Duration
@@ -64,6 +65,9 @@ type Option func(*Cluster)
 
 // Unsafe disables syncing, for tests that do not check durability.
 func Unsafe(c *Cluster) { c.unsafe = true }
+
+// Unverified disables the verification of files, for tests of what happens when it misses damage.
+func Unverified(c *Cluster) { c.unverified = true }
 
 // Processes runs some servers in processes of their own, so that Stop kills them. Connect
 // does not work for them. The test package needs a TestMain that calls Served.
@@ -239,7 +243,7 @@ func (c *Cluster) start(i int) {
 		return
 	}
 	o := natsserver.Options{
-		Name: s.name, Dir: s.dir, Unsafe: c.unsafe, MaxStore: maxStore,
+		Name: s.name, Dir: s.dir, Unsafe: c.unsafe, Unverified: c.unverified, MaxStore: maxStore,
 		Logger: c.log.With(slog.String("server", s.name)), Integrity: s.files, VerifyInterval: c.verify,
 		CheckOthers: func(context.Context) error { return c.checkOthers(i) },
 		ReportWaiting: func(why string) {
