@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
 )
 
@@ -210,7 +211,13 @@ func (s *Shard) verifiedCheckpoint(ctx context.Context, dir string) error {
 // verifyCheckpoint verifies all files of a checkpoint, which are those of the store, and that it contains the
 // log up to a message. Damage that it finds is damage of this member's copy.
 func (s *Shard) verifyCheckpoint(ctx context.Context, dir string, atLeast uint64) error {
-	position, err := pebble.VerifyClosed(ctx, dir)
+	s.storeMu.RLock()
+	store := s.store
+	s.storeMu.RUnlock()
+	if store == nil {
+		return engine.ErrClosed
+	}
+	position, err := store.VerifyCheckpoint(ctx, dir)
 	var at logPosition
 	if err == nil {
 		at, err = decodeLogPosition(position)

@@ -44,7 +44,7 @@ func TestFaultRestarts(t *testing.T) {
 	}()
 	p.run(t, "b")
 	p.run(t, "c")
-	texts := fill(t, p.all["a"].awaitOwner(t), 3)
+	texts := fill(t, awaitAnyOwner(t, p.all["a"], p.all["b"], p.all["c"]), 3)
 	rounds := 6
 	if tally.Long() {
 		rounds = 60

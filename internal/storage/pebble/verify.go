@@ -132,7 +132,15 @@ func verifyMetadata(files vfs.FS, dir string) error {
 // VerifyClosed verifies every file of a store with an external log that is not open, such as a
 // checkpoint, and returns its log position. Damage is a *FileDamage.
 func VerifyClosed(ctx context.Context, dir string) (position []byte, err error) {
-	files := vfs.Default
+	return verifyClosed(ctx, vfs.Default, dir)
+}
+
+// VerifyCheckpoint is VerifyClosed for a checkpoint of this store, which is on the same file system.
+func (s *Store) VerifyCheckpoint(ctx context.Context, dir string) (position []byte, err error) {
+	return verifyClosed(ctx, s.s.fs, dir)
+}
+
+func verifyClosed(ctx context.Context, files vfs.FS, dir string) (position []byte, err error) {
 	if _, err := checkIntact(files, dir, true); err != nil {
 		return nil, asDamage("", err)
 	}
