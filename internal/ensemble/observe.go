@@ -297,8 +297,8 @@ func (o *Observation) problemOf(member string) string {
 	if health := o.Members[member]; health != nil {
 		for i := range health.Parts {
 			if p := &health.Parts[i]; !p.Damaged.IsZero() {
-				problems = append(problems, p.Name+" is damaged, so the member does not use it and fetches a good copy: "+
-					p.Problem)
+				problems = append(problems,
+					p.Name+" is damaged, so the member does not use it and fetches a good copy: "+p.Problem)
 			}
 		}
 	}

@@ -94,5 +94,7 @@ freshet_integrity_damages_total 1
 	}
 	b.Integrity().Healed("shard u1/3")
 	b.SetClusterProblems(func() map[string]string { return nil })
-	awaitObservation(t, a, "no problem after healing", func(o *ensemble.Observation) bool { return o.Degraded() == nil })
+	awaitObservation(t, a, "no problem after healing", func(o *ensemble.Observation) bool {
+		return o.Degraded() == nil
+	})
 }

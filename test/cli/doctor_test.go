@@ -189,7 +189,8 @@ func TestDoctor(t *testing.T) {
 			return "--config old.yaml"
 		}, `^warn  data format .*older version\. .*take a backup`, true},
 		"open directory": {func(p workFolder) string {
-			p.file("data/FORMAT", "freshet data directory\ndirectory 1\nkeys 1\naudit 1\ndirectory 1\nkeys 1\naudit 1\n")
+			p.file("data/FORMAT", "freshet data directory\n"+
+				"directory 1\nkeys 1\naudit 1\ndirectory 1\nkeys 1\naudit 1\n")
 			p.file("open.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
 			p.do("chmod 755 data")
 			return "--config open.yaml"

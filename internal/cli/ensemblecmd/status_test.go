@@ -27,8 +27,8 @@ func TestStatusOfReplicas(t *testing.T) {
 	t.Parallel()
 	ago := time.Now().Add(-72 * time.Hour).Format(time.RFC3339)
 	const member = `{"name":"%s","node":1,"internal":"h:1","live":true,"ready":true%s}`
-	const stream = `{"name":"S_u_%d","cluster":"acme/prod","part":"log of shard %[1]d","want":3,"leader":"a","replicas":[
-		{"member":"a","current":true,"lag":0},{"member":"b","current":%t,"lag":7%s}]}`
+	const stream = `{"name":"S_u_%d","cluster":"acme/prod","part":"log of shard %[1]d","want":3,"leader":"a",
+		"replicas":[{"member":"a","current":true,"lag":0},{"member":"b","current":%t,"lag":7%s}]}`
 	status := func(more, ofMember string, streams ...string) string {
 		return fmt.Sprintf(`{"self":"a","observed":%q,"members":[%s],"streams":[%s]%s}`, ago,
 			fmt.Sprintf(member, "b", ofMember), strings.Join(streams, ","), more)
@@ -53,13 +53,15 @@ func TestStatusOfReplicas(t *testing.T) {
 		{
 			name: "missing", fails: true,
 			body: status("", verified, healthy, fmt.Sprintf(stream, 1, false, `,"problem":"raft: snapshot corrupt"`)),
-			has:  []string{"log of shard 1", "1 of 3", "b: raft: snapshot corrupt", "1 of 2 streams have all 3 replicas"},
-			not:  []string{"log of shard 0"},
+			has: []string{
+				"log of shard 1", "1 of 3", "b: raft: snapshot corrupt", "1 of 2 streams have all 3 replicas",
+			},
+			not: []string{"log of shard 0"},
 		},
 		{
 			name: "damaged", fails: true,
-			body: status("", fmt.Sprintf(`,"quarantineBytes":2000000,"parts":[{"name":"shard acme/prod/0","damaged":%q,`+
-				`"file":"000007.sst","problem":"checksum mismatch"}]`, ago), healthy),
+			body: status("", fmt.Sprintf(`,"quarantineBytes":2000000,"parts":[{"name":"shard acme/prod/0",`+
+				`"damaged":%q,"file":"000007.sst","problem":"checksum mismatch"}]`, ago), healthy),
 			has: []string{"000007.sst: checksum mismatch", "1 parts are damaged", "kept for a day"},
 		},
 		{

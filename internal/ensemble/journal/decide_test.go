@@ -167,6 +167,7 @@ func TestADamagedCopyIsMadeAnew(t *testing.T) {
 				}
 				return ""
 			})
+			g.check(want, last)
 			last = g.append(last, 3, "a", "b", "c")
 			g.awaitCopies(last, "a", "b", "c")
 			if damage.harm == 0 {

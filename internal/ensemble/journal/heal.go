@@ -169,10 +169,8 @@ func (g *guarded) isBack(ctx context.Context, j *journal, keys *journalKeys) (bo
 			if i == 0 {
 				return false, nil
 			}
-			if identity(info) != j.id || j.readEnd(ctx) != nil {
-				return false, nil
-			}
-			return g.checkEnd(ctx, j, keys) == nil, nil
+			intact := identity(info) == j.id && j.readEnd(ctx) == nil && g.checkEnd(ctx, j, keys) == nil
+			return intact, nil
 		}
 		if err := retry.Sleep(ctx, goneInterval); err != nil {
 			return false, err

@@ -300,8 +300,8 @@ func (g *team) read(name string) (string, uint64, error) {
 		}
 	}
 	last, err := g.member(name).j.Replay(ctx, position, func(position uint64, record []byte) error {
-		fmt.Fprintf(sum, "%d %s\n", position, record)
-		return nil
+		_, err := fmt.Fprintf(sum, "%d %s\n", position, record)
+		return err
 	})
 	return fmt.Sprintf("%x", sum.Sum(nil)), last, err
 }

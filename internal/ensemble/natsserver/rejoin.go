@@ -66,7 +66,8 @@ func (s *Server) rejoin(ctx context.Context, damage *natsfiles.Finding) error {
 		if damage == nil {
 			return fmt.Errorf("server in %s is rejoining and cannot check the others", s.dir)
 		}
-		return fmt.Errorf("%s is damaged, and the other servers cannot be checked: %w", s.damagedFile(damage.File), damage)
+		return fmt.Errorf("%s is damaged, and the other servers cannot be checked: %w",
+			s.damagedFile(damage.File), damage)
 	}
 	if damage != nil {
 		if err := s.discard(*damage); err != nil {

@@ -143,7 +143,8 @@ func (t *round) stream(name string, v *view) Stream {
 	case v.leader == "":
 		why = "it has no leader, so it accepts nothing"
 	case v.peers != nil && 2*good <= s.Want:
-		why = fmt.Sprintf("only %d of %d replicas are current, which is no majority, so it accepts nothing", good, s.Want)
+		why = fmt.Sprintf("only %d of %d replicas are current, which is no majority, so it accepts nothing",
+			good, s.Want)
 	}
 	if why != "" && t.lasts(name) {
 		s.Problem = why

@@ -50,7 +50,8 @@ func (s *Server) examine(ctx context.Context, found suspicion) {
 		return
 	}
 	if !s.examined.IsZero() && time.Since(s.examined) < examineInterval {
-		s.log.Warnf("files of the replicated log were verified a short time ago and are not verified again: %s", found.reason)
+		s.log.Warnf("files of the replicated log were verified a short time ago and are not verified again: %s",
+			found.reason)
 		return
 	}
 	if err := s.checkOthers(ctx); err != nil {

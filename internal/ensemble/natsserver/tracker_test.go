@@ -18,7 +18,9 @@ func TestTracker(t *testing.T) {
 	}
 	// leads returns the report of a leader about its peers.
 	leads := func(peers ...natsserver.Peer) *natsserver.Report {
-		return &natsserver.Report{Streams: []natsserver.LocalStream{{Name: "S_c_0", Want: 3, Leader: "a", Peers: peers}}}
+		return &natsserver.Report{
+			Streams: []natsserver.LocalStream{{Name: "S_c_0", Want: 3, Leader: "a", Peers: peers}},
+		}
 	}
 	follows := func(problem string) *natsserver.Report {
 		return &natsserver.Report{
@@ -37,8 +39,8 @@ func TestTracker(t *testing.T) {
 		{name: "good", reports: map[string]*natsserver.Report{"a": leads(b, c), "b": follows(""), "c": follows("")}},
 		{
 			name:    "not live",
-			reports: map[string]*natsserver.Report{"a": leads(b, c), "b": follows("")}, down: map[string]bool{"c": true},
-			missing: []string{"c"}, late: []string{"c"},
+			reports: map[string]*natsserver.Report{"a": leads(b, c), "b": follows("")},
+			down:    map[string]bool{"c": true}, missing: []string{"c"}, late: []string{"c"},
 		},
 		{
 			name:    "no response",
@@ -69,7 +71,8 @@ func TestTracker(t *testing.T) {
 		},
 		{
 			name:    "not in the group of the leader",
-			reports: map[string]*natsserver.Report{"a": leads(b), "b": follows(""), "c": follows("")}, late: []string{"c"},
+			reports: map[string]*natsserver.Report{"a": leads(b), "b": follows(""), "c": follows("")},
+			late:    []string{"c"},
 		},
 		{
 			name:    "leader does not respond",

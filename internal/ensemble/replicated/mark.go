@@ -151,8 +151,8 @@ func (m *mark) advance(to logPosition) {
 // after reports whether a position is one of another log, or a later one of the same log. Both
 // the sequence and the epoch of a log only grow. The epoch counts first, because the sequence
 // begins again when an operator accepts that the log has lost its end.
-func (p logPosition) after(q logPosition) bool {
-	return p.log != q.log || p.epoch > q.epoch || p.epoch == q.epoch && p.seq > q.seq
+func (m logPosition) after(other logPosition) bool {
+	return m.log != other.log || m.epoch > other.epoch || m.epoch == other.epoch && m.seq > other.seq
 }
 
 // begin records that the store contains an epoch record.

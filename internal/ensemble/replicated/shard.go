@@ -66,7 +66,6 @@ type Shard struct {
 	verified         bool          // the tables of the store are known to be intact
 	published        replicaStatus // as last published in etcd
 	publishedMark    logPosition   // the mark as last published
-	publishingMark   logPosition   // the mark that is being published
 	resigning        bool          // the member shuts down and must not campaign again
 	campaignAfter    time.Time     // the member must not campaign before
 	changed          chan struct{} // closed and replaced when one of these fields changes

@@ -136,8 +136,8 @@ func VerifyClosed(ctx context.Context, dir string) (position []byte, err error) 
 }
 
 // VerifyCheckpoint is VerifyClosed for a checkpoint of this store, which is on the same file system.
-func (s *Store) VerifyCheckpoint(ctx context.Context, dir string) (position []byte, err error) {
-	return verifyClosed(ctx, s.s.fs, dir)
+func (st *Store) VerifyCheckpoint(ctx context.Context, dir string) (position []byte, err error) {
+	return verifyClosed(ctx, st.s.fs, dir)
 }
 
 func verifyClosed(ctx context.Context, files vfs.FS, dir string) (position []byte, err error) {

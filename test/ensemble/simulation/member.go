@@ -105,7 +105,8 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 		}
 		m.shards = append(m.shards, shard)
 	}
-	if m.all, err = journal.Open(ctx, m.conn, journal.Options{Prefix: clusterID, Replicas: natssim.Replicas}); err != nil {
+	m.all, err = journal.Open(ctx, m.conn, journal.Options{Prefix: clusterID, Replicas: natssim.Replicas})
+	if err != nil {
 		return nil, err
 	}
 	m.journal, err = m.all.Journal(ctx, journalName)

@@ -25,11 +25,13 @@ var mutants = []mutant{
 	{
 		"an append is acknowledged before a majority has it", "internal/ensemble/replicated/writer.go",
 		"	after, err := p.wait()\n	if err != nil {",
-		"	p.w.mu.Lock()\n	after, err := p.e.after, p.w.err\n	after.seq = p.e.seq\n	p.w.mu.Unlock()\n	if err != nil {",
+		"	p.w.mu.Lock()\n	after, err := p.e.after, p.w.err\n	after.seq = p.e.seq\n	p.w.mu.Unlock()\n" +
+			"	if err != nil {",
 	},
 	{
 		"a copy is promoted before it has read the log", "internal/ensemble/replicated/follow.go",
-		"	f.end.Store(state.LastSeq)\n	if state", "	f.end.Store(state.LastSeq)\n	state.LastSeq = f.seq\n	if state",
+		"	f.end.Store(state.LastSeq)\n	if state",
+		"	f.end.Store(state.LastSeq)\n	state.LastSeq = f.seq\n	if state",
 	},
 }
 

@@ -50,7 +50,8 @@ func (w *world) run(ctx context.Context) Result {
 	}
 	for shard := range shardCount {
 		for writer := range 3 {
-			client(uint64(10*shard+writer), func(r *rand.Rand) { w.write(working, shard, writer, r) }) //nolint:gosec // small
+			id := uint64(10*shard + writer) //nolint:gosec // small
+			client(id, func(r *rand.Rand) { w.write(working, shard, writer, r) })
 		}
 		client(uint64(50+shard), func(r *rand.Rand) { w.read(working, shard, r) }) //nolint:gosec // small
 	}

@@ -33,7 +33,8 @@ func TestSimulation(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { out = newWorld(seed, dir, log).run(t.Context()) })
 		faults, messages, records = faults+len(out.Faults), messages+out.Messages, records+out.Records
 		if len(out.Wrong) > 0 {
-			t.Errorf("FRESHET_SEED=%d: %d faults, %d messages, %d records; violations:", seed, len(out.Faults), out.Messages, out.Records)
+			t.Errorf("FRESHET_SEED=%d: %d faults, %d messages, %d records; violations:",
+				seed, len(out.Faults), out.Messages, out.Records)
 			for _, wrong := range out.Wrong {
 				t.Error("  " + wrong)
 			}
@@ -43,6 +44,6 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	took := time.Since(begin)
-	t.Logf("%d seeds from %d: %d faults, %d acknowledged messages, %d journal records, %.0f seeds an hour", seeds, first,
-		faults, messages, records, float64(seeds)/took.Hours())
+	t.Logf("%d seeds from %d: %d faults, %d acknowledged messages, %d journal records, %.0f seeds an hour",
+		seeds, first, faults, messages, records, float64(seeds)/took.Hours())
 }

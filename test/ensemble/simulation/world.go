@@ -192,7 +192,8 @@ func (w *world) compare(shard int, where string, want map[engine.MessageID]strin
 	for i := range got {
 		text := string(got[i].Payload)
 		if !sent[text] || once[text] {
-			w.wrong = append(w.wrong, fmt.Sprintf("shard %d, %s: message %v %.20q is invented or doubled", shard, where, got[i].ID, text))
+			w.wrong = append(w.wrong, fmt.Sprintf("shard %d, %s: message %v %.20q is invented or doubled",
+				shard, where, got[i].ID, text))
 		}
 		once[text] = true
 		found[got[i].ID] = text
@@ -323,7 +324,8 @@ func (w *world) finishJournal(ctx context.Context) {
 		}
 		for position, text := range w.records {
 			if found[position] != text {
-				w.violation("journal at %s: position %d is %q, acknowledged as %q", m.name, position, found[position], text)
+				w.violation("journal at %s: position %d is %q, acknowledged as %q",
+					m.name, position, found[position], text)
 			}
 		}
 	}

@@ -98,7 +98,8 @@ func (v *verifier) blocks(path, name string, strict bool, do func(record)) (logF
 		err := v.twice(func() error {
 			data, exists, err := v.read(file)
 			if exists && !bytes.HasPrefix(data, compressedBlock) {
-				b := block{v: v, file: file, hash: digest(fmt.Sprintf("%s-%d", name, number)), last: last, strict: strict}
+				hash := digest(fmt.Sprintf("%s-%d", name, number))
+				b := block{v: v, file: file, hash: hash, last: last, strict: strict}
 				b.scan(data, &log, do)
 			}
 			return err

@@ -142,7 +142,8 @@ func (v *verifier) snapshot(path, name string, g *Group) error {
 	le := binary.LittleEndian
 	peers := int(le.Uint32(data[16:]))
 	if le.Uint64(data) != term || le.Uint64(data[8:]) != g.Snapshot || peers > end-20 {
-		v.find(file, "snapshot is of term %d and entry %d, which its name does not say", le.Uint64(data), le.Uint64(data[8:]))
+		v.find(file, "snapshot is of term %d and entry %d, which its name does not say",
+			le.Uint64(data), le.Uint64(data[8:]))
 		return nil
 	}
 	if name == metaGroup {

@@ -32,8 +32,9 @@ type description struct {
 // isContiguous reports whether no message of the stream can be removed but the first ones: a purge of one
 // of several subjects leaves gaps.
 func (d *description) isContiguous() bool {
-	return len(d.Subjects) == 1 && !strings.ContainsAny(d.Subjects[0], "*>") && d.DenyDelete && !d.AllowRollup && !d.AllowMsgTTL && d.MaxAge == 0 && d.MaxMsgsPerSubject <= 0 &&
-		d.Retention == "limits"
+	return len(d.Subjects) == 1 && !strings.ContainsAny(d.Subjects[0], "*>") &&
+		d.DenyDelete && !d.AllowRollup && !d.AllowMsgTTL &&
+		d.MaxAge == 0 && d.MaxMsgsPerSubject <= 0 && d.Retention == "limits"
 }
 
 // description verifies the description of a stream, a group or a consumer, whose checksum has the given

@@ -279,8 +279,8 @@ func (v *verifier) checkStreams() {
 			}
 		}
 		if len(s.gaps) < maxGaps && missing > removed {
-			v.find(dir, "blocks are missing: %d messages are gone, and %d in the snapshot of group %s", missing, removed,
-				name)
+			v.find(dir, "blocks are missing: %d messages are gone, and %d in the snapshot of group %s",
+				missing, removed, name)
 		}
 	}
 }

@@ -46,7 +46,11 @@ func writtenFiles(t *testing.T) string {
 // TestVerify checks what verification finds in the files of a server that were changed.
 func TestVerify(t *testing.T) {
 	written := writtenFiles(t)
-	const blocks = `$G/streams/S/msgs/`
+	const (
+		blocks = `$G/streams/S/msgs/`
+		group  = `$SYS/_js_/S-*/`
+		meta   = `$SYS/_js_/_meta_/`
+	)
 	edit := func(name string, change func([]byte) []byte) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			t.Helper()
@@ -100,13 +104,13 @@ func TestVerify(t *testing.T) {
 		"index missing":              {change: edit(blocks+"index.db", remove)},
 		"description flipped":        {edit(`$G/streams/S/meta.inf`, flip(30)), false, "meta.inf"},
 		"description missing":        {edit(`$G/streams/S/meta.inf`, remove), false, "file is missing"},
-		"snapshot flipped":           {edit(`$SYS/_js_/S-*/snapshots/*`, flip(10)), false, "snapshot does not match"},
-		"snapshot missing":           {edit(`$SYS/_js_/S-*/snapshots/*`, remove), false, "snapshot or blocks are missing"},
-		"snapshot of meta missing":   {edit(`$SYS/_js_/_meta_/snapshots/*`, remove), false, "snapshot or blocks are missing"},
-		"peers flipped":              {edit(`$SYS/_js_/_meta_/peers.idx`, flip(4)), false, "is no list of servers"},
-		"peers missing":              {edit(`$SYS/_js_/_meta_/peers.idx`, remove), false, "file is missing"},
-		"vote cut":                   {edit(`$SYS/_js_/_meta_/tav.idx`, cut(5)), false, "is no term and vote"},
-		"committed entry flipped":    {edit(`$SYS/_js_/_meta_/commit.idx`, flip(1)), false, "does not match its checksum"},
+		"snapshot flipped":           {edit(group+"snapshots/*", flip(10)), false, "snapshot does not match"},
+		"snapshot missing":           {edit(group+"snapshots/*", remove), false, "snapshot or blocks are missing"},
+		"snapshot of meta missing":   {edit(meta+"snapshots/*", remove), false, "snapshot or blocks are missing"},
+		"peers flipped":              {edit(meta+"peers.idx", flip(4)), false, "is no list of servers"},
+		"peers missing":              {edit(meta+"peers.idx", remove), false, "file is missing"},
+		"vote cut":                   {edit(meta+"tav.idx", cut(5)), false, "is no term and vote"},
+		"committed entry flipped":    {edit(meta+"commit.idx", flip(1)), false, "does not match its checksum"},
 		"stream without its records": {removeAll(blocks), false, "directory with the messages is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -191,11 +191,16 @@ func (c *leaseClient) LeaseLeases(context.Context, *etcdserverpb.LeaseLeasesRequ
 	return nil, status.Error(codes.Unimplemented, "not simulated")
 }
 
-func (c *leaseClient) LeaseKeepAlive(ctx context.Context, _ ...grpc.CallOption) (etcdserverpb.Lease_LeaseKeepAliveClient, error) {
+func (c *leaseClient) LeaseKeepAlive(
+	ctx context.Context, _ ...grpc.CallOption,
+) (etcdserverpb.Lease_LeaseKeepAliveClient, error) {
 	if err := c.l.travel(ctx); err != nil {
 		return nil, err
 	}
-	return &keepAlive{streamBase: streamBase{ctx: ctx}, l: c.l, cut: c.l.state(), renewed: make(chan *etcdserverpb.LeaseKeepAliveResponse, 16)}, nil
+	return &keepAlive{
+		streamBase: streamBase{ctx: ctx}, l: c.l, cut: c.l.state(),
+		renewed: make(chan *etcdserverpb.LeaseKeepAliveResponse, 16),
+	}, nil
 }
 
 // streamBase implements the methods of a stream that the client does not need.
@@ -309,7 +314,7 @@ func (s *Store) eventsFrom(from int64, key, end []byte) (clientv3.WatchResponse,
 	}
 	for _, e := range s.events {
 		if e.Kv.ModRevision >= from && inRange(e.Kv.Key, key, end) {
-			out.Events = append(out.Events, (*clientv3.Event)(e))
+			out.Events = append(out.Events, e)
 		}
 	}
 	return out, s.changed

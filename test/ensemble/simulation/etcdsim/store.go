@@ -159,7 +159,9 @@ func (s *Store) txnLocked(r *etcdserverpb.TxnRequest) *etcdserverpb.TxnResponse 
 func (s *Store) operationLocked(op *etcdserverpb.RequestOp) *etcdserverpb.ResponseOp {
 	switch r := op.Request.(type) {
 	case *etcdserverpb.RequestOp_RequestPut:
-		return &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponsePut{ResponsePut: s.putLocked(r.RequestPut)}}
+		return &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponsePut{
+			ResponsePut: s.putLocked(r.RequestPut),
+		}}
 	case *etcdserverpb.RequestOp_RequestDeleteRange:
 		return &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponseDeleteRange{
 			ResponseDeleteRange: s.deleteLocked(r.RequestDeleteRange),

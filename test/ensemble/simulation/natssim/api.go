@@ -24,13 +24,13 @@ func (s *Servers) callLocked(operation string, m *message) {
 		return
 	}
 	kind, name := parts[0]+"."+parts[1], parts[2]
-	switch {
-	case kind == "STREAM.CREATE":
+	switch kind {
+	case "STREAM.CREATE":
 		s.createLocked(name, m)
 		return
-	case kind == "DIRECT.GET":
+	case "DIRECT.GET":
 		name = parts[2]
-	case kind == "STREAM.MSG":
+	case "STREAM.MSG":
 		kind, name = kind+"."+parts[2], parts[3]
 	}
 	st := s.streams[name]
@@ -121,7 +121,8 @@ func (s *Servers) purgeLocked(st *stream, m *message) {
 	}
 	purged := 0
 	for seq, stored := range st.messages {
-		if (request.Seq == 0 || seq < request.Seq) && (request.Filter == "" || matches(request.Filter, stored.subject)) {
+		if (request.Seq == 0 || seq < request.Seq) &&
+			(request.Filter == "" || matches(request.Filter, stored.subject)) {
 			delete(st.messages, seq)
 			purged++
 		}

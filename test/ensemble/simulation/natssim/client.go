@@ -47,7 +47,9 @@ type clientStream struct {
 }
 
 // OrderedConsumer implements jetstream.Stream.
-func (s *clientStream) OrderedConsumer(_ context.Context, o jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+func (s *clientStream) OrderedConsumer(
+	_ context.Context, o jetstream.OrderedConsumerConfig,
+) (jetstream.Consumer, error) {
 	return &clientConsumer{link: s.link, stream: s.CachedInfo().Config.Name, next: o.OptStartSeq}, nil
 }
 

@@ -36,10 +36,13 @@ func (l *Link) InProcessConn() (net.Conn, error) {
 		return nil, errCut
 	}
 	ours, theirs := net.Pipe()
-	c := &conn{s: l.s, link: l, pipe: ours, subs: map[string]string{}, wakeup: make(chan struct{}, 1), received: make(chan struct{}, 1), ended: make(chan struct{})}
+	c := &conn{
+		s: l.s, link: l, pipe: ours, subs: map[string]string{},
+		wakeup: make(chan struct{}, 1), received: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
 	l.s.conns[c] = struct{}{}
-	c.write([]byte(fmt.Sprintf("INFO {\"server_id\":\"sim\",\"server_name\":\"sim\",\"version\":\"2.15.2\",\"proto\":1,"+
-		"\"headers\":true,\"jetstream\":true,\"max_payload\":%d}\r\n", maxPayload)), 0)
+	c.write([]byte(fmt.Sprintf("INFO {\"server_id\":\"sim\",\"server_name\":\"sim\",\"version\":\"2.15.2\","+
+		"\"proto\":1,\"headers\":true,\"jetstream\":true,\"max_payload\":%d}\r\n", maxPayload)), 0)
 	l.s.wg.Go(c.writeLoop)
 	l.s.wg.Go(c.readLoop)
 	l.s.wg.Go(c.routeLoop)

@@ -150,7 +150,9 @@ func (s *Servers) appendLocked(m *message) {
 		return
 	}
 	if want := header.Get(nats.ExpectedLastSeqHdr); want != "" && want != strconv.FormatUint(st.last, 10) {
-		s.failLocked(m.reply, &apiError{http.StatusBadRequest, codeWrongEnd, fmt.Sprintf("wrong last sequence: %d", st.last)})
+		s.failLocked(m.reply, &apiError{
+			http.StatusBadRequest, codeWrongEnd, fmt.Sprintf("wrong last sequence: %d", st.last),
+		})
 		return
 	}
 	st.last++
@@ -172,7 +174,8 @@ func (s *Servers) appendLocked(m *message) {
 
 // republishLocked publishes the headers of a stored message under the destination.
 func (s *Servers) republishLocked(st *stream, m *message) {
-	header := fmt.Sprintf("Nats-Stream: %s\r\nNats-Subject: %s\r\nNats-Sequence: %d\r\n", st.config.Name, m.subject, m.seq)
+	header := fmt.Sprintf("Nats-Stream: %s\r\nNats-Subject: %s\r\nNats-Sequence: %d\r\n",
+		st.config.Name, m.subject, m.seq)
 	s.deliverLocked(&message{
 		subject: strings.TrimSuffix(st.config.RePublish.Destination, ">") + m.subject,
 		header:  withHeader(m.header, header),
