@@ -160,7 +160,7 @@ func TestNoMajority(t *testing.T) {
 // its replica of that stream. The report names it; all other replicas stay good.
 func TestReplicaWithDamagedSnapshot(t *testing.T) {
 	t.Parallel()
-	c := natstest.New(t, 3, natstest.Unsafe)
+	c := natstest.New(t, 3, natstest.Unsafe, natstest.Unverified)
 	ctx := withTimeout(t, 4*time.Minute)
 	js := logStream(ctx, t, c)
 	o := newObserver(t, c)
