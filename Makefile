@@ -96,18 +96,35 @@ test-faults: build ## Inject faults into a running server for some minutes; prin
 	FRESHET_BIN=$(CURDIR)/bin/freshet hack/tally.sh fault
 
 .PHONY: test-ensemble
-test-ensemble: build ## Test three members on loopback: faults, failover, rolling restart, migration, clients (6 min)
+test-ensemble: build ## Test three members on loopback: faults, failover, damage, rolling restart, migration, clients (7 min)
 	@hack/need.sh gcc gcc libc6-dev || echo "no C compiler: librdkafka is NOT TESTED with three members" >&2
 	@hack/need.sh node nodejs npm || echo "no Node.js: KafkaJS is NOT TESTED with three members" >&2
 	@hack/need.sh python3 python3 python3-venv || echo "no Python: its clients are NOT TESTED with three members" >&2
 	@hack/need.sh kcat kcat || echo "no kcat: it is NOT TESTED with three members" >&2
 	FRESHET_TEST_CLUSTER=1 FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -p 2 -timeout 15m -run '^Test(Ensemble|Attack|All|Quiet|Fault[^S])' \
-		./test/ensemble/chaos ./test/ensemble/members ./test/ensemble/migrate ./test/ensemble/demo
+		./test/ensemble/chaos ./test/ensemble/members ./test/ensemble/migrate ./test/ensemble/demo ./test/ensemble/damage
 
 .PHONY: chaos
 CHAOS_TIME ?= 30m
-chaos: build ## Inject faults in random order for CHAOS_TIME (default 30m); FRESHET_SEED= repeats a run
+chaos: build ## Inject faults and damage in random order for CHAOS_TIME (default 30m); FRESHET_SEED= repeats a run
 	FRESHET_TEST_CLUSTER=1 CHAOS_TIME=$(CHAOS_TIME) FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -timeout 24h -run '^TestEnsembleFaults$$' ./test/ensemble/chaos
+
+# The tests of damaged files. DAMAGE_OUT=FILE sets the file of the results (JSON).
+DAMAGE_TEST = FRESHET_TEST_CLUSTER=1 FRESHET_TEST_DAMAGE=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -timeout 24h ./test/ensemble/damage -run
+
+.PHONY: test-damage
+test-damage: build ## Damage every class of file of a member in every way (2 h); DAMAGE_RUN=REGEXP selects, FRESHET_SEED= repeats
+	DAMAGE_RUN='$(DAMAGE_RUN)' $(DAMAGE_TEST) '^TestDamage(Matrix|Together)$$'
+
+.PHONY: damage-soak
+DAMAGES ?= 200
+damage-soak: build ## Damage files DAMAGES times (default 200) on rotating members of one ensemble; FRESHET_SEED= repeats
+	DAMAGES=$(DAMAGES) $(DAMAGE_TEST) '^TestDamageSoak$$'
+
+.PHONY: crash-images
+CRASH_IMAGES ?= 20
+crash-images: build ## Start all members from crash images of one instant, CRASH_IMAGES times (default 20)
+	CRASH_IMAGES=$(CRASH_IMAGES) $(DAMAGE_TEST) '^TestCrashImages$$'
 
 .PHONY: fixture
 fixture: build ## Create a data directory of the current formats for later versions: make fixture NAME=format-2
@@ -193,7 +210,7 @@ bench-journals: ## Measure appends to a journal and reads of its end: embedded, 
 	go test -run '^$$' -bench Journal -benchtime 5s -timeout 30m ./internal/ensemble/journal
 
 .PHONY: bench-ensemble
-bench-ensemble: build ## Compare three members with one server: CPU time per message, idle memory, an empty member
+bench-ensemble: build ## Compare three members with one server: CPU time per message, memory, starved members, an empty member
 	FRESHET_BIN=$(CURDIR)/bin/freshet go test -v -run '^$$' -bench Ensemble -benchtime 1x -timeout 20m ./bench/ensemble
 	go test -run '^$$' -bench EmptyMember -benchtime 3x -timeout 20m ./internal/ensemble/replicated
 

@@ -352,8 +352,8 @@ type MessagingClusterStatus struct {
 	// +optional
 	RBACStatus *RBACStatus `json:"rbacStatus,omitempty" protobuf:"bytes,6,opt,name=rbacStatus"`
 	// Conditions are, in this order: MetadataReady, StorageReady, BrokerReady and ProxyReady; in an
-	// ensemble ShardsReady, and WritesSynced if its NATS servers are external; AsRequested, which
-	// is False if fields of the spec have no effect, and lists them; Ready.
+	// ensemble ShardsReady and FullyReplicated, and WritesSynced if its NATS servers are external;
+	// AsRequested, which is False if fields of the spec have no effect, and lists them; Ready.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

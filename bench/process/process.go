@@ -67,3 +67,35 @@ func Save(ctx context.Context, url, file string) error {
 	_, err = io.Copy(f, res.Body)
 	return errors.Join(err, f.Close())
 }
+
+// Written returns the bytes that a process has caused to be written to storage.
+func Written(pid int) (int64, error) {
+	counters, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "io"))
+	if err != nil {
+		return 0, fmt.Errorf("reading the written bytes of process %d: %w", pid, err)
+	}
+	for line := range strings.Lines(string(counters)) {
+		if value, ok := strings.CutPrefix(line, "write_bytes: "); ok {
+			return strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("reading the written bytes of process %d: %q", pid, counters)
+}
+
+// Renice sets the priority of all threads of a process. Threads that it starts later inherit it.
+func Renice(pid, nice int) error {
+	threads, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
+	if err != nil {
+		return fmt.Errorf("listing the threads of process %d: %w", pid, err)
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return fmt.Errorf("listing the threads of process %d: %w", pid, err)
+		}
+		if err := unix.Setpriority(unix.PRIO_PROCESS, id, nice); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("setting the priority of process %d: %w", pid, err)
+		}
+	}
+	return nil
+}

@@ -10,6 +10,7 @@ import (
 	"freshet/internal/server"
 	"freshet/internal/server/check"
 	"freshet/internal/server/migrate"
+	"freshet/internal/server/rejoin"
 	"freshet/internal/server/restore"
 	"freshet/internal/server/sealed"
 )
@@ -42,6 +43,11 @@ func (operations) Check(ctx context.Context, cfg *config.Config, report check.Re
 // Migrate implements servercmd.Server.
 func (operations) Migrate(ctx context.Context, from string, cfg *config.Config, report migrate.CommandReport) error {
 	return migrate.Server(ctx, from, cfg, report)
+}
+
+// Rejoin implements ensemblecmd.Server.
+func (operations) Rejoin(ctx context.Context, cfg *config.Config) (damage string, err error) {
+	return rejoin.Prepare(ctx, cfg)
 }
 
 // Formats implements doctorcmd.Inspector.

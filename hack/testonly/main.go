@@ -63,6 +63,7 @@ func load(patterns []string) (*module, error) {
 	}
 	m := &module{files: token.NewFileSet(), used: map[string]bool{}, interfaces: map[string][]*types.Named{}}
 	m.addInterface(types.Universe.Lookup("error").Type())
+	m.addInterface(unwrapper())
 	exports := map[string]string{}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed
@@ -82,6 +83,15 @@ func load(patterns []string) (*module, error) {
 		}
 	}
 	return m, nil
+}
+
+// unwrapper returns the interface of an error with several causes. Package errors uses it without a name.
+func unwrapper() types.Type {
+	causes := types.NewVar(token.NoPos, nil, "", types.NewSlice(types.Universe.Lookup("error").Type()))
+	signature := types.NewSignatureType(nil, nil, nil, nil, types.NewTuple(causes), false)
+	method := types.NewFunc(token.NoPos, nil, "Unwrap", signature)
+	unwrap := types.NewInterfaceType([]*types.Func{method}, nil).Complete()
+	return types.NewNamed(types.NewTypeName(token.NoPos, nil, "unwrapper", nil), unwrap, nil)
 }
 
 // add records the interfaces of a package and, if the package is ours, the functions that it uses.

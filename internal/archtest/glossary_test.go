@@ -13,8 +13,9 @@ import (
 var glossaryAllowed = map[string][]string{
 	"group": {
 		"api/...", "client/resources", "internal/controlplane/...", // API groups of Kubernetes
-		"internal/registry/protobuf/...", // groups of Protobuf messages
-		"internal/ops/telemetry",         // slog.Handler.WithGroup
+		"internal/registry/protobuf/...",   // groups of Protobuf messages
+		"internal/ops/telemetry",           // slog.Handler.WithGroup
+		"internal/ensemble/natsserver/...", // Raft groups of NATS
 		// Consumer groups of the Kafka protocol.
 		"client", "internal/broker/...", "internal/cli/messagecmd", "internal/dataplane/...",
 		"internal/ensemble/sharded", "internal/server/...", "internal/surfaces/...",

@@ -179,10 +179,15 @@ func TestNoUnfinishedMarkers(t *testing.T) {
 
 // sleepAllowed lists the files that may call time.Sleep, with the reason.
 var sleepAllowed = map[string]string{
-	"internal/storage/enginetest/enginetest.go": "leases expire on the engine's own clock",
-	"internal/storage/pebble/logged_test.go":    "simulates a slow log",
-	"internal/storage/pebble/crash_test.go":     "widens the race window in which a reader could see too much",
-	"internal/storage/pebble/bench_test.go":     "simulates a slow disk",
+	"internal/storage/enginetest/enginetest.go":   "leases expire on the engine's own clock",
+	"internal/storage/pebble/logged_test.go":      "simulates a slow log",
+	"internal/storage/pebble/crash_test.go":       "widens the race window in which a reader could see too much",
+	"internal/storage/pebble/bench_test.go":       "simulates a slow disk",
+	"test/ensemble/simulation/member.go":          "simulated time",
+	"test/ensemble/simulation/plan.go":            "simulated time",
+	"test/ensemble/simulation/world.go":           "simulated time",
+	"test/ensemble/simulation/natssim/conn.go":    "simulated time",
+	"test/ensemble/simulation/natssim/servers.go": "simulated time",
 }
 
 // TestNoSleep checks that tests wait for a signal and do not sleep. Files that use

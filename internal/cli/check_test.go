@@ -41,10 +41,10 @@ func TestCheck(t *testing.T) {
 		"damaged": {
 			func(r servercmd.CheckReport) error {
 				r.Part("etcd", "all")
-				r.Damaged("clusters/x/1.sst", "a block")
+				r.Damaged("clusters/x/1.sst", "a block", "restore it")
 				return nil
 			},
-			ExitError, "ok       etcd: all\nDAMAGED  clusters/x/1.sst: a block\n",
+			ExitError, "ok       etcd: all\nDAMAGED  clusters/x/1.sst: a block\n         restore it\n",
 			"data directory is damaged: 1 damaged part in the-dir",
 		},
 		"in use": {

@@ -40,6 +40,7 @@ type Streams = command.Streams
 type Server interface {
 	servercmd.Server
 	doctorcmd.Inspector
+	ensemblecmd.Server
 }
 
 // The exit codes. They are part of the command line's contract with scripts.
@@ -135,7 +136,7 @@ exist, 4 denied, 5 conflict, 6 timeout, 130 interrupted.`,
 		messagecmd.Commands(env),
 		schemacmd.Commands(env),
 		servercmd.Commands(server),
-		ensemblecmd.Commands(env),
+		ensemblecmd.Commands(env, server),
 		doctorcmd.Commands(env, server),
 		opscmd.Commands(env),
 		generatecmd.Commands(env),

@@ -18,7 +18,8 @@ var reporting = []string{
 	"org create", "org delete", "sa create", "sa credentials", "sa rotate", "sa delete",
 	"user create", "user delete", "grant", "ungrant",
 	"apikey revoke", "schema delete", "schema import",
-	"ensemble init", "ensemble join", "ensemble replace", "ensemble accept-loss",
+	"ensemble init", "ensemble join", "ensemble rejoin", "ensemble replace", "ensemble accept-loss",
+	"ensemble repair",
 	"login", "logout", "context use", "context delete", "delete", "wait", "edit",
 }
 

@@ -39,3 +39,32 @@ func (d *index) findFailed(fits func(provision.Spec) bool) *failedCluster {
 	}
 	return nil
 }
+
+// Problems returns why this server cannot serve a cluster, by the UID of each such cluster. The
+// texts are for operators: they can contain names of files.
+func (p *Plane) Problems() map[string]string {
+	dir := p.running.Load()
+	problems := map[string]string{}
+	for uid, failed := range dir.failed {
+		problems[uid] = failed.err.Error()
+	}
+	for uid, c := range dir.byUID {
+		if err := c.Health(); err != nil {
+			problems[uid] = err.Error()
+		}
+	}
+	return problems
+}
+
+// NameOf returns organization and name of a cluster that should run, as "acme/prod"; "" if there is
+// none with the UID.
+func (p *Plane) NameOf(uid string) string {
+	dir := p.running.Load()
+	if c, ok := dir.byUID[uid]; ok {
+		return c.Organization + "/" + c.Name
+	}
+	if f, ok := dir.failed[uid]; ok {
+		return f.spec.Organization + "/" + f.spec.Name
+	}
+	return ""
+}

@@ -11,6 +11,14 @@
 // A Member is opened in the order of the server's start: Open, Listen, UseLog, Join. Methods that
 // need a later step return an error, or do nothing, until that step is done.
 //
-// The package has no mutexes. Member.membership, Member.log and Member.applied are atomic, because
-// other members call this one while it starts.
+// Every member observes the streams and files of all members (Observe): it asks the others for their
+// health every few seconds, and status, metrics and conditions are made from the latest Observation.
+//
+// Locks:
+//
+//	clocks.mu  the measured clocks of the other members; a leaf
+//
+// Member.membership, Member.log, Member.applied, Member.clusterProblems, Member.health and
+// Member.observation are atomic, because other members call this one while it starts. Health and
+// Observation are never changed after they are stored.
 package ensemble

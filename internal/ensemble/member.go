@@ -15,6 +15,7 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/ensemble/bundle"
 	"freshet/internal/ensemble/forwarding"
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/natsserver"
 	"freshet/internal/storage/engine"
@@ -30,8 +31,10 @@ type Options struct {
 	Members []bundle.Member // all of them, in the order of the configuration
 	// BundleDir is the directory with the certificates of this member.
 	BundleDir string
-	Requests  forwarding.Requests
-	Log       *slog.Logger
+	// IntegrityDir is the directory of the register of this member's files.
+	IntegrityDir string
+	Requests     forwarding.Requests
+	Log          *slog.Logger
 }
 
 // Member is a member of an ensemble (docs/adr/0031-members.md).
@@ -40,10 +43,12 @@ type Member struct {
 	names       []string
 	credentials *bundle.Credentials
 	joining     bundle.JoinConfig
+	integrity   *integrity.Register
 	network     *membership.Network
 	forwarder   *forwarding.Forwarder
 	changes     changeReceiver
 	leadership  leadership
+	clocks      *clocks
 	port        *membership.Port // nil before Listen
 	leave       func()           // releases the lease; nil before Join
 	etcd        Etcd             // set before membership
@@ -51,16 +56,27 @@ type Member struct {
 	membership atomic.Pointer[membership.Ensemble] // nil before Join
 	log        atomic.Pointer[natsserver.Log]      // nil before UseLog
 	applied    atomic.Pointer[func() map[string]uint64]
+
+	poke            chan struct{} // requests an observation
+	clusterProblems atomic.Pointer[func() map[string]string]
+	health          atomic.Pointer[Health]      // nil before Observe
+	observation     atomic.Pointer[Observation] // nil before Observe
 }
 
 // Open reads the certificate of a member. It opens no port and no connection.
 func Open(o Options) (*Member, error) {
-	m := &Member{opts: o, changes: newChangeReceiver(), leadership: newLeadership()}
+	m := &Member{
+		opts: o, changes: newChangeReceiver(), leadership: newLeadership(), poke: make(chan struct{}, 1),
+		clocks: newClocks(o.Log, time.Now),
+	}
 	var err error
 	if m.credentials, err = bundle.Open(o.BundleDir, o.Self); err != nil {
 		return nil, err
 	}
 	if m.joining, err = bundle.ReadJoinConfig(o.BundleDir); err != nil {
+		return nil, err
+	}
+	if m.integrity, err = integrity.Open(o.IntegrityDir, integrity.Options{Logger: o.Log}); err != nil {
 		return nil, err
 	}
 	addresses := map[string]string{}
@@ -78,6 +94,9 @@ func (m *Member) Credentials() *bundle.Credentials { return m.credentials }
 
 // JoinConfig returns how this member joins the ensemble.
 func (m *Member) JoinConfig() bundle.JoinConfig { return m.joining }
+
+// Integrity returns the register of this member's files.
+func (m *Member) Integrity() *integrity.Register { return m.integrity }
 
 // Self returns the name of this member.
 func (m *Member) Self() string { return m.opts.Self }
@@ -105,7 +124,7 @@ type ListenOptions struct {
 }
 
 // Listen opens the internal port and serves the calls that every member answers while it starts:
-// changes, status and step-down.
+// changes, status, step-down, rejoining and the state of its logs.
 func (m *Member) Listen(ctx context.Context, o ListenOptions) error {
 	own, _ := m.own()
 	address, err := ListenAddress(ctx, o.Address, own.Internal)
@@ -121,7 +140,10 @@ func (m *Member) Listen(ctx context.Context, o ListenOptions) error {
 	}
 	m.Handle("POST "+changesPath, http.HandlerFunc(m.serveChanges))
 	m.Handle("POST "+aboutPath, http.HandlerFunc(m.serveAbout))
+	m.Handle("POST "+healthPath, http.HandlerFunc(m.serveHealth))
 	m.Handle("POST "+stepDownPath, http.HandlerFunc(m.serveStepDown))
+	m.Handle("POST "+logStatePath, http.HandlerFunc(m.serveLogState))
+	m.Handle("POST "+rejoinPath, http.HandlerFunc(m.serveRejoin))
 	return nil
 }
 
@@ -167,9 +189,10 @@ type JoinOptions struct {
 func (m *Member) Join(ctx context.Context, o JoinOptions) error {
 	own, index := m.own()
 	o.Record.Name, o.Record.Node, o.Record.Internal = own.Name, index+1, own.Internal
+	o.Record.Members = m.names
 	opened, err := membership.Open(ctx, membership.Options{
 		Etcd: o.Client, Prefix: o.Prefix + "/members", Self: o.Record, Log: m.opts.Log,
-		State: &loadedState{state: o.State, loaded: m.changes.loaded}, Prober: prober{m.network},
+		State: &loadedState{state: o.State, loaded: m.changes.loaded}, Prober: prober{m.network, m.clocks},
 	})
 	if err != nil {
 		return err

@@ -69,6 +69,7 @@ func openMembers(t *testing.T, names ...string) map[string]*ensemble.Member {
 		}
 		m, err := ensemble.Open(ensemble.Options{
 			Self: name, Members: list, BundleDir: certificates, Log: slog.New(slog.DiscardHandler),
+			IntegrityDir: t.TempDir(),
 		})
 		if err != nil {
 			t.Fatal(err)

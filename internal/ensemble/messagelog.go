@@ -9,11 +9,21 @@ import (
 	"freshet/internal/ensemble/natsserver"
 )
 
-// StartLog starts this member's NATS server of the message log, with its data in dir. listen is
-// the configured listen address; "" to derive it from that of the member.
-func (m *Member) StartLog(ctx context.Context, dir, listen string, logger *slog.Logger) (*natsserver.Server, error) {
+// LogOptions configure this member's NATS server of the message log. Dir is required.
+type LogOptions struct {
+	Dir    string // of its data
+	Listen string // the configured listen address; "" to derive it from that of the member
+	Logger *slog.Logger
+	// ReportWaiting is called from time to time while the server waits for the other members, because
+	// its files are damaged.
+	ReportWaiting func(why string)
+}
+
+// StartLog starts this member's NATS server of the message log. If its files are damaged, it fetches
+// them again from the other members: it returns when all of them are current and the server runs.
+func (m *Member) StartLog(ctx context.Context, o LogOptions) (*natsserver.Server, error) {
 	own, _ := m.own()
-	listen, err := ListenAddress(ctx, listen, own.Log)
+	listen, err := ListenAddress(ctx, o.Listen, own.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -26,8 +36,9 @@ func (m *Member) StartLog(ctx context.Context, dir, listen string, logger *slog.
 	secured := m.credentials.ServerTLS(m.Names())
 	secured.RootCAs = m.credentials.Authority()
 	return natsserver.Start(ctx, natsserver.Options{
-		Name: own.Name, ClusterName: m.joining.EnsembleID, Dir: dir,
-		Listen: listen, Advertise: own.Log, Routes: routes, TLS: secured, Logger: logger,
+		Name: own.Name, ClusterName: m.joining.EnsembleID, Dir: o.Dir,
+		Listen: listen, Advertise: own.Log, Routes: routes, TLS: secured, Logger: o.Logger,
+		Integrity: m.integrity, CheckOthers: m.checkOtherLogs, ReportWaiting: o.ReportWaiting,
 	})
 }
 

@@ -29,6 +29,9 @@ func (Single) Live() []membership.Record { return nil }
 // Alive returns true: a single server needs no lease.
 func (Single) Alive() bool { return true }
 
+// Now returns the time of this machine.
+func (Single) Now() time.Time { return time.Now() }
+
 // SetReady does nothing: no other server needs to know.
 func (Single) SetReady(context.Context, bool) {}
 

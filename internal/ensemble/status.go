@@ -38,6 +38,8 @@ type Status struct {
 	// Applied contains the last applied position of the copies of each responding member, by
 	// member and shard (see SetApplied).
 	Applied map[string]map[string]uint64
+	// Observed is the state of the streams and files of all members; nil if it is not known yet.
+	Observed *Observation
 }
 
 // MemberStatus is the state of a member.
@@ -71,11 +73,22 @@ func (m *Member) serveAbout(w http.ResponseWriter, _ *http.Request) {
 }
 
 // prober calls other members at their internal ports.
-type prober struct{ network *membership.Network }
+type prober struct {
+	network *membership.Network
+	clocks  *clocks
+}
 
-// Probe implements membership.Prober. It requests the status of a member and ignores it.
+// Probe implements membership.Prober. It requests the status of a member and measures its clock.
 func (p prober) Probe(ctx context.Context, member string) error {
-	return p.network.Post(ctx, member, aboutPath, struct{}{}, nil)
+	var reported struct {
+		Time time.Time `json:"time"`
+	}
+	began := time.Now()
+	err := p.network.Post(ctx, member, aboutPath, struct{}{}, &reported)
+	if err == nil {
+		p.clocks.record(member, began, time.Now(), reported.Time)
+	}
+	return err
 }
 
 func (m *Member) aboutSelf() about {
@@ -89,15 +102,16 @@ func (m *Member) aboutSelf() about {
 	return a
 }
 
-// Status describes all members. It requests their status.
+// Status describes all members. It requests their status, and a new observation.
 func (m *Member) Status(ctx context.Context) (*Status, error) {
 	joined := m.membership.Load()
 	if joined == nil {
 		return nil, errMemberStarting
 	}
+	m.refresh(ctx)
 	out := &Status{
 		Self: m.opts.Self, EtcdLeader: m.etcd.Leader(), Members: make([]MemberStatus, len(m.opts.Members)),
-		Applied: map[string]map[string]uint64{},
+		Applied: map[string]map[string]uint64{}, Observed: m.Observation(),
 	}
 	var err error
 	if out.Controller, err = joined.Controller(ctx); err != nil {
@@ -146,7 +160,7 @@ func (m *Member) memberStatus(ctx context.Context, joined *membership.Ensemble, 
 			}
 			return s, about{}
 		}
-		s.ClockAhead = reported.Time.Sub(began.Add(time.Since(began) / 2)).Round(time.Millisecond).Seconds()
+		s.ClockAhead = clockAhead(began, time.Now(), reported.Time).Round(time.Millisecond).Seconds()
 	}
 	s.CertificateEnds = &reported.CertificateEnds
 	switch skew := time.Duration(s.ClockAhead * float64(time.Second)); {
@@ -158,6 +172,8 @@ func (m *Member) memberStatus(ctx context.Context, joined *membership.Ensemble, 
 			"; see freshet ensemble replace"
 	case !record.Ready:
 		s.Problem = "it is starting or stopping"
+	default:
+		s.Problem = m.Observation().problemOf(of.Name)
 	}
 	return s, reported
 }

@@ -67,6 +67,7 @@ type Issuer struct {
 	url  string // without a trailing slash
 	host string
 	keys *Keyring
+	now  func() time.Time
 }
 
 // NewIssuer returns the issuer with the URL baseURL.
@@ -75,8 +76,12 @@ func NewIssuer(baseURL string, keys *Keyring) (*Issuer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing the issuer URL: %w", err)
 	}
-	return &Issuer{url: strings.TrimRight(baseURL, "/"), host: u.Host, keys: keys}, nil
+	return &Issuer{url: strings.TrimRight(baseURL, "/"), host: u.Host, keys: keys, now: time.Now}, nil
 }
+
+// SetClock sets the clock with which tokens are issued and verified, in place of that of the
+// machine. Call it before the issuer is used.
+func (i *Issuer) SetClock(now func() time.Time) { i.now = now }
 
 // URL returns the issuer's URL without a trailing slash.
 func (i *Issuer) URL() string { return i.url }
@@ -142,7 +147,7 @@ func marshalClaims(c any) ([]byte, error) {
 // DefaultTokenLifetime. AccessToken reduces the lifetime to MaxTokenLifetime, and to the
 // end of replaced credentials.
 func (i *Issuer) AccessToken(account *Account, lifetime time.Duration, audiences ...string) (Secret, time.Time, error) {
-	now := time.Now().Truncate(time.Second)
+	now := i.now().Truncate(time.Second)
 	return i.accessToken(account, now, tokenExpiry(account, lifetime, now), nil, audiences)
 }
 
@@ -207,7 +212,7 @@ func (i *Issuer) OnWithdrawal(f func()) { i.keys.OnChange(f) }
 // APIKey issues an API key. The Key contains the hash of the token and is the argument of
 // Directory.PutKey. The token is only for the caller and must not be stored.
 func (i *Issuer) APIKey(req KeyRequest) (Key, Secret, error) {
-	now := time.Now().Truncate(time.Second)
+	now := i.now().Truncate(time.Second)
 	if err := req.check(now); err != nil {
 		return Key{}, Secret{}, err
 	}

@@ -38,7 +38,7 @@ func (p *Principal) Live() bool {
 	if _, err := p.admitted(); err != nil {
 		return false
 	}
-	return p.entry.check(time.Now()) == nil
+	return p.entry.check(p.entry.now()) == nil
 }
 
 // admitted returns ErrKeyNotAccepted for an organization's key at an instance that rejects

@@ -30,6 +30,15 @@ type sealFileKey struct {
 	ID      string `json:"id"`
 	Created string `json:"created"`
 	Key     []byte `json:"key"`
+	// Sum is the beginning of a hash of ID and Key, which detects damage of the file. Files of earlier
+	// versions do not have it.
+	Sum string `json:"sum,omitempty"`
+}
+
+// sumSealKey returns the value of sealFileKey.Sum. It reveals nothing about the key, which is random.
+func sumSealKey(id, key []byte) string {
+	sum := sha256.Sum256(slices.Concat([]byte("freshet key file 1"), id, key))
+	return hex.EncodeToString(sum[:4])
 }
 
 const maxSealFile = 1 << 20
@@ -196,6 +205,7 @@ func (r *sealRing) encode() []byte {
 			ID:      hex.EncodeToString(k.id[:]),
 			Created: time.Unix(k.created, 0).UTC().Format(time.RFC3339),
 			Key:     k.root,
+			Sum:     sumSealKey(k.id[:], k.root),
 		})
 	}
 	data, err := json.MarshalIndent(file, "", "  ")
@@ -217,7 +227,7 @@ func parseRing(data []byte) (*sealRing, error) {
 	ring := &sealRing{}
 	for i, k := range file.Keys {
 		id, err := hex.DecodeString(k.ID)
-		if err != nil || len(id) != sealIDSize || len(k.Key) != 32 {
+		if err != nil || len(id) != sealIDSize || len(k.Key) != 32 || k.Sum != "" && k.Sum != sumSealKey(id, k.Key) {
 			return nil, fmt.Errorf("key %d of the key file is damaged", i)
 		}
 		if ring.find(id) != nil {

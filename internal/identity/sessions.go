@@ -107,7 +107,7 @@ func (s *Session) Subject() string {
 func (i *Issuer) SessionToken(s *Session, scopes []string, lifetime time.Duration,
 	audiences ...string,
 ) (Secret, time.Time, error) {
-	now := time.Now().Truncate(time.Second)
+	now := i.now().Truncate(time.Second)
 	expires := now.Add(lifetime)
 	if s.Ends.Before(expires) {
 		expires = s.Ends.Truncate(time.Second)
@@ -151,7 +151,7 @@ type IDToken struct {
 
 // IDToken issues an ID token with a lifetime.
 func (i *Issuer) IDToken(t IDToken, lifetime time.Duration) (Secret, error) {
-	now := time.Now()
+	now := i.now()
 	return i.keys.sign(struct {
 		Issuer        string `json:"iss"`
 		Subject       string `json:"sub"`

@@ -78,7 +78,7 @@ func earlier(a, b time.Time) time.Time {
 // operator, and the server itself) gets the token that AccessToken issues.
 func (i *Issuer) DelegatedToken(by *Principal, account *Account, lifetime time.Duration, audiences ...string,
 ) (Secret, time.Time, error) {
-	now := time.Now().Truncate(time.Second)
+	now := i.now().Truncate(time.Second)
 	expires := i.DelegatedExpiry(by, account, lifetime)
 	var sources []source
 	if by != nil && by.entry != nil {
@@ -98,7 +98,7 @@ func (i *Issuer) DelegatedToken(by *Principal, account *Account, lifetime time.D
 
 // DelegatedExpiry returns when a token of DelegatedToken expires.
 func (i *Issuer) DelegatedExpiry(by *Principal, account *Account, lifetime time.Duration) time.Time {
-	expires := tokenExpiry(account, lifetime, time.Now().Truncate(time.Second))
+	expires := tokenExpiry(account, lifetime, i.now().Truncate(time.Second))
 	if by == nil || by.entry == nil {
 		return expires
 	}

@@ -20,8 +20,9 @@ const (
 	// maxToken bounds the size of a token. Tokens of this server have less than 2 KiB,
 	// plus the metadata of an API key.
 	maxToken = 16 << 10
-	// clockSkew is how far in the future a token may have been issued. Expiry has no
-	// tolerance.
+	// clockSkew is how far in the future a token may become valid (nbf). Expiry has no
+	// tolerance. The time of issue (iat) is not checked: another member whose clock is
+	// ahead may have issued the token, and its signature shows that a member did.
 	clockSkew = 30 * time.Second
 	// DefaultTokenCache is the default number of cached tokens.
 	DefaultTokenCache = 100_000
@@ -66,8 +67,9 @@ type entry struct {
 	orgPrefix  string // prefix of the audiences of the organization's data planes, if it is accepted at all of them
 	kid        string
 	keys       *Keyring
-	issued     time.Time
-	account    *accountRecord // nil for users
+	notBefore  time.Time
+	now        func() time.Time // the issuer's clock
+	account    *accountRecord   // nil for users
 	accountWas *Account
 	clientID   string         // for an access token: the client id that requested it
 	session    *sessionRecord // nil for tokens without a session
@@ -92,7 +94,7 @@ func (v *Verifier) Authenticate(ctx context.Context, token string, audiences ...
 	if len(token) > maxToken {
 		return nil, ErrInvalidToken
 	}
-	now := time.Now()
+	now := v.issuer.now()
 	hash := hashText(token)
 	if e := v.cache.get(hash, now); e != nil {
 		err := e.check(now)
@@ -171,7 +173,7 @@ func (e *entry) checkToken(now time.Time) error {
 		return ErrInvalidToken
 	case !e.principal.ExpiresAt.IsZero() && !now.Before(e.principal.ExpiresAt):
 		return ErrTokenExpired
-	case e.issued.After(now.Add(clockSkew)):
+	case e.notBefore.After(now.Add(clockSkew)):
 		return ErrTokenTooEarly
 	}
 	return nil
@@ -253,8 +255,8 @@ func (v *Verifier) verify(ctx context.Context, token string, hash [sha256.Size]b
 		return nil, ErrInvalidToken
 	}
 	e := &entry{
-		dir: v.dir, audience: c.Audience, kid: kid, keys: v.issuer.keys,
-		issued: time.Unix(max(c.IssuedAt, c.NotBefore), 0),
+		dir: v.dir, audience: c.Audience, kid: kid, keys: v.issuer.keys, now: v.issuer.now,
+		notBefore: time.Unix(c.NotBefore, 0),
 	}
 	switch {
 	case strings.HasSuffix(c.Issuer, apiKeysSuffix):

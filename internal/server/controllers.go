@@ -44,6 +44,7 @@ func (s *server) openResources(context.Context) (err error) {
 			Bytes:   int64(s.cfg.Quotas.Resources.Bytes),
 		},
 		Ready:              s.checks(),
+		Degraded:           s.topology.degraded,
 		Address:            s.cfg.PublicAddress(),
 		Version:            version.Get().Version,
 		CompactionInterval: s.cfg.Etcd.CompactionInterval.Std(),

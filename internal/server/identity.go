@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -43,12 +44,21 @@ type identitySet struct {
 
 // openIdentities reads or creates the keys, and returns the parts over them.
 func openIdentities(ctx context.Context, cfg *config.Config, etcd *clientv3.Client) (*identitySet, error) {
-	sealer, err := identity.OpenSealer(cfg.EncryptionKeyFile())
+	open, advice := identity.OpenSealer, ""
+	if cfg.Members.Enabled() { // another key would not decrypt what the members share
+		open = identity.ReadSealer
+		advice = "; copy " + cfg.EncryptionKeyFile() + " from another member, or remove it, and start again: this " +
+			"member then fetches it from the others"
+	}
+	sealer, err := open(cfg.EncryptionKeyFile())
 	if err != nil {
-		return nil, fmt.Errorf("opening the encryption key: %w", err)
+		return nil, fmt.Errorf("opening the encryption key: %w%s", err, advice)
 	}
 	store := identity.SealedStore(atrest.KeyStore{Etcd: etcd, Key: signingKeysKey(cfg)}, sealer, "signing-keys")
 	keys, err := identity.OpenKeyring(ctx, store, cfg.Tokens.KeyRotation.Std())
+	if errors.Is(err, identity.ErrUnsealable) {
+		return nil, fmt.Errorf("opening the signing keys with %s: %w%s", cfg.EncryptionKeyFile(), err, advice)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the signing keys: %w", err)
 	}
@@ -103,6 +113,7 @@ func (s *server) openIdentity(ctx context.Context) (err error) {
 		return err
 	}
 	s.identity.directory.SetCurrentCheck(s.servers.Alive)
+	s.identity.issuer.SetClock(s.servers.Now)
 	if err := s.withdrawer().Withdraw(ctx); err != nil {
 		return fmt.Errorf("withdrawing signing keys: %w", err)
 	}

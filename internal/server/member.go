@@ -22,7 +22,6 @@ import (
 	"freshet/internal/dataplane"
 	datagroup "freshet/internal/dataplane/ensemble"
 	"freshet/internal/ensemble"
-	"freshet/internal/ensemble/bundle"
 	"freshet/internal/ensemble/forwarding"
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/natsserver"
@@ -30,6 +29,8 @@ import (
 	"freshet/internal/ops/listen"
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/server/migrate"
+	"freshet/internal/server/rejoin"
+	"freshet/internal/server/sharedfiles"
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/kafkaapi"
 )
@@ -54,14 +55,8 @@ func newMember(s *server) *member {
 // openCredentials reads the member's certificate.
 func (t *member) openCredentials(context.Context) (err error) {
 	s := t.s
-	options := ensemble.Options{
-		Self: s.cfg.Members.Self, BundleDir: s.cfg.BundleDir(), Log: s.log,
-		Requests: clientRequests{},
-	}
-	for _, m := range s.cfg.Members.List {
-		options.Members = append(options.Members,
-			bundle.Member{Name: m.Name, Internal: m.Internal, Etcd: m.Etcd, Log: m.Log})
-	}
+	options := rejoin.Options(s.cfg, s.log)
+	options.Requests = clientRequests{}
 	if t.Member, err = ensemble.Open(options); err != nil {
 		return err
 	}
@@ -83,15 +78,21 @@ func (clientRequests) Refuse(w http.ResponseWriter, r *http.Request, err, cause 
 	web.RecordOf(r.Context()).Fail(cause) // the log has the cause, the client the public error
 }
 
+// openPort opens the port for the other members, and restores the secrets that they share.
 func (t *member) openPort(ctx context.Context) error {
-	return t.Listen(ctx, ensemble.ListenOptions{
+	err := t.Listen(ctx, ensemble.ListenOptions{
 		Address: t.s.cfg.Members.Listen.Internal, IdleTimeout: t.s.cfg.Timeouts.Idle.Std(),
 		Limit: listen.NewLimit(internalConnections), Failed: t.s.failed,
 	})
+	if err != nil {
+		return err
+	}
+	t.Handle("POST "+sharedfiles.Path, sharedfiles.Handler(t.s.cfg))
+	return sharedfiles.Restore(ctx, t.s.cfg, t.Member, t.s.log)
 }
 
 // startEtcd starts the embedded etcd as a member of the ensemble.
-func (t *member) startEtcd(ctx context.Context, dir string, opts etcd.Options) (*etcd.Member, error) {
+func (t *member) startEtcd(ctx context.Context, opts etcd.Options) (*etcd.Member, error) {
 	s := t.s
 	own, _ := s.cfg.Members.Own()
 	listen, err := ensemble.ListenAddress(ctx, s.cfg.Members.Listen.Etcd, own.Etcd)
@@ -112,7 +113,7 @@ func (t *member) startEtcd(ctx context.Context, dir string, opts etcd.Options) (
 	if _, err := os.Stat(s.cfg.Path("etcd", "member")); g.Existing && errors.Is(err, os.ErrNotExist) {
 		s.log.Info("member is new to its ensemble; joining its etcd", slog.String("member", own.Name))
 	}
-	return etcd.Join(ctx, dir, g, opts)
+	return rejoin.Start(ctx, s.cfg, t.Member, g, opts)
 }
 
 // ReportWaiting implements etcd.Reporter with the health pages.
@@ -133,7 +134,15 @@ func (t *member) openLog(ctx context.Context) error {
 		log = dialed
 		s.waitFor("the NATS servers of nats.urls: they do not meet the requirements; see the log")
 	} else {
-		started, err := t.StartLog(ctx, s.cfg.Path("log"), s.cfg.Members.Listen.Log, telemetry.Library(s.log, "nats"))
+		err := datagroup.PublishMarks(ctx, s.etcd, s.cfg.Etcd.Prefix, t.Self(), s.cfg.Path("clusters"))
+		if err != nil {
+			s.log.Warn("publishing the last acknowledged positions failed; the shards publish them when they open",
+				slog.Any("error", err))
+		}
+		started, err := t.StartLog(ctx, ensemble.LogOptions{
+			Dir: s.cfg.Path("log"), Listen: s.cfg.Members.Listen.Log, Logger: telemetry.Library(s.log, "nats"),
+			ReportWaiting: func(why string) { s.waitFor("good copies of its logs: " + why) },
+		})
 		if err != nil {
 			return err
 		}
@@ -162,7 +171,13 @@ func (t *member) join(ctx context.Context) error {
 		return err
 	}
 	s.closers = append(s.closers, func() error { t.Leave(); return nil })
-	return nil
+	go sharedfiles.Compare(ctx, s.cfg, t.Member, s.log) // it only logs, and its calls have timeouts
+	return t.awaitSameList(ctx)
+}
+
+// awaitSameList waits until the other members have the same members.list as this one.
+func (t *member) awaitSameList(ctx context.Context) error {
+	return t.AwaitSameList(ctx, func(why string) { t.s.waitFor("the same members.list on all members: " + why) })
 }
 
 // orEmpty returns an address, or "" if it is off.
@@ -359,10 +374,12 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 	shared, err := datagroup.New(datagroup.Options{
 		Self: t.Self(), Members: t.Names(), Membership: t.Member, Etcd: s.etcd, Prefix: s.cfg.Etcd.Prefix,
 		Clusters: s.cfg.Path("clusters"), Log: log, Logger: s.log,
+		Integrity: t.Integrity(),
 	})
 	if err != nil {
 		return nil, nil, err
 	}
+	s.metrics.Registry().MustRegister(shared.Appends())
 	local, err := dataplane.OpenMember(opts, shared)
 	if err != nil {
 		return nil, nil, err
@@ -371,8 +388,10 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 	plane := datagroup.NewPlane(local, shared)
 	t.router = &datagroup.Router{Members: t.Member, Local: localClusters{local, s}, Logger: s.log}
 	t.SetApplied(plane.Applied)
+	t.SetClusterProblems(plane.Problems)
 	t.Handle(remote.Path, remote.NewServer(local, s.log))
 	t.Handle(datagroup.CheckpointsPath+"/", shared.CheckpointHandler())
+	t.Handle(datagroup.JournalsPath+"/", shared.JournalHandler())
 	t.Handle(datagroup.ReleasePath, plane.ReleaseHandler())
 	t.Handle("POST "+datagroup.ReadingPath, t.router.ReadingHandler())
 	t.Handle(forwarding.Path, forwarding.Handler(s.forwardedHandler(), web.RequestIDHeader))
@@ -382,9 +401,16 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 		defer close(ended)
 		plane.Follow(ctx, t.opened)
 	}()
+	observed := make(chan struct{})
+	go func() {
+		defer close(observed)
+		t.Observe(ctx)
+	}()
+	s.metrics.Registry().MustRegister(t.Collector())
 	s.closers = append(s.closers, func() error {
 		cancel()
 		<-ended
+		<-observed
 		return nil
 	})
 	return local, plane, nil
@@ -426,6 +452,9 @@ func (t *member) checks() []apiserver.Check {
 		{Name: "message-log", Healthy: t.LogHealth},
 	}
 }
+
+// degraded returns what is not as it should be while this member serves clients.
+func (t *member) degraded() []string { return t.Observation().Degraded() }
 
 // externalNATS returns the addresses and credentials of the external NATS servers.
 func externalNATS(cfg *config.Config) natsserver.ExternalOptions {

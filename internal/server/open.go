@@ -125,11 +125,8 @@ func unlessOff(address *string) *string {
 func (s *server) openEtcd(ctx context.Context) error {
 	zap := telemetry.ZapLogger(telemetry.Library(s.log, "etcd"))
 	if !s.cfg.Etcd.External() {
-		if err := datadir.CheckResourceStore(s.cfg.DataDir); err != nil {
-			return err
-		}
 		s.stored = true
-		member, err := s.topology.startEtcd(ctx, s.cfg.Path("etcd"),
+		member, err := s.topology.startEtcd(ctx,
 			etcd.Options{Logger: zap, Log: s.log, QuotaBytes: int64(s.cfg.Etcd.Quota)})
 		if err != nil {
 			return err

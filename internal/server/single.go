@@ -12,6 +12,7 @@ import (
 	"freshet/internal/controlplane/reconcile"
 	"freshet/internal/dataplane"
 	datagroup "freshet/internal/dataplane/ensemble"
+	"freshet/internal/ops/datadir"
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/kafkaapi"
 )
@@ -24,8 +25,11 @@ func (single) openPort(context.Context) error        { return nil }
 func (single) openLog(context.Context) error         { return nil }
 func (single) join(context.Context) error            { return nil }
 
-func (single) startEtcd(ctx context.Context, dir string, opts etcd.Options) (*etcd.Member, error) {
-	return etcd.Start(ctx, dir, opts)
+func (t single) startEtcd(ctx context.Context, opts etcd.Options) (*etcd.Member, error) {
+	if err := datadir.CheckResourceStore(t.s.cfg.DataDir); err != nil {
+		return nil, fmt.Errorf("%w; restore the data directory from a backup, or start with a new one", err)
+	}
+	return etcd.Start(ctx, t.s.cfg.Path("etcd"), opts)
 }
 
 // replicas returns nil: no other server has to apply a change.
@@ -85,3 +89,5 @@ func (single) nodes(*dataplane.Cluster) kafkaapi.Members { return kafkaapi.Singl
 func (single) refuseEarly(*net.TCPListener) (end func()) { return func() {} }
 
 func (single) checks() []apiserver.Check { return nil }
+
+func (single) degraded() []string { return nil }

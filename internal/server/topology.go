@@ -42,6 +42,8 @@ type lease interface {
 	Leave()
 	// Shutdown waits for running calls of other members.
 	Shutdown(ctx context.Context)
+	// Now returns the time that the servers agree on.
+	Now() time.Time
 	// StopTime returns the time that stopping takes in addition to the drain time.
 	StopTime() time.Duration
 }
@@ -78,7 +80,7 @@ type memberPhases interface {
 	openCredentials(ctx context.Context) error
 	openPort(ctx context.Context) error
 	// startEtcd starts the embedded etcd.
-	startEtcd(ctx context.Context, dir string, opts etcd.Options) (*etcd.Member, error)
+	startEtcd(ctx context.Context, opts etcd.Options) (*etcd.Member, error)
 	openLog(ctx context.Context) error
 	join(ctx context.Context) error
 }
@@ -113,6 +115,9 @@ type dataTopology interface {
 	refuseEarly(port *net.TCPListener) (end func())
 	// checks returns the checks of /readyz that depend on the topology.
 	checks() []apiserver.Check
+	// degraded returns what is not as it should be while the server is ready, without names of
+	// members and files, because /readyz is public.
+	degraded() []string
 }
 
 // clusterPlane runs clusters for the MessagingCluster controller and describes their shards.

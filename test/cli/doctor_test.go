@@ -179,17 +179,18 @@ func TestDoctor(t *testing.T) {
 			return as + "--credentials-file nobody.json"
 		}, `^FAIL  roles .*nobody.* has no role in organization doctor-role.*freshet grant`, false},
 		"newer data": {func(p workFolder) string {
-			p.file("data/FORMAT", "freshet data directory\ndirectory 99\n")
+			p.file("data/FORMAT", "freshet data directory\ndirectory 99\ndirectory 99\n")
 			p.file("new.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
 			return "--config new.yaml"
 		}, `^FAIL  data format .*newer version of the server; start that version`, false},
 		"older data": {func(p workFolder) string {
-			p.file("data/FORMAT", "freshet data directory\ndirectory 0\n")
+			p.file("data/FORMAT", "freshet data directory\ndirectory 0\ndirectory 0\n")
 			p.file("old.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
 			return "--config old.yaml"
 		}, `^warn  data format .*older version\. .*take a backup`, true},
 		"open directory": {func(p workFolder) string {
-			p.file("data/FORMAT", "freshet data directory\ndirectory 1\nkeys 1\naudit 1\n")
+			p.file("data/FORMAT", "freshet data directory\n"+
+				"directory 1\nkeys 1\naudit 1\ndirectory 1\nkeys 1\naudit 1\n")
 			p.file("open.yaml", "dataDir: data\nhttp: 127.0.0.1:0\nhttps: off\nops: off\n")
 			p.do("chmod 755 data")
 			return "--config open.yaml"

@@ -117,6 +117,59 @@ const shardsView = shards => html`
   <h2>Shards</h2>
   ${table({ rows: shards, columns: shardColumns, noun: 'shards', label: 'Shards', quiet: true })}`
 
+const isGood = s => !s.problem && s.replicas.every(r => !r.problem)
+
+/** A replica of a stream; one that is not current for a few seconds is normal. */
+function replicaView({ member, current, lag, problem }) {
+  if (problem) return html`<span class="muted" title=${problem}>${member} missing</span>`
+  const text = current ? (lag ? `${count(lag)} behind` : '✓') : 'catching up'
+  return html`<span title="Entries of the log that the replica does not have">${member} ${text}</span>`
+}
+
+const streamColumns = [
+  { title: 'Cluster', text: s => s.cluster ?? '', cell: s => s.cluster ?? 'all', width: 'minmax(0,1fr)' },
+  { title: 'Stream', text: s => s.part, width: 'minmax(0,1fr)' },
+  {
+    title: 'Leader',
+    text: s => s.leader,
+    cell: s => s.problem ? badge('bad', s.leader || 'none', s.problem) : badge('ok', s.leader),
+    width: '110px',
+  },
+  {
+    title: 'Replicas',
+    text: s => s.replicas.map(r => r.member).join(),
+    cell: s => s.replicas.map((r, i) => html`${i ? ' · ' : nothing}${replicaView(r)}`),
+    width: 'minmax(0,1.6fr)',
+    labeled: true,
+  },
+]
+
+/** When the part that was verified longest ago was verified. */
+function verifiedOf(members) {
+  return members.flatMap(m => m.parts ?? []).map(p => p.verified).filter(Boolean).sort()[0]
+}
+
+function replicationView({ streams, members }) {
+  const good = streams.filter(isGood).length
+  const verified = verifiedOf(members)
+  const bad = streams.filter(s => !isGood(s))
+  return html`
+    <h2>Replicas of the log</h2>
+    <p class=${bad.length ? 'callout bad' : 'muted'}>
+      <span>
+        ${good} of ${streams.length} streams have all replicas.
+        ${verified ? html`All files were last verified ${ago(verified)}.` : nothing}
+      </span>
+    </p>
+    ${bad.length
+      ? table({ rows: bad, columns: streamColumns, noun: 'streams', label: 'Streams', quiet: true })
+      : nothing}`
+}
+
+/** The clusters that a member cannot serve. */
+const failingView = m => Object.entries(m.failing ?? {}).map(([cluster, why]) => html`
+  <p class="callout bad" role="alert"><span><b>${cluster}</b> on ${m.name}: ${why}</span></p>`)
+
 const problemView = m => html`
   <p class="callout bad" role="alert"><span><b>${m.name}</b>: ${m.problem}</span></p>`
 
@@ -124,6 +177,7 @@ export const membersView = (ensemble, error) => html`
   <div class="stack">
     ${failure(error)}
     ${ensemble.members.filter(m => m.problem).map(problemView)}
+    ${ensemble.members.map(failingView)}
     ${table({
       rows: ensemble.members,
       columns: memberColumns(ensemble),
@@ -132,6 +186,7 @@ export const membersView = (ensemble, error) => html`
       quiet: true,
     })}
     ${ensemble.shards?.length ? shardsView(ensemble.shards) : nothing}
+    ${ensemble.streams?.length ? replicationView(ensemble) : nothing}
     <p class="muted small">
       This is the view of ${ensemble.self}. On the machine of a member, <code>freshet ensemble status</code> shows the
       same.

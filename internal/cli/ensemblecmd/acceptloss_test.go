@@ -34,7 +34,7 @@ func runAt(t *testing.T, server, in string, args ...string) (string, error) {
 			return map[string]string{"FRESHET_SERVER": server, "FRESHET_TOKEN_FILE": token, "HOME": t.TempDir()}[name]
 		},
 	}
-	cmd := ensemblecmd.Commands(env)[0]
+	cmd := ensemblecmd.Commands(env, nil)[0]
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(t.Context())

@@ -1,10 +1,11 @@
 // Package ensemblecmd implements the command family `freshet ensemble` for operators of an
 // ensemble: create its certificates and secrets (init), install them on a member's machine
 // (join), show the members (status), transfer what a member leads (step-down), replace a
-// lost member (replace), and accept the loss of a shard's messages (accept-loss).
+// lost member (replace), let a member with damaged etcd data fetch it again (rejoin), accept the
+// loss of a shard's messages (accept-loss), and show and repair journals (repair).
 //
-// init, join and replace read and write the files of internal/ensemble/bundle; the other
-// commands call the system API of a running server. The members themselves are in
+// init, join and replace read and write the files of internal/ensemble/bundle, rejoin those of
+// a stopped member; the other commands call the system API of a running server. The members themselves are in
 // internal/ensemble.
 //
 // `freshet cluster` is the family's former name. It is a hidden alias that prints a
@@ -23,11 +24,11 @@ import (
 )
 
 // Commands returns `freshet ensemble` and its deprecated alias `freshet cluster`.
-func Commands(env *command.Env) []*cobra.Command {
-	return command.InSection(command.SectionServer, newEnsemble(env), newDeprecatedCluster(env))
+func Commands(env *command.Env, server Server) []*cobra.Command {
+	return command.InSection(command.SectionServer, newEnsemble(env, server), newDeprecatedCluster(env, server))
 }
 
-func newEnsemble(env *command.Env) *cobra.Command {
+func newEnsemble(env *command.Env, server Server) *cobra.Command {
 	return command.Parent(&cobra.Command{
 		Use:   "ensemble",
 		Short: "Run several servers as one ensemble",
@@ -45,14 +46,14 @@ member's part on its machine. 'freshet serve' then starts the member.`,
 
   # when all members run
   freshet ensemble status`,
-	}, append(command.Offline(newInit(env), newJoin(env)),
-		newStatus(env), newStepDown(env), newReplace(env), newAcceptLoss(env))...)
+	}, append(command.Offline(newInit(env), newJoin(env), newRejoin(env, server)),
+		newStatus(env), newStepDown(env), newReplace(env), newAcceptLoss(env), newRepair(env))...)
 }
 
 // newDeprecatedCluster returns the same commands under the family's former name, so that
 // existing scripts work for one more release.
-func newDeprecatedCluster(env *command.Env) *cobra.Command {
-	cmd := newEnsemble(env)
+func newDeprecatedCluster(env *command.Env, server Server) *cobra.Command {
+	cmd := newEnsemble(env, server)
 	cmd.Use = "cluster"
 	cmd.Hidden = true
 	keepOutput(cmd)

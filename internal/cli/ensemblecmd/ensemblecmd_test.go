@@ -21,7 +21,7 @@ func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	env := &command.Env{Streams: command.Streams{Out: &out, Err: &out}, Getenv: func(string) string { return "" }}
-	cmd := ensemblecmd.Commands(env)[0]
+	cmd := ensemblecmd.Commands(env, nil)[0]
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetOut(&out)
 	cmd.SetArgs(args)

@@ -28,7 +28,9 @@ directory, and add the members to the server's configuration. An existing config
 file keeps its settings; the command appends baseURL, members and, if the ensemble uses
 your own NATS servers, nats.
 
-The command does not start the server. It can be repeated with the same bundle.`,
+The command does not start the server. It can be repeated with the same bundle. In the
+data directory of the same member, it writes the member's certificate again, if that is
+damaged or the bundle has a new one; stop the member first.`,
 		Example: `  # on the machine of member a
   freshet ensemble join a.bundle --data-dir /var/lib/freshet --config /etc/freshet.yaml
 
@@ -68,7 +70,8 @@ The command does not start the server. It can be repeated with the same bundle.`
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&dataDir, "data-dir", config.Default().DataDir, "data `directory` of the server; it must be empty")
+	f.StringVar(&dataDir, "data-dir", config.Default().DataDir,
+		"data `directory` of the server; it must be empty, or that of the same member")
 	f.StringVar(&file, "config", "freshet.yaml",
 		"configuration `file` of the server (YAML), created if it does not exist")
 	return cmd

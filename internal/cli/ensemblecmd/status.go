@@ -1,6 +1,7 @@
 package ensemblecmd
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -21,6 +22,10 @@ type ensembleStatus struct {
 	EtcdLeader string   `json:"etcdLeader,omitempty"`
 	LogLeader  string   `json:"logLeader,omitempty"`
 	Members    []member `json:"members"`
+	// Shards is passed on as it is.
+	Shards   json.RawMessage `json:"shards,omitempty"`
+	Streams  []stream        `json:"streams,omitempty"`
+	Observed *time.Time      `json:"observed,omitempty"`
 }
 
 type member struct {
@@ -37,11 +42,16 @@ type member struct {
 	StreamTLS       string     `json:"streamTLS,omitempty"`
 	ClockAhead      float64    `json:"clockAheadSeconds"`
 	CertificateEnds *time.Time `json:"certificateEnds,omitempty"`
-	Problem         string     `json:"problem,omitempty"`
+	Parts           []part     `json:"parts,omitempty"`
+	QuarantineBytes int64      `json:"quarantineBytes,omitempty"`
+	// Failing contains why the member cannot serve a cluster, by the cluster.
+	Failing map[string]string `json:"failing,omitempty"`
+	Problem string            `json:"problem,omitempty"`
 }
 
 func newStatus(env *command.Env) *cobra.Command {
 	var format output.Format
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the members of an ensemble and their health",
@@ -49,9 +59,17 @@ func newStatus(env *command.Env) *cobra.Command {
 runs the controllers, which leads etcd and the message log, their versions, the
 differences of their clocks, and their problems. Only system administrators can use it.
 
-The exit code is 1 if a member has a problem.`,
+The command also shows the replicas of the message log that are missing and the damaged
+files of members, and in one line how many replicas are current and when files were
+last verified. With --all it shows every stream and every part. The values are at most
+ten seconds old.
+
+The exit code is 1 if a member has a problem or a replica is missing.`,
 		Example: `  # on the machine of a member, with its data directory
   FRESHET_DATA_DIR=/var/lib/freshet freshet ensemble status
+
+  # with every stream of the log and every part of the files
+  freshet ensemble status --all
 
   # from another machine
   freshet ensemble status --context production
@@ -67,14 +85,15 @@ The exit code is 1 if a member has a problem.`,
 			if format != output.FormatText {
 				return output.Value(env.Out, format, g)
 			}
-			return g.print(env)
+			return g.print(env, all)
 		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "show every stream of the log and every part of the members' files")
 	output.AddFlag(cmd.Flags(), &format, output.FormatText, output.FormatJSON, output.FormatYAML)
 	return cmd
 }
 
-func (g *ensembleStatus) print(env *command.Env) error {
+func (g *ensembleStatus) print(env *command.Env, all bool) error {
 	if len(g.Members) == 0 {
 		return env.Println("The server runs alone: its configuration has no members.")
 	}
@@ -111,7 +130,11 @@ func (g *ensembleStatus) print(env *command.Env) error {
 			}
 		}
 	}
-	if wrong > 0 {
+	degraded, err := g.printReplicas(env, all)
+	if err != nil {
+		return err
+	}
+	if wrong > 0 || degraded {
 		return command.ExitSilently(1)
 	}
 	return nil

@@ -211,7 +211,8 @@ func (s *status) measure(o *overview, now *scrape) {
 		o.Messages.RequestsPerSecond = now.rate(s.before, "freshet_http_requests_total")
 	}
 	if free, ok := now.minimum("freshet_store_disk_available_bytes"); ok {
-		o.Disk = &diskUse{UsedBytes: int64(now.sum("freshet_store_disk_used_bytes")), FreeBytes: int64(free)}
+		o.Disk = &diskUse{UsedBytes: int64(now.sum("freshet_store_disk_used_bytes") +
+			now.sum("freshet_integrity_quarantine_bytes")), FreeBytes: int64(free)}
 	}
 	if last := now.maximum("freshet_backup_last_timestamp_seconds"); last > 0 {
 		o.LastBackup = new(time.Unix(int64(last), 0).UTC())

@@ -18,7 +18,7 @@ import (
 // from one goroutine.
 type CheckReport = interface {
 	Part(name, contents string)
-	Damaged(name, problem string)
+	Damaged(name, problem, remedy string)
 	Progress(name string, done, total int64)
 }
 
@@ -33,12 +33,14 @@ func newCheck(server Server) *cobra.Command {
 		Use:   "check [DIR]",
 		Short: "Verify the data directory of a stopped server",
 		Long: `Verify the data directory of a stopped server: formats, keys, the resource store (etcd),
-and for every cluster all blocks of all tables, messages and journals. The command
-changes nothing, and fails if a server is using the directory.
+and for every cluster all blocks of all tables, messages and journals; on a member of an
+ensemble also its certificate. The command changes nothing, and fails if a server is
+using the directory.
 
 The exit code is 0 if everything is intact, and 1 if something is damaged or could not be
-checked. Each damage is listed on one line with its consequences; docs/howto/damage.md
-describes what to do.`,
+checked. Each damage is listed with its consequences and, in the next line, how the part
+is replaced: automatically from the other members of an ensemble, by a command, or from a
+backup. docs/howto/damage.md has the details.`,
 		Example: `  # the data directory of a server with default settings
   freshet check
 
@@ -79,6 +81,8 @@ type checkPart struct {
 	Damaged  bool   `json:"damaged"`
 	Contents string `json:"contents,omitempty"`
 	Problem  string `json:"problem,omitempty"`
+	// Remedy is how a damaged part is replaced.
+	Remedy string `json:"remedy,omitempty"`
 }
 
 func check(ctx context.Context, server Server, cfg *config.Config, format output.Format,
@@ -126,11 +130,14 @@ func (p *checkPrinter) Part(name, contents string) {
 }
 
 // Damaged implements CheckReport.
-func (p *checkPrinter) Damaged(name, problem string) {
+func (p *checkPrinter) Damaged(name, problem, remedy string) {
 	p.progress.Clear()
 	p.damaged++
-	p.parts = append(p.parts, checkPart{Name: name, Damaged: true, Problem: problem})
+	p.parts = append(p.parts, checkPart{Name: name, Damaged: true, Problem: problem, Remedy: remedy})
 	p.print("DAMAGED  %s: %s\n", name, problem)
+	if remedy != "" {
+		p.print("         %s\n", remedy)
+	}
 }
 
 // Progress implements CheckReport.

@@ -2,21 +2,34 @@ package apiserver
 
 import (
 	"bytes"
-	"io"
 	"net/http"
 )
 
-// reportDegraded adds the reason why a ready server rejects writes to its health pages. Such a server
-// stays ready: a client that fills the store must not take the traffic of all others away, and
-// delete calls must still reach the server.
-func reportDegraded(degraded func() string, next http.Handler) http.Handler {
+// degradedNotes returns the function that collects all reasons why the server is degraded.
+func degradedNotes(full func() string, others func() []string) func() []string {
+	return func() (notes []string) {
+		if note := full(); note != "" {
+			notes = append(notes, note)
+		}
+		if others != nil {
+			notes = append(notes, others()...)
+		}
+		return notes
+	}
+}
+
+// reportDegraded adds the reasons why a ready server rejects writes, or why its ensemble tolerates
+// fewer failures than it should, to its health pages: one line each. Such a server stays ready: a
+// client that fills the store must not take the traffic of all others away, delete calls must still
+// reach the server, and a member without a replica still serves its clients.
+func reportDegraded(degraded func() []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" && r.URL.Path != "/healthz" {
 			next.ServeHTTP(w, r)
 			return
 		}
-		note := degraded()
-		if note == "" {
+		notes := degraded()
+		if len(notes) == 0 {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -24,8 +37,11 @@ func reportDegraded(degraded func() string, next http.Handler) http.Handler {
 		next.ServeHTTP(page, r)
 		w.Header().Del("Content-Length")
 		w.WriteHeader(page.status)
-		_, _ = w.Write(page.body.Bytes())                  // the client may have disconnected
-		_, _ = io.WriteString(w, "\ndegraded: "+note+"\n") // the client may have disconnected
+		for _, note := range notes {
+			page.body.WriteString("\ndegraded: " + note)
+		}
+		page.body.WriteByte('\n')
+		_, _ = w.Write(page.body.Bytes()) // the client may have disconnected
 	})
 }
 

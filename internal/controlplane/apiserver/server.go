@@ -59,6 +59,8 @@ type Config struct {
 	Budget budget.Limits
 	// Ready contains the checks of /readyz and /healthz in addition to those of the API machinery.
 	Ready []Check
+	// Degraded returns what is not as it should be while the server is ready; nil for nothing.
+	Degraded func() []string
 	// Address is the host:port that discovery returns to clients.
 	Address string
 	// Version of the product, shown in the OpenAPI documents.
@@ -111,6 +113,7 @@ type Server struct {
 	caches   []cached
 	guard    *budget.Guard
 	client   *clientv3.Client // for the guard
+	degraded func() []string
 	log      *slog.Logger
 }
 
@@ -180,7 +183,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("connecting to etcd: %w", err)
 	}
 	return &Server{
-		guard: guard, client: client, log: log,
+		guard: guard, client: client, degraded: degradedNotes(guard.Degraded, cfg.Degraded), log: log,
 		generic: generic, config: config, recorder: coreResources.events.NewRecorder(log), loopback: loop,
 		stopped: make(chan struct{}), drain: newDrain(),
 		stores: stores, caches: caches,
@@ -281,7 +284,7 @@ func (s *Server) Start() {
 
 // Handler serves /api, /apis, /openapi, /version and the health pages.
 func (s *Server) Handler() http.Handler {
-	return reportDegraded(s.guard.Degraded, s.drain.handle(s.handler))
+	return reportDegraded(s.degraded, s.drain.handle(s.handler))
 }
 
 // Loopback returns the configuration of the service's own client, which has all permissions.

@@ -80,16 +80,18 @@ func TestFaultDamagedEtcd(t *testing.T) {
 func startDamaged(t *testing.T, dir, file string, fault *tally.Fault) bool {
 	t.Helper()
 	fault.Checked += damageKeys
-	m, err := etcd.Start(t.Context(), dir, etcd.Options{Unsafe: true})
+	const advice = "run the command"
+	options := etcd.Options{Unsafe: true, Advice: advice}
+	m, err := etcd.Start(t.Context(), dir, options)
 	// A busy machine may not start an undamaged member in time.
 	for attempt := 1; attempt < 3 && err != nil && strings.Contains(err.Error(), "was not ready within"); attempt++ {
-		m, err = etcd.Start(t.Context(), dir, etcd.Options{Unsafe: true})
+		m, err = etcd.Start(t.Context(), dir, options)
 	}
 	if err != nil {
-		if !errors.Is(err, etcd.ErrDamaged) || !strings.Contains(err.Error(), "restore") ||
-			strings.Contains(err.Error(), "goroutine") {
+		if !errors.Is(err, etcd.ErrDamaged) || !strings.Contains(err.Error(), advice) ||
+			!strings.Contains(err.Error(), filepath.Dir(file)) || strings.Contains(err.Error(), "goroutine") {
 			fault.Wrong++
-			t.Logf("%s: got %v, want an error that says what to do", file, err)
+			t.Errorf("%s: got %v, want an error that names the file and says what to do", file, err)
 		}
 		return false
 	}

@@ -52,6 +52,9 @@ type Options struct {
 	// QuotaBytes limits the bytes that callers may store; 8 GiB when zero. The service itself may
 	// exceed it by reserve.
 	QuotaBytes int64
+	// Advice completes the error about damaged files: what the operator should do. "" means to restore
+	// a backup.
+	Advice string
 	// Unsafe skips fsync. For tests that do not check durability.
 	Unsafe bool
 }
@@ -110,7 +113,7 @@ func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
 	}
 	e, err := crashes.start(cfg)
 	if err != nil {
-		return nil, startError(dir, err)
+		return nil, opts.startError(dir, err)
 	}
 	timer := time.NewTimer(startTimeout)
 	defer timer.Stop()
@@ -118,7 +121,7 @@ func Start(ctx context.Context, dir string, opts Options) (*Member, error) {
 	case <-e.Server.ReadyNotify():
 		return serve(e, cfg, dir, crashes, opts), nil
 	case err := <-crashes.crashed: // the goroutine has ended, so etcd cannot be closed in order
-		return nil, startError(dir, err)
+		return nil, opts.startError(dir, err)
 	case <-e.Server.StopNotify():
 		err = errors.New("member stopped while starting")
 	case <-timer.C:
@@ -138,7 +141,7 @@ func (o *Options) prepare(dir string) error {
 		return fmt.Errorf("creating the etcd directory: %w", err)
 	}
 	if err := Intact(dir); err != nil {
-		return damagedError(dir, err)
+		return o.damagedError(dir, err)
 	}
 	if err := cleanclose.Forget(cleanclose.Dir(dir)); err != nil {
 		return fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
@@ -151,11 +154,12 @@ func (o *Options) prepare(dir string) error {
 
 // startError wraps an error that kept the member from starting. Unless the disk is full or
 // unreadable, damaged files are the cause.
-func startError(dir string, err error) error {
+func (o *Options) startError(dir string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("starting embedded etcd in %s: %w", dir, err)
 	}
-	return damagedError(dir, err)
+	// The files passed the check, so it is a value in the tree, which has no checksum, or the log.
+	return o.damagedError(dir, fmt.Errorf("member/snap/db or member/wal: %w", err))
 }
 
 // configureSingle adds the settings of a single member to cfg.

@@ -102,16 +102,17 @@ func (g *Ensemble) initialCluster() string {
 // ErrDataLost reports that the member has lost its data and cannot rejoin under its old identity.
 var ErrDataLost = errs.New(errs.Precondition,
 	"data directory is empty, but the ensemble already has a member of this name, and a second one would vote twice; "+
-		"create a new member with freshet ensemble replace, and join with the new bundle")
+		"fetch the data from the others with freshet ensemble rejoin, or, on a new machine, create a new member with "+
+		"freshet ensemble replace")
 
 // joinError returns why a member of an ensemble cannot start, and whether a retry may succeed.
-func joinError(dir string, err error) (again bool, _ error) {
+func (o *Options) joinError(dir string, err error) (again bool, _ error) {
 	text := err.Error()
 	switch {
-	case strings.Contains(text, "has already been bootstrapped"):
+	case errors.Is(err, ErrDataLost), strings.Contains(text, "has already been bootstrapped"):
 		return false, ErrDataLost
-	case strings.Contains(text, "could not retrieve cluster information"):
-		return true, errors.New("no other member can be reached")
+	case errors.Is(err, errNoOther), strings.Contains(text, "could not retrieve cluster information"):
+		return true, errNoOther
 	case strings.Contains(text, "incompatible with current running cluster"): // also if no member returns its version
 		return true, errors.New("one member was reached, but no member returned an etcd version that is compatible " +
 			"with this one; check that the members run, all with the same version of freshet")
@@ -120,7 +121,7 @@ func joinError(dir string, err error) (again bool, _ error) {
 		return false, errs.New(errs.Precondition, "members of the ensemble differ from members.list, or this member "+
 			"is not one of them; see freshet ensemble status, and freshet ensemble replace for a lost machine")
 	}
-	return false, startError(dir, err)
+	return false, o.startError(dir, err)
 }
 
 // Join starts a member of an ensemble that stores its data in dir, and returns when the member
@@ -143,7 +144,7 @@ func Join(ctx context.Context, dir string, g *Ensemble, opts Options) (_ *Member
 		return nil, err
 	}
 	p.serve(e)
-	if err = g.awaitMajority(ctx, dir, e, crashes, opts.Log); err != nil {
+	if err = g.awaitMajority(ctx, dir, e, crashes, opts); err != nil {
 		return nil, err
 	}
 	m := serve(e, cfg, dir, crashes, opts)
@@ -163,16 +164,11 @@ func (g *Ensemble) join(ctx context.Context, dir string,
 	logTick := time.NewTicker(waitingLogInterval)
 	defer logTick.Stop()
 	for {
-		crashes := newCrashGuard()
-		cfg, err := configure(dir, opts, crashes, g.configure)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		e, err := crashes.start(cfg)
+		e, cfg, crashes, err := g.try(ctx, dir, opts)
 		if err == nil {
 			return e, cfg, crashes, nil
 		}
-		again, err := joinError(dir, err)
+		again, err := opts.joinError(dir, err)
 		if !again {
 			return nil, nil, nil, fmt.Errorf("starting embedded etcd as member %s: %w", g.Self, err)
 		}
@@ -189,9 +185,25 @@ func (g *Ensemble) join(ctx context.Context, dir string,
 	}
 }
 
+// try starts the member's etcd once.
+func (g *Ensemble) try(ctx context.Context, dir string, opts Options) (*embed.Etcd, *embed.Config, *crashGuard, error) {
+	if g.Existing && !HasLog(dir) {
+		if err := g.checkNotJoined(ctx); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	crashes := newCrashGuard()
+	cfg, err := configure(dir, opts, crashes, g.configure)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	e, err := crashes.start(cfg)
+	return e, cfg, crashes, err
+}
+
 // awaitMajority returns when the member belongs to a majority.
 func (g *Ensemble) awaitMajority(ctx context.Context, dir string, e *embed.Etcd, crashes *crashGuard,
-	log *slog.Logger,
+	opts Options,
 ) error {
 	tick := time.NewTicker(waitingLogInterval)
 	defer tick.Stop()
@@ -201,12 +213,12 @@ func (g *Ensemble) awaitMajority(ctx context.Context, dir string, e *embed.Etcd,
 		case <-e.Server.ReadyNotify():
 			return nil
 		case err := <-crashes.crashed:
-			return startError(dir, err)
+			return opts.startError(dir, err)
 		case <-e.Server.StopNotify():
 			return fmt.Errorf("starting embedded etcd as member %s: the member was removed from the ensemble; create "+
 				"a new member with freshet ensemble replace", g.Self)
 		case <-tick.C:
-			log.Warn("member waits for a majority of the ensemble; check that the others run and that their etcd "+
+			opts.Log.Warn("member waits for a majority of the ensemble; check that the others run and that their etcd "+
 				"addresses can be reached",
 				slog.String("member", g.Self), slog.String("needs", g.majority()))
 		case <-ctx.Done():

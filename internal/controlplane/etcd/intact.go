@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,8 +10,6 @@ import (
 	"strings"
 
 	"go.etcd.io/etcd/server/v3/storage/wal"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"freshet/internal/base/cleanclose"
 )
@@ -19,14 +18,16 @@ import (
 var ErrDamaged = errors.New("resource store (etcd) is damaged")
 
 // damagedError wraps err with what the operator should do.
-func damagedError(dir string, err error) error {
-	return fmt.Errorf("%w: %w; keep a copy of %s, then restore the data directory from a backup; freshet check "+
-		"lists the damaged files", ErrDamaged, err, dir)
+func (o *Options) damagedError(dir string, err error) error {
+	advice := cmp.Or(o.Advice, "keep a copy of it, then restore the data directory from a backup; freshet check lists "+
+		"the damaged files")
+	return fmt.Errorf("%w: %w in %s; %s", ErrDamaged, err, dir, advice)
 }
 
 // Intact returns nil when the files of a stopped member are intact, as far as can be determined
 // without starting it. After an orderly stop they must match the close record. After a crash every
-// record of the log and every page of the tree is checked; values in the tree have no checksum.
+// record of the log, the snapshot that the log refers to and every page of the tree are checked;
+// values in the tree have no checksum. Errors name the file relative to dir.
 func Intact(dir string) error {
 	known, err := cleanclose.Verify(cleanclose.Dir(dir))
 	if err != nil {
@@ -38,7 +39,7 @@ func Intact(dir string) error {
 	return Check(dir)
 }
 
-// Check reads the log and the tree of a stopped member.
+// Check reads the log, the last snapshot and the tree of a stopped member.
 func Check(dir string) error {
 	member := filepath.Join(dir, "member")
 	if _, err := os.Stat(member); errors.Is(err, os.ErrNotExist) {
@@ -57,30 +58,7 @@ func Check(dir string) error {
 	case !wal.Exist(log):
 		return nil // the first start of the member was interrupted
 	}
-	if err := checkLog(log); err != nil {
-		return fmt.Errorf("member/wal: %w", err)
-	}
-	return nil
-}
-
-// checkLog reads the write-ahead log from its last snapshot on.
-func checkLog(dir string) (err error) {
-	// The library panics or exits the process on invalid input.
-	log := zap.NewNop().WithOptions(zap.WithFatalHook(zapcore.WriteThenPanic))
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("reading the log: %v", r)
-		}
-	}()
-	snapshots, err := wal.ValidSnapshotEntries(log, dir)
-	if err != nil {
-		return err
-	}
-	if len(snapshots) == 0 {
-		return errors.New("log has no snapshot record to start from")
-	}
-	_, err = wal.Verify(log, dir, snapshots[len(snapshots)-1])
-	return err
+	return checkLog(dir)
 }
 
 // recordClose records the files of the stopped member, for Intact.

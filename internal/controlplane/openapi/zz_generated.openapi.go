@@ -2318,7 +2318,7 @@ func schema_freshet_api_v1alpha1_MessagingClusterStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions are, in this order: MetadataReady, StorageReady, BrokerReady and ProxyReady; in an ensemble ShardsReady, and WritesSynced if its NATS servers are external; AsRequested, which is False if fields of the spec have no effect, and lists them; Ready.",
+							Description: "Conditions are, in this order: MetadataReady, StorageReady, BrokerReady and ProxyReady; in an ensemble ShardsReady and FullyReplicated, and WritesSynced if its NATS servers are external; AsRequested, which is False if fields of the spec have no effect, and lists them; Ready.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

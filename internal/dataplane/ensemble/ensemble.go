@@ -11,10 +11,11 @@
 //	shards/<uid>/count          the number of shards of the cluster, which never changes
 //	shards/<uid>/journals       the member that imports the cluster's journals (seed.go)
 //	shards/<uid>/<n>/…          the keys of package replicated
+//	shards/<uid>/journal/…      the keys of package journal
 //
 // # Locks
 //
-//	Ensemble.mu  the shards that are open on this member. Never held over a call.
+//	Ensemble.mu  the shards and journals that are open on this member. Never held over a call.
 //
 // It is a leaf lock.
 package ensemble
@@ -29,11 +30,14 @@ import (
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/dataplane"
+	"freshet/internal/ensemble"
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/ensemble/journal"
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/remote"
@@ -53,6 +57,9 @@ type Membership interface {
 	// LogSynced reports whether external NATS servers sync every write. external is false
 	// when the members run the servers.
 	LogSynced() (external, synced, known bool, reason, message string)
+	// Observation returns the latest state of the streams and files of all members; nil before the
+	// first.
+	Observation() *ensemble.Observation
 }
 
 // Options configures a member. All fields are required.
@@ -66,11 +73,14 @@ type Options struct {
 	// Clusters is the directory that contains the clusters' directories, by UID.
 	Clusters string
 	Logger   *slog.Logger
+	// Integrity records damage of this member's files; nil records nothing.
+	Integrity *integrity.Register
 }
 
 // Paths on the internal listener.
 const (
 	CheckpointsPath = replicated.Path
+	JournalsPath    = journal.Path
 	ReleasePath     = "/clusters/release"
 )
 
@@ -79,9 +89,12 @@ type Ensemble struct {
 	opts      Options
 	members   *liveMembers
 	jetStream natsjs.JetStream
+	appends   *replicated.Metrics
 
 	mu         sync.Mutex
 	openShards map[shardKey]*replicated.Shard // protected by mu
+	// openJournals are the journals of the open clusters, by UID; protected by mu
+	openJournals map[string]*journal.Journals
 }
 
 type shardKey struct {
@@ -99,7 +112,8 @@ func New(opts Options) (*Ensemble, error) {
 	}
 	return &Ensemble{
 		opts: opts, members: &liveMembers{opts.Membership, opts.Members}, jetStream: stream,
-		openShards: map[shardKey]*replicated.Shard{},
+		openShards: map[shardKey]*replicated.Shard{}, openJournals: map[string]*journal.Journals{},
+		appends: replicated.NewMetrics(),
 	}, nil
 }
 
@@ -198,8 +212,12 @@ func (g *Ensemble) shardOptions(cluster string, number int) replicated.Options {
 		Cluster: cluster, Number: number, JetStream: g.jetStream, Replicas: len(g.opts.Members),
 		Etcd: g.opts.Etcd, Lease: g.opts.Membership, Prefix: g.key("shards/"),
 		Member: g.opts.Self, Members: g.members, Peers: g.opts.Membership, Logger: g.opts.Logger,
+		Integrity: g.opts.Integrity, Metrics: g.appends,
 	}
 }
+
+// Appends returns the counters of appends to the logs of this member's shards.
+func (g *Ensemble) Appends() prometheus.Collector { return g.appends }
 
 // CheckpointHandler serves checkpoints of this member's copies to members that start a copy, under
 // CheckpointsPath.
@@ -213,11 +231,11 @@ func (g *Ensemble) CheckpointHandler() http.Handler {
 
 // Journals implements dataplane.Ensemble.
 func (g *Ensemble) Journals(ctx context.Context, uid string) (dataplane.Journals, error) {
-	opened, err := journal.Open(ctx, g.opts.Log, journal.Options{Prefix: uid, Replicas: len(g.opts.Members)})
+	opened, err := g.openCopiedJournals(ctx, uid)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.importJournals(ctx, uid, opened); err != nil {
+	if err := g.importJournals(ctx, uid, opened.Journals); err != nil {
 		opened.Close()
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/ensemble"
 	"freshet/internal/dataplane/provision"
+	membersof "freshet/internal/ensemble"
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/natsserver/natstest"
 	"freshet/internal/ensemble/remote"
@@ -85,6 +86,9 @@ func (testMembership) LogSynced() (external, synced, known bool, reason, message
 	return false, true, true, "", ""
 }
 
+// Observation implements ensemble.Membership.
+func (testMembership) Observation() *membersof.Observation { return nil }
+
 // Live implements ensemble.Membership.
 func (w *testEnsemble) Live() (records []membership.Record) {
 	w.mu.Lock()
@@ -127,7 +131,7 @@ func (w *testEnsemble) start(name string) {
 	log := slog.New(slog.DiscardHandler)
 	shared, err := ensemble.New(ensemble.Options{
 		Self: name, Members: w.names, Membership: testMembership{w, session}, Etcd: client, Prefix: "/freshet",
-		Log: w.nats.Connect(index), Logger: log,
+		Log: w.nats.Connect(index), Logger: log, Clusters: filepath.Join(w.dir, name),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -142,6 +146,7 @@ func (w *testEnsemble) start(name string) {
 	mux := http.NewServeMux()
 	mux.Handle(remote.Path, remote.NewServer(local, log))
 	mux.Handle(ensemble.CheckpointsPath+"/", shared.CheckpointHandler())
+	mux.Handle(ensemble.JournalsPath+"/", shared.JournalHandler())
 	mux.Handle(ensemble.ReleasePath, m.ReleaseHandler())
 	m.server = httptest.NewUnstartedServer(mux)
 	m.server.EnableHTTP2 = true

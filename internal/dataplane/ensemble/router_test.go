@@ -84,5 +84,13 @@ func TestSinglePlane(t *testing.T) {
 			t.Errorf("%s: got error %v, want %v", name, err, ensemble.ErrSingle)
 		}
 	}
+	_, err = plane.Journals(t.Context(), ClusterName{}, "")
+	if err != ensemble.ErrSingle { //nolint:errorlint // the very error
+		t.Errorf("journals: got error %v, want %v", err, ensemble.ErrSingle)
+	}
+	_, err = plane.AcceptJournalLoss(t.Context(), ClusterName{}, "", "", "")
+	if err != ensemble.ErrSingle { //nolint:errorlint // the very error
+		t.Errorf("accepting the loss of a journal: got error %v, want %v", err, ensemble.ErrSingle)
+	}
 	plane.HandOver(t.Context()) // does nothing
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"freshet/internal/dataplane"
+	"freshet/internal/dataplane/provision"
 	"freshet/internal/ensemble"
 )
 
@@ -18,6 +19,9 @@ func (SinglePlane) Synced() (external, synced, known bool, reason, message strin
 	return false, true, true, "", ""
 }
 
+// Replication returns nothing: a single server has no replicas.
+func (SinglePlane) Replication(string) provision.Replication { return provision.Replication{} }
+
 // ShardStatus returns no shards.
 func (SinglePlane) ShardStatus(map[string]map[string]uint64) []ShardStatus { return nil }
 
@@ -28,5 +32,15 @@ func (SinglePlane) Loss(context.Context, ShardName, string) (*Loss, error) {
 
 // AcceptLoss returns ensemble.ErrSingle.
 func (SinglePlane) AcceptLoss(context.Context, ShardName, string, string) (*Loss, error) {
+	return nil, ensemble.ErrSingle
+}
+
+// Journals returns ensemble.ErrSingle.
+func (SinglePlane) Journals(context.Context, ClusterName, string) ([]JournalReport, error) {
+	return nil, ensemble.ErrSingle
+}
+
+// AcceptJournalLoss returns ensemble.ErrSingle.
+func (SinglePlane) AcceptJournalLoss(context.Context, ClusterName, string, string, string) (*JournalReport, error) {
 	return nil, ensemble.ErrSingle
 }

@@ -56,7 +56,7 @@ func (p *Plane) Provision(ctx context.Context, spec provision.Spec, report func(
 	if err != nil {
 		return fmt.Errorf("storing the spec of the cluster in etcd: %w", err)
 	}
-	return p.Plane.Provision(ctx, spec, report)
+	return p.ensemble.withLostJournals(ctx, spec, p.Plane.Provision(ctx, spec, report))
 }
 
 // Destroy removes a cluster from all members, and the data that they share.

@@ -126,6 +126,23 @@ type Copy struct {
 	Problem string
 }
 
+// Replication describes how safely an ensemble stores the data of a cluster. Its texts name members
+// and parts of the cluster, but no files.
+type Replication struct {
+	// Known is false on a single server, and before the members have reported.
+	Known bool
+	// Streams is the number of the cluster's logs and journals, with the meta layer of the log;
+	// Replicas is the number of replicas that each should have.
+	Streams, Replicas int
+	// NoMajority are the streams that accept nothing, for example "log of shard 3".
+	NoMajority []string
+	// Missing are the replicas that are missing, Damaged the damaged parts that are being replaced,
+	// for example "log of shard 3 on member b".
+	Missing, Damaged []string
+	// Failing are the members that cannot serve the cluster.
+	Failing []string
+}
+
 // Part is a part of a cluster that is started separately.
 type Part string
 

@@ -205,3 +205,84 @@ func TestAttackMembersTLS(t *testing.T) {
 	}
 	tally.Attack(t, "member's listener without a member's certificate", len(attempts), successes)
 }
+
+// TestRepair damages each file of an installed bundle, in every way. Open or ReadJoinConfig must name
+// the file and the command, and Install must repair a used data directory, but only that of the same
+// member.
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	g := newEnsemble(t)
+	part, err := g.Bundle("a", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	harms := map[string]func([]byte) []byte{
+		"flip":   func(data []byte) []byte { data[len(data)/2] ^= 1; return data },
+		"cut":    func(data []byte) []byte { return data[:len(data)/2] },
+		"zero":   func(data []byte) []byte { clear(data); return data },
+		"delete": func([]byte) []byte { return nil },
+	}
+	for _, file := range []string{"ca.crt", "member.crt", "member.key", "join.json"} {
+		for how, harm := range harms {
+			t.Run(how+" "+file, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				if err := part.Install(installPaths(dir)); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, "FORMAT"), nil, 0o600); err != nil { // a server has used it
+					t.Fatal(err)
+				}
+				path := filepath.Join(dir, "members", file)
+				data, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if data = harm(data); data == nil {
+					err = os.Remove(path)
+				} else {
+					err = os.WriteFile(path, data, 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = bundle.Open(filepath.Join(dir, "members"), "a")
+				if err == nil {
+					_, err = bundle.ReadJoinConfig(filepath.Join(dir, "members"))
+				}
+				// A flipped id does not matter once etcd has data, nor a bit of the key that nobody reads.
+				if err == nil && file != "join.json" && (file != "member.key" || how != "flip") {
+					t.Fatal("the damage was not found")
+				}
+				if err != nil && (!strings.Contains(err.Error(), file) ||
+					!strings.Contains(err.Error(), "freshet ensemble join")) {
+					t.Errorf("got %v, want the file and the command", err)
+				}
+				if err := part.Install(installPaths(dir)); err != nil && file != "join.json" {
+					t.Fatalf("repair: %v", err)
+				}
+				if _, err := bundle.Open(filepath.Join(dir, "members"), "a"); err != nil {
+					t.Errorf("after the repair: %v", err)
+				}
+			})
+		}
+	}
+	other, err := newEnsemble(t).Bundle("a", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := install(t, g, "a")
+	if err := os.WriteFile(filepath.Join(used, "FORMAT"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Install(installPaths(used)); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("bundle of another ensemble: got %v, want a conflict", err)
+	}
+	b, err := g.Bundle("b", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Install(installPaths(used)); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("bundle of another member: got %v, want a conflict", err)
+	}
+}

@@ -113,21 +113,31 @@ type Credentials struct {
 	pool *x509.CertPool
 }
 
-// Open reads a member's certificate and checks its name and expiry.
+// reinstall is what the operator does about damaged files of a bundle.
+func reinstall(self string) string {
+	return fmt.Sprintf("install this member's bundle again with: freshet ensemble join %s.bundle --config FILE; if "+
+		"the bundle is lost, create a new one with: freshet ensemble replace %s --only-bundle", self, self)
+}
+
+// Open reads a member's certificate and checks its name, its signature and its expiry.
 func Open(dir, self string) (*Credentials, error) {
 	c := &Credentials{Files: FilesIn(dir), pool: x509.NewCertPool()}
-	authority, err := os.ReadFile(c.CA)
+	text, err := os.ReadFile(c.CA)
 	if err != nil {
-		return nil, fmt.Errorf("reading the ensemble's certificate authority: %w; install this member's bundle with "+
-			"freshet ensemble join", err)
+		return nil, fmt.Errorf("reading the ensemble's certificate authority: %w; %s", err, reinstall(self))
 	}
-	if !c.pool.AppendCertsFromPEM(authority) {
-		return nil, fmt.Errorf("%s contains no certificate; install this member's bundle again with freshet "+
-			"ensemble join", c.CA)
+	authority, err := parseCertificate(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w; %s", c.CA, err, reinstall(self))
 	}
+	c.pool.AddCert(authority)
 	if c.cert, err = tls.LoadX509KeyPair(c.Cert, c.Key); err != nil {
-		return nil, fmt.Errorf(
-			"reading the member's certificate: %w; install this member's bundle with freshet ensemble join", err)
+		return nil, fmt.Errorf("reading the member's certificate %s and its key %s: %w; %s", c.Cert, c.Key, err,
+			reinstall(self))
+	}
+	if err := c.cert.Leaf.CheckSignatureFrom(authority); err != nil {
+		return nil, fmt.Errorf("%s or %s is damaged, or they are of different ensembles: %w; %s", c.Cert, c.CA, err,
+			reinstall(self))
 	}
 	if name := c.cert.Leaf.Subject.CommonName; name != self {
 		return nil, fmt.Errorf("bundle in %s belongs to member %q, but members.self is %q; install the bundle of "+
@@ -135,9 +145,23 @@ func Open(dir, self string) (*Credentials, error) {
 	}
 	if end := c.cert.Leaf.NotAfter; time.Now().After(end) {
 		return nil, fmt.Errorf("certificate of member %q expired on %s; create a new bundle with freshet "+
-			"ensemble replace", self, end.Format(time.DateOnly))
+			"ensemble replace %s --only-bundle, and install it with freshet ensemble join", self,
+			end.Format(time.DateOnly), self)
 	}
 	return c, nil
+}
+
+// parseCertificate reads a self-signed certificate in PEM and checks its signature.
+func parseCertificate(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("file contains no certificate in PEM")
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	return cert, cert.CheckSignature(cert.SignatureAlgorithm, cert.RawTBSCertificate, cert.Signature)
 }
 
 // Expiry returns when the certificate expires.

@@ -3,13 +3,16 @@ package bundle
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
 )
 
@@ -31,21 +34,15 @@ type Paths struct {
 	EncryptionKeys string // path of the key file
 }
 
-// Install writes the bundle's files. It refuses a data directory that a server has used,
-// because that data belongs to no member. Installing the same bundle again is a no-op.
+// Install writes the bundle's files. It refuses a data directory that another server has used,
+// because that data belongs to no member. In the directory of the same member it repairs missing and
+// damaged files, and renews the certificate. Installing the same bundle again is a no-op.
 func (b *Bundle) Install(to Paths) error {
 	join, err := json.Marshal(JoinConfig{EnsembleID: b.EnsembleID, Existing: b.Existing, Seed: b.Seed})
 	if err != nil {
 		return err
 	}
-	files := []struct {
-		path string
-		data []byte
-	}{
-		{to.EncryptionKeys, b.Secrets.EncryptionKeys},
-		{filepath.Join(to.DataDir, "admin.token"), []byte(b.Secrets.AdminToken)},
-		{filepath.Join(to.DataDir, "tls", "ca.crt"), []byte(b.Secrets.ClientCA.Certificate)},
-		{filepath.Join(to.DataDir, "tls", "ca.key"), []byte(b.Secrets.ClientCA.Key)},
+	own := []file{
 		{filepath.Join(to.CertDir, caFile), []byte(b.CA)},
 		{filepath.Join(to.CertDir, certFile), []byte(b.Own.Certificate)},
 		{filepath.Join(to.CertDir, keyFile), []byte(b.Own.Key)},
@@ -53,16 +50,76 @@ func (b *Bundle) Install(to Paths) error {
 	}
 	for _, used := range []string{"etcd", "clusters", "FORMAT"} {
 		if _, err := os.Stat(filepath.Join(to.DataDir, used)); err == nil {
-			return errs.Newf(errs.Conflict, "data directory %s was used by another server; a member starts with an "+
-				"empty one: choose another with --data-dir", to.DataDir)
+			return b.repair(to, own)
 		}
 	}
-	for _, f := range files {
+	shared := []file{
+		{to.EncryptionKeys, b.Secrets.EncryptionKeys},
+		{filepath.Join(to.DataDir, "admin.token"), []byte(b.Secrets.AdminToken)},
+		{filepath.Join(to.DataDir, "tls", "ca.crt"), []byte(b.Secrets.ClientCA.Certificate)},
+		{filepath.Join(to.DataDir, "tls", "ca.key"), []byte(b.Secrets.ClientCA.Key)},
+	}
+	for _, f := range append(shared, own...) {
 		if err := writeUnlessSame(f.path, f.data); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// file is a file of a bundle.
+type file struct {
+	path string
+	data []byte
+}
+
+// repair writes the certificates and join.json again into the data directory of the same member. It
+// leaves the secrets that all members share: they may have changed since the bundle was created, and
+// a starting member fetches missing ones from the others.
+func (b *Bundle) repair(to Paths, own []file) error {
+	if !b.belongs(to) {
+		return errs.Newf(errs.Conflict, "data directory %s was used by another server; a member starts with an "+
+			"empty one: choose another with --data-dir", to.DataDir)
+	}
+	for _, f := range own {
+		if have, err := os.ReadFile(f.path); err == nil && bytes.Equal(have, f.data) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+			return fmt.Errorf("creating the directory of %s: %w", f.path, err)
+		}
+		if err := atomicfile.Replace(f.path, f.data); err != nil {
+			return fmt.Errorf("writing %s: %w", f.path, err)
+		}
+	}
+	return nil
+}
+
+// belongs reports whether a used data directory is that of the bundle's member. At least one file must
+// show that, and none the contrary.
+func (b *Bundle) belongs(to Paths) bool {
+	shown := false
+	if joined, err := ReadJoinConfig(to.CertDir); err == nil {
+		if joined.EnsembleID != b.EnsembleID {
+			return false
+		}
+		shown = true
+	}
+	files := FilesIn(to.CertDir)
+	if text, err := os.ReadFile(files.Cert); err == nil {
+		if block, _ := pem.Decode(text); block != nil {
+			if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
+				if cert.Subject.CommonName != b.Self {
+					return false
+				}
+				shown = true
+			}
+		}
+	}
+	if text, err := os.ReadFile(files.CA); err == nil && string(text) == b.CA {
+		shown = true
+	}
+	return shown
 }
 
 // writeUnlessSame writes a file unless it exists with the same content.
@@ -104,8 +161,12 @@ func ReadJoinConfig(dir string) (JoinConfig, error) {
 	if err == nil {
 		err = json.Unmarshal(text, &j)
 	}
+	if err == nil && j.EnsembleID == "" {
+		err = errors.New("it does not have the id of the ensemble")
+	}
 	if err != nil {
-		return j, fmt.Errorf("reading %s: %w; install this member's bundle with freshet ensemble join", joinFile, err)
+		return j, fmt.Errorf("reading %s: %w; install this member's bundle again with: freshet ensemble join BUNDLE "+
+			"--config FILE", filepath.Join(dir, joinFile), err)
 	}
 	return j, nil
 }

@@ -110,7 +110,7 @@ func openMember(t *testing.T, made *bundle.Ensemble, name string) *ensemble.Memb
 	}
 	m, err := ensemble.Open(ensemble.Options{
 		Self: name, Members: made.Members, BundleDir: certificates, Log: slog.New(slog.DiscardHandler),
-		Requests: requests{},
+		Requests: requests{}, IntegrityDir: t.TempDir(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -82,21 +82,31 @@ type getRequest struct {
 type storedMessage struct {
 	seq  uint64
 	data []byte
+	sum  string // the value of sumHeader
 }
 
 // get reads a message from the leader. It returns errNoMessage when none matches.
 func (s *Journals) get(ctx context.Context, stream string, r getRequest) (storedMessage, error) {
 	var response struct {
 		Message struct {
-			Seq  uint64 `json:"seq"`
-			Data []byte `json:"data"`
+			Seq     uint64 `json:"seq"`
+			Headers []byte `json:"hdrs"`
+			Data    []byte `json:"data"`
 		} `json:"message"`
 	}
 	err := s.apiRequest(ctx, "STREAM.MSG.GET."+stream, r, &response)
 	if hasAPICode(err, codeNoMessage) {
 		err = errNoMessage
 	}
-	return storedMessage{response.Message.Seq, response.Message.Data}, err
+	found := storedMessage{seq: response.Message.Seq, data: response.Message.Data}
+	if err == nil && len(response.Message.Headers) > 0 {
+		headers, err := nats.DecodeHeadersMsg(response.Message.Headers)
+		if err != nil {
+			return found, fmt.Errorf("decoding the headers of message %d: %w", found.seq, err)
+		}
+		found.sum = headers.Get(sumHeader)
+	}
+	return found, err
 }
 
 // getNearest reads messages of a subject from a sequence on from the nearest replica. When that
@@ -149,7 +159,7 @@ func (s *Journals) getDirect(ctx context.Context, stream string, r getRequest) (
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, storedMessage{seq, msg.Data})
+		found = append(found, storedMessage{seq, msg.Data, msg.Header.Get(sumHeader)})
 	}
 }
 

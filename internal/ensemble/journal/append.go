@@ -133,6 +133,12 @@ func (j *journal) claimLocked(ctx context.Context, subject string, id [idBytes]b
 	msg.Header.Set(nats.ExpectedLastSeqHdr, strconv.FormatUint(tail.seq, 10))
 	msg.Header.Set(firstHeader, strconv.FormatUint(m.first, 10))
 	msg.Header.Set(lastHeader, strconv.FormatUint(m.last(), 10))
+	if m.kind == kindRecords {
+		// An earlier message without a sum leaves the link unknown; readers compute it.
+		if m.before = j.links.get(m.first - 1); m.before.known() {
+			msg.Header.Set(sumHeader, m.before.String())
+		}
+	}
 	ambiguous := false // whether the outcome of some publish is unknown
 	for wait, timeout := minBackoff, minTimeout; ; wait, timeout = min(2*wait, maxBackoff), min(2*timeout, maxTimeout) {
 		err := j.publishLocked(ctx, msg, m, timeout)
@@ -141,19 +147,27 @@ func (j *journal) claimLocked(ctx context.Context, subject string, id [idBytes]b
 			return true, nil
 		case isFinal(err) && !ambiguous:
 			return false, err
-		case !hasAPICode(err, codeWrongLastSequence, codeWrongLastConstant):
+		case !hasAPICode(err, codeWrongLastSequence, codeWrongLastConstant) && !errors.Is(err, nats.ErrNoResponders):
 			ambiguous = true
 		}
 		look, cancel := context.WithTimeout(ctx, timeout)
 		winner, lookErr := j.winner(look, m.seq)
 		cancel()
 		switch {
+		case winner != nil && winner.id == id:
+			j.noteOwn(m)
+			return true, nil
 		case winner != nil:
-			return winner.id == id, nil
+			return false, nil
+		case errors.Is(lookErr, errFenced):
+			return false, errFenced // the fence has the sequence, so this message is never stored
 		case errors.Is(lookErr, errNoMessage) && ambiguous:
 			return false, errOutcomePurged
 		case errors.Is(lookErr, errNoMessage):
 			return false, nil // the server refused the publish, and the tail has advanced
+		case lookErr != nil && isFinal(lookErr) && ambiguous:
+			// The error does not wrap a loss, because a caller may repeat what a loss has refused.
+			return false, errs.Newf(errs.Unavailable, "outcome of the append is unknown: %v", lookErr)
 		case lookErr != nil && isFinal(lookErr):
 			return false, lookErr
 		}
@@ -181,7 +195,15 @@ func (j *journal) publishLocked(ctx context.Context, msg *nats.Msg, m *message, 
 		return errs.Newf(errs.Internal, "message for sequence %d of journal %q was stored at %d", m.seq, j.name, seq)
 	}
 	j.observe(m.indexEntry())
+	j.noteOwn(m)
 	return nil
+}
+
+// noteOwn caches the link after a message that this member has written, and passes it to the copy.
+func (j *journal) noteOwn(m *message) {
+	if m.kind == kindRecords && j.links.follow(m) == nil {
+		j.accept(m)
+	}
 }
 
 // winner returns the message that is committed at a sequence, nil while there is none, and

@@ -61,6 +61,7 @@ const (
 	codeAccountResources      = 10002
 	codeStorageResources      = 10047
 	codeNoMessage             = 10037
+	codeNoStream              = 10059
 	codeWrongLastSequence     = 10071
 	codeWrongLastConstant     = 10164
 	codeStoreFailed           = 10077

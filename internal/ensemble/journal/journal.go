@@ -23,18 +23,25 @@ const (
 	lastHeader  = "Freshet-Last"
 )
 
+// maxMissingTail is how often the last message of a stream must be missing before that is a loss.
+const maxMissingTail = 5
+
 // maxIndexEntries bounds the number of messages whose sequences and positions are cached.
 const maxIndexEntries = 4096
 
 // indexEntry maps a message's sequence to the positions of its records.
 type indexEntry struct{ seq, first, last uint64 }
 
-// journal is one open journal.
+// journal is an open stream of a journal. Type guarded replaces it when the stream has lost records.
 type journal struct {
 	s       *Journals
 	name    string
 	stream  string
-	subject string // prefix of its subjects, before .r and .s
+	id      string // identity of the stream; "" when it is not checked
+	subject string // prefix of its subjects, before .r, .s and .f
+	links   *links
+	accept  func(*message) // called with messages that were read or written; must return quickly
+	retired chan struct{}  // closed when another stream replaces this one
 
 	appending   chan struct{} // semaphore: held while publishing to the journal
 	saving      chan struct{} // semaphore: held while saving a snapshot
@@ -49,13 +56,20 @@ type journal struct {
 	unconfirmedSince time.Time // when a no-op entry was sent that is not confirmed yet, else zero; protected by mu
 }
 
-var _ engine.Journal = (*journal)(nil)
-
-func newJournal(s *Journals, name string) *journal {
+// newJournal describes a stream of a journal. The generation is "" for the stream that was created with
+// the journal, and random for a rebuilt one.
+func newJournal(s *Journals, name, generation string) *journal {
+	token := encodeToken(name)
+	if generation != "" {
+		token += "_" + generation // an encoded name contains no underscore
+	}
 	return &journal{
 		s: s, name: name,
-		stream:    s.baseStream() + "_" + encodeToken(name),
-		subject:   journalSubjects + encodeToken(s.opts.Prefix) + "." + encodeToken(name),
+		stream:    s.baseStream() + "_" + token,
+		subject:   journalSubjects + encodeToken(s.opts.Prefix) + "." + token,
+		links:     newLinks(),
+		accept:    func(*message) {},
+		retired:   make(chan struct{}),
 		appending: make(chan struct{}, 1),
 		saving:    make(chan struct{}, 1),
 		grown:     make(chan struct{}),
@@ -64,32 +78,47 @@ func newJournal(s *Journals, name string) *journal {
 
 func (j *journal) recordSubject() string   { return j.subject + ".r" }
 func (j *journal) snapshotSubject() string { return j.subject + ".s" }
+func (j *journal) fenceSubject() string    { return j.subject + ".f" }
 
-// start creates the stream if it is missing, subscribes to new tails and reads the tail.
-func (j *journal) start(ctx context.Context) error {
-	err := j.s.ensureStream(ctx, natsjs.StreamConfig{
+// create creates the stream if it is missing. A new stream gets the identity.
+func (j *journal) create(ctx context.Context, id string) error {
+	return j.s.ensureStream(ctx, natsjs.StreamConfig{
 		Name:     j.stream,
 		Subjects: []string{j.subject + ".*"},
 		// The leader republishes the headers of every committed message.
 		RePublish: &natsjs.RePublish{Source: ">", Destination: tailSubjects + ">", HeadersOnly: true},
+		Metadata:  map[string]string{identityKey: id},
 	})
-	if err != nil {
-		return err
-	}
+}
+
+// start subscribes to new tails and reads the tail.
+func (j *journal) start(ctx context.Context) (err error) {
 	if j.tailNotices, err = j.s.conn.Subscribe(tailSubjects+j.subject+".*", j.handleTailNotice); err != nil {
 		return err
 	}
-	err = withRetry(ctx, func(ctx context.Context) error {
+	err = j.readEnd(ctx)
+	if err != nil && !errors.As(err, new(*lossError)) {
+		j.unsubscribe()
+	}
+	return err
+}
+
+// readEnd reads the tail and the latest snapshot.
+func (j *journal) readEnd(ctx context.Context) error {
+	return withRetry(ctx, func(ctx context.Context) error {
 		if _, err := j.refreshTail(ctx); err != nil {
 			return err
 		}
 		_, err := j.latestSnapshot(ctx)
 		return err
 	})
-	if err != nil {
-		_ = j.tailNotices.Unsubscribe()
+}
+
+// unsubscribe ends the notices of new tails.
+func (j *journal) unsubscribe() {
+	if j.tailNotices != nil {
+		_ = j.tailNotices.Unsubscribe() // the connection may be closed already
 	}
-	return err
 }
 
 // withRetry repeats calls that fail while the servers elect a leader. Each attempt gets a
@@ -158,8 +187,8 @@ func (j *journal) knownTail() (indexEntry, <-chan struct{}) {
 // refreshTail reads the end of the journal from the leader and notes it. A former leader that is
 // cut off may respond too, so the result can be stale.
 func (j *journal) refreshTail(ctx context.Context) (*natsjs.StreamInfo, error) {
-	for {
-		info, err := j.s.info(ctx, j.stream, "")
+	for missing := map[uint64]int{}; ; {
+		info, err := j.info(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -175,18 +204,25 @@ func (j *journal) refreshTail(ctx context.Context) (*natsjs.StreamInfo, error) {
 		if !errors.Is(err, errNoMessage) || retry.Sleep(ctx, minBackoff) != nil {
 			return nil, err
 		}
+		if missing[info.State.LastSeq]++; missing[info.State.LastSeq] >= maxMissingTail {
+			return nil, &lossError{fmt.Sprintf("last message %d of stream %s is missing", info.State.LastSeq, j.stream)}
+		}
 	}
 }
 
-// readMessage reads the message at a sequence from the leader and notes it.
+// readMessage reads the message at a sequence from the leader and notes it. It returns errFenced for
+// the message that ends the stream.
 func (j *journal) readMessage(ctx context.Context, seq uint64) (*message, error) {
-	found, err := j.s.get(ctx, j.stream, getRequest{Seq: seq})
+	found, err := j.get(ctx, getRequest{Seq: seq})
 	if err != nil {
 		return nil, err
 	}
-	m, err := decode(found.seq, found.data)
+	m, err := decodeStored(found)
 	if err != nil {
-		return nil, err
+		return nil, lossOf(err)
+	}
+	if m.kind == kindFence {
+		return nil, errFenced
 	}
 	j.observe(m.indexEntry())
 	return m, nil
@@ -213,6 +249,7 @@ func (j *journal) Last(ctx context.Context) (uint64, error) {
 func (j *journal) barrier(ctx context.Context) error {
 	return withRetry(ctx, func(ctx context.Context) error {
 		began := time.Now()
+		before, _ := j.knownTail()
 		if j.s.opts.Replicas > 1 {
 			if err := j.confirm(ctx); err != nil {
 				return err
@@ -225,6 +262,10 @@ func (j *journal) barrier(ctx context.Context) error {
 		}
 		if !confirmedLeader(info, elapsed) {
 			return errNoMajority
+		}
+		if info.State.LastSeq < before.seq {
+			return &lossError{fmt.Sprintf("stream %s ends at message %d, but message %d with the record at position "+
+				"%d was committed", j.stream, info.State.LastSeq, before.seq, before.last)}
 		}
 		return nil
 	})
@@ -244,7 +285,7 @@ func (j *journal) confirm(ctx context.Context) error {
 	open := j.unconfirmedSince
 	j.mu.Unlock()
 	if !open.IsZero() {
-		info, err := j.s.info(ctx, j.stream, "")
+		info, err := j.info(ctx)
 		if err != nil {
 			return err
 		}
@@ -254,7 +295,7 @@ func (j *journal) confirm(ctx context.Context) error {
 	}
 	j.setUnconfirmedSince(now)
 	nothing := purgeRequest{Filter: j.subject + ".nothing", Sequence: 1}
-	if err := j.s.purge(ctx, j.stream, nothing); err != nil {
+	if err := j.gone(j.s.purge(ctx, j.stream, nothing)); err != nil {
 		return err
 	}
 	j.setUnconfirmedSince(time.Time{})
@@ -298,6 +339,8 @@ func (j *journal) Wait(ctx context.Context, after uint64) error {
 		}
 		select {
 		case <-grown:
+		case <-j.retired:
+			return errRetired
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-j.s.ctx.Done():

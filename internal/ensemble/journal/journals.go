@@ -4,15 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"freshet/internal/base/retry"
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/storage/engine"
 )
 
@@ -24,6 +31,30 @@ type Options struct {
 	Replicas int
 	// Timeout bounds a call whose context has no deadline; 0 means 10 s.
 	Timeout time.Duration
+	// Integrity records damage of journals; nil records nothing.
+	Integrity *integrity.Register
+	Logger    *slog.Logger // nil logs nothing
+
+	// Etcd makes this member keep a copy of each journal that it opens, and rebuild a journal whose
+	// stream has lost records from the members' copies. When it is nil, the other fields are not used.
+	Etcd *clientv3.Client
+	// Keys is the prefix of the cluster's keys in etcd, such as /freshet/shards/<uid>/journal.
+	Keys string
+	// Dir is the directory of the cluster's copies.
+	Dir string
+	// Member is this member, All are all members.
+	Member string
+	All    []string
+	// Peers has the connections to the other members, which serve Handler.
+	Peers Peers
+	// Session returns the etcd session of this member's lease, or nil without a lease.
+	Session func() *concurrency.Session
+}
+
+// Peers has the connections to the other members.
+type Peers interface {
+	// Call returns the HTTP client for a member and the URL of its internal listener.
+	Call(member string) (via *http.Client, url string, err error)
 }
 
 const (
@@ -41,13 +72,15 @@ type Journals struct {
 	conn *nats.Conn
 	js   natsjs.JetStream
 	opts Options
+	log  *slog.Logger
 
 	ctx    context.Context // lifetime of all calls and goroutines; Close cancels it
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
-	mu   sync.Mutex
-	open map[string]*journal // protected by mu
+	mu     sync.Mutex
+	open   map[string]*guarded // protected by mu
+	closed bool                // Close was called; protected by mu
 }
 
 // Open creates the cluster's snapshot stream if it is missing and starts polling. The
@@ -64,7 +97,10 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Journals, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening journals: %w", err)
 	}
-	s := &Journals{conn: conn, js: js, opts: o, open: map[string]*journal{}}
+	s := &Journals{conn: conn, js: js, opts: o, open: map[string]*guarded{}, log: o.Logger}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	ctx, leave, err := s.enter(ctx)
 	if err != nil {
@@ -86,13 +122,28 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Journals, error) {
 
 // Close cancels all calls and stops polling. The connection stays open.
 func (s *Journals) Close() {
-	s.cancel(engine.ErrClosed)
 	s.mu.Lock()
-	for _, j := range s.open {
-		_ = j.tailNotices.Unsubscribe()
-	}
+	s.closed = true
+	names := slices.Collect(maps.Keys(s.open))
 	s.mu.Unlock()
+	s.cancel(engine.ErrClosed)
 	s.wg.Wait()
+	for _, name := range names {
+		if g := s.lookup(name); g != nil {
+			j, _ := g.healthy()
+			j.unsubscribe()
+		}
+	}
+}
+
+// start runs a function in a goroutine that Close waits for. It reports false after Close.
+func (s *Journals) start(run func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.wg.Go(run)
+	}
+	return !s.closed
 }
 
 // Journal opens the named journal and creates it if it does not exist.
@@ -100,32 +151,63 @@ func (s *Journals) Journal(ctx context.Context, name string) (engine.Journal, er
 	if name == "" || len(name) > maxNameBytes {
 		return nil, fmt.Errorf("%w: journal name must have 1 to %d bytes", engine.ErrInvalid, maxNameBytes)
 	}
+	g, err := s.openOnce(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := g.serving(ctx); err != nil { // it may have to be rebuilt first
+		return nil, err
+	}
+	return g, nil
+}
+
+// openOnce opens the journal, unless it is open. Concurrent calls share one attempt.
+func (s *Journals) openOnce(ctx context.Context, name string) (*guarded, error) {
 	ctx, leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if j := s.lookup(name); j != nil {
-		return j, nil
-	}
-	j := newJournal(s, name)
-	if err := j.start(ctx); err != nil {
-		return nil, s.wrapError(ctx, fmt.Sprintf("opening journal %q", name), err)
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if other := s.open[name]; other != nil { // a concurrent call opened it first
-		_ = j.tailNotices.Unsubscribe()
-		return other, nil
+	g := s.open[name]
+	if g == nil {
+		g = newGuarded(s, name)
+		s.open[name] = g
+		s.mu.Unlock()
+		if g.openErr = g.open(ctx); g.openErr != nil {
+			s.mu.Lock()
+			delete(s.open, name)
+			s.mu.Unlock()
+			g.openErr = s.wrapError(ctx, fmt.Sprintf("opening journal %q", name), g.openErr)
+		}
+		close(g.opened)
+		return g, g.openErr
 	}
-	s.open[name] = j
-	return j, nil
+	s.mu.Unlock()
+	select {
+	case <-g.opened:
+		return g, g.openErr
+	case <-ctx.Done():
+		return nil, s.wrapError(ctx, fmt.Sprintf("opening journal %q", name), context.Cause(ctx))
+	}
 }
 
-func (s *Journals) lookup(name string) *journal {
+// lookup returns a journal that is open, or nil.
+func (s *Journals) lookup(name string) *guarded {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.open[name]
+	g := s.open[name]
+	s.mu.Unlock()
+	if g == nil {
+		return nil
+	}
+	select {
+	case <-g.opened:
+		if g.openErr == nil {
+			return g
+		}
+	default:
+	}
+	return nil
 }
 
 // Names lists the existing journals of the cluster.
@@ -136,11 +218,18 @@ func (s *Journals) Names(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, stream := range streams {
-		if name, ok := strings.CutPrefix(stream, s.baseStream()+"_"); ok {
-			names = append(names, decodeToken(name))
+		if token, ok := strings.CutPrefix(stream, s.baseStream()+"_"); ok {
+			token, _, _ = strings.Cut(token, "_") // a rebuilt stream has a generation
+			names = append(names, decodeToken(token))
 		}
 	}
-	return names, nil
+	known, err := s.opts.knownNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names = append(names, known...)
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
 // streams lists the streams of the cluster's journals and snapshots.
@@ -207,15 +296,14 @@ func (s *Journals) ensureStream(ctx context.Context, c natsjs.StreamConfig) erro
 func (s *Journals) poll() {
 	for retry.Sleep(s.ctx, pollInterval/2+rand.N(pollInterval)) == nil {
 		s.mu.Lock()
-		open := make([]*journal, 0, len(s.open))
-		for _, j := range s.open {
-			open = append(open, j)
-		}
+		names := slices.Collect(maps.Keys(s.open))
 		s.mu.Unlock()
-		for _, j := range open {
-			ctx, cancel := context.WithTimeout(s.ctx, minTimeout)
-			_, _ = j.refreshTail(ctx) // the next poll may succeed
-			cancel()
+		for _, name := range names {
+			if g := s.lookup(name); g != nil {
+				ctx, cancel := context.WithTimeout(s.ctx, minTimeout)
+				g.check(ctx) // the next poll may succeed
+				cancel()
+			}
 		}
 	}
 }

@@ -31,10 +31,15 @@ func (j *journal) LoadSnapshot(ctx context.Context) (uint64, io.ReadCloser, erro
 	if p.seq == 0 {
 		return 0, nil, nil
 	}
+	return p.Position, j.readSnapshot(ctx, p), nil
+}
+
+// readSnapshot returns a reader of a snapshot. The caller must close it.
+func (j *journal) readSnapshot(ctx context.Context, p snapshotPointer) *snapshotReader {
 	reading, cancel := context.WithCancel(ctx)
 	r := &snapshotReader{ctx: reading, cancel: cancel, j: j, p: p, next: 1, sum: sha256.New()}
 	r.joined = framing.NewChunkReader(r.nextChunk)
-	return p.Position, r, nil
+	return r
 }
 
 // snapshotReader reads a snapshot in batches of chunks and verifies the checksum at the end.
@@ -74,9 +79,8 @@ func (r *snapshotReader) nextChunk() ([]byte, error) {
 // verify returns io.EOF when the size and the checksum of the snapshot match.
 func (r *snapshotReader) verify() error {
 	if got := hex.EncodeToString(r.sum.Sum(nil)); r.bytes != r.p.Bytes || got != r.p.SHA256 {
-		return fmt.Errorf("%w: snapshot of journal %q at position %d has %d bytes with checksum %s, "+
-			"want %d bytes with checksum %s",
-			engine.ErrCorrupt, r.j.name, r.p.Position, r.bytes, got, r.p.Bytes, r.p.SHA256)
+		return &lossError{fmt.Sprintf("snapshot of journal %q at position %d has %d bytes with checksum %s, "+
+			"want %d bytes with checksum %s", r.j.name, r.p.Position, r.bytes, got, r.p.Bytes, r.p.SHA256)}
 	}
 	return io.EOF
 }
@@ -90,7 +94,7 @@ func (r *snapshotReader) load() ([]byte, error) {
 		defer leave()
 		err = withRetry(ctx, func(ctx context.Context) (err error) {
 			r.ready, err = r.j.s.getNearest(ctx, r.j.s.baseStream(), r.j.chunkSubject(r.p.ID), r.next)
-			if errors.Is(err, errNoMessage) {
+			if errors.Is(err, errNoMessage) || hasAPICode(err, codeNoStream) {
 				return r.missingChunkError(ctx)
 			}
 			return err
@@ -118,7 +122,8 @@ func (r *snapshotReader) missingChunkError(ctx context.Context) error {
 	if p.seq != r.p.seq {
 		return engine.ErrCompacted
 	}
-	return fmt.Errorf("%w: chunk %d of %d is missing", engine.ErrCorrupt, r.chunks, r.p.Chunks)
+	return &lossError{fmt.Sprintf("chunk %d of %d of the snapshot at position %d is missing", r.chunks+1, r.p.Chunks,
+		r.p.Position)}
 }
 
 // Close cancels reading.

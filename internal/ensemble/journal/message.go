@@ -16,6 +16,7 @@ const (
 	messageVersion = 1
 	kindRecords    = 'r'
 	kindSnapshot   = 's'
+	kindFence      = 'f' // ends a stream: the journal continues in another one
 	idBytes        = 16
 	checksumBytes  = 4
 )
@@ -30,6 +31,8 @@ type message struct {
 	first uint64        // position of the first record; for a snapshot, of the next one
 	count uint64
 	body  []byte // the encoded records, or the JSON of the snapshot pointer
+
+	before link // the link before the first record, as the writer knew it; from a header
 }
 
 // last returns the position of the last record at or before the message.
@@ -50,6 +53,11 @@ func encodeRecords(id [idBytes]byte, first uint64, records [][]byte) []byte {
 
 func encodeSnapshot(id [idBytes]byte, next uint64, body []byte) []byte {
 	return seal(append(header(nil, kindSnapshot, id, next, 0), body...))
+}
+
+// encodeFence encodes the message that ends a stream. It has no record.
+func encodeFence(id [idBytes]byte, next uint64) []byte {
+	return seal(header(nil, kindFence, id, next, 0))
 }
 
 func header(b []byte, kind byte, id [idBytes]byte, first, count uint64) []byte {
@@ -86,6 +94,16 @@ func decode(seq uint64, data []byte) (*message, error) {
 		return nil, bad("positions are inconsistent")
 	}
 	return m, nil
+}
+
+// decodeStored decodes a message of a stream.
+func decodeStored(found storedMessage) (*message, error) {
+	m, err := decode(found.seq, found.data)
+	if err != nil {
+		return nil, err
+	}
+	m.before, err = parseLink(found.sum)
+	return m, err
 }
 
 // records calls visit for each record after a position.

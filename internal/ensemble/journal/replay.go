@@ -52,39 +52,11 @@ func (j *journal) Replay(ctx context.Context, after uint64,
 
 // replayBatch visits a batch of the records after last up to end, and advances last.
 func (j *journal) replayBatch(ctx context.Context, last *uint64, end uint64, visit func(uint64, []byte) error) error {
-	if *last < j.compactedPosition() {
-		return engine.ErrCompacted
-	}
-	seq, err := j.sequenceOf(ctx, *last+1)
+	batch, err := j.fetchBatch(ctx, *last)
 	if err != nil {
 		return err
 	}
-	var found []storedMessage
-	err = withRetry(ctx, func(ctx context.Context) error {
-		found, err = j.s.getNearest(ctx, j.stream, j.recordSubject(), seq)
-		if errors.Is(err, errNoMessage) {
-			return j.missingRecordError(ctx, *last)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for i, f := range found {
-		m, err := decode(f.seq, f.data)
-		if err != nil {
-			return err
-		}
-		if m.first > *last+1 {
-			if i > 0 {
-				return nil // part of the response was lost in transit; the caller reads again
-			}
-			return j.missingRecordError(ctx, *last)
-		}
-		j.observe(m.indexEntry())
-		if m.last() <= *last {
-			continue
-		}
+	for _, m := range batch {
 		err = m.records(*last, func(position uint64, record []byte) error {
 			if position > end {
 				return nil
@@ -102,6 +74,70 @@ func (j *journal) replayBatch(ctx context.Context, last *uint64, end uint64, vis
 	return nil
 }
 
+// fetchBatch reads and verifies the messages with the records after a position, at least one. The
+// nearest replica serves them. When its response does not continue the records before, the leader is
+// asked, so that one damaged replica harms nobody. The error is a lossError when the leader has no
+// such record either.
+func (j *journal) fetchBatch(ctx context.Context, last uint64) ([]*message, error) {
+	if last < j.compactedPosition() {
+		return nil, engine.ErrCompacted
+	}
+	seq, err := j.sequenceOf(ctx, last+1)
+	if err != nil {
+		return nil, err
+	}
+	var batch []*message
+	err = withRetry(ctx, func(ctx context.Context) error {
+		found, err := j.s.getNearest(ctx, j.stream, j.recordSubject(), seq)
+		if err == nil {
+			if batch, err = j.verifyBatch(last, found); err == nil && len(batch) > 0 {
+				return nil
+			}
+		}
+		if err := j.gone(err); err != nil && !isFinal(err) && !errors.Is(err, errNoMessage) {
+			return err
+		}
+		one, err := j.get(ctx, getRequest{Seq: seq, NextFor: j.recordSubject()})
+		if err == nil {
+			batch, err = j.verifyBatch(last, []storedMessage{one})
+		}
+		if errors.Is(err, errNoMessage) || err == nil && len(batch) == 0 {
+			return j.missingRecordError(ctx, last)
+		}
+		return err
+	})
+	return batch, err
+}
+
+// verifyBatch decodes the messages that continue the records up to last, verifies them against the
+// records before, and notes them. It stops at the first message that does not continue them: a part of
+// the response was lost in transit, or the replica is damaged.
+func (j *journal) verifyBatch(last uint64, found []storedMessage) (batch []*message, err error) {
+	for _, f := range found {
+		m, err := decodeStored(f)
+		switch {
+		case err != nil && len(batch) > 0:
+			return batch, nil
+		case err != nil:
+			return nil, lossOf(err)
+		case m.first > last+1:
+			return batch, nil
+		case m.last() <= last:
+			continue
+		}
+		if err := j.links.follow(m); err != nil {
+			if len(batch) > 0 {
+				return batch, nil
+			}
+			return nil, err
+		}
+		j.observe(m.indexEntry())
+		j.accept(m)
+		batch, last = append(batch, m), m.last()
+	}
+	return batch, nil
+}
+
 // compactedPosition returns the position of the latest known snapshot.
 func (j *journal) compactedPosition() uint64 {
 	j.mu.Lock()
@@ -109,8 +145,11 @@ func (j *journal) compactedPosition() uint64 {
 	return j.snap.Position
 }
 
+// errSearchAgain means that a record which was missing may be readable now.
+var errSearchAgain = errors.New("record may have become readable; try again")
+
 // missingRecordError returns why no record exists after a position: ErrCompacted when a snapshot
-// replaced it, else ErrCorrupt.
+// replaced it, else a lossError.
 func (j *journal) missingRecordError(ctx context.Context, last uint64) error {
 	if _, err := j.latestSnapshot(ctx); err != nil {
 		return err
@@ -118,17 +157,55 @@ func (j *journal) missingRecordError(ctx context.Context, last uint64) error {
 	if last < j.compactedPosition() {
 		return engine.ErrCompacted
 	}
-	return fmt.Errorf("%w: journal %q has no record at position %d", engine.ErrCorrupt, j.name, last+1)
+	// A new leader may not have applied everything yet that was committed.
+	if err := j.barrier(ctx); err != nil && !errors.Is(err, errFenced) {
+		return err
+	}
+	seq, known := j.knownSequence(last + 1)
+	if !known {
+		return errSearchAgain
+	}
+	found, err := j.get(ctx, getRequest{Seq: seq, NextFor: j.recordSubject()})
+	if err == nil {
+		var m *message
+		if m, err = decodeStored(found); err == nil && m.first <= last+1 && m.last() > last {
+			return errSearchAgain
+		}
+		err = errNoMessage
+	}
+	if errors.Is(err, errNoMessage) {
+		return &lossError{fmt.Sprintf("no record at position %d", last+1)}
+	}
+	return err
 }
 
 // sequenceOf returns the sequence of the message that contains a position, or an earlier
 // sequence with no record in between.
 func (j *journal) sequenceOf(ctx context.Context, position uint64) (uint64, error) {
+	if seq, known := j.knownSequence(position); known {
+		return seq, nil
+	}
+	seq, err := j.searchSequence(ctx, position)
+	if !errors.Is(err, errNoMessage) {
+		return seq, err
+	}
+	if err := j.missingRecordError(ctx, position-1); isFinal(err) {
+		return 0, err
+	}
+	// A new leader may not have had everything yet that was committed.
+	if seq, err = j.searchSequence(ctx, position); errors.Is(err, errNoMessage) {
+		err = &lossError{fmt.Sprintf("no record at position %d", position)}
+	}
+	return seq, err
+}
+
+// knownSequence is sequenceOf without reading the stream.
+func (j *journal) knownSequence(position uint64) (seq uint64, known bool) {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	snap := j.snap
 	i, _ := slices.BinarySearchFunc(j.index, position, func(m indexEntry, p uint64) int { return cmpUint(m.last, p) })
-	known := i < len(j.index) && j.index[i].first <= position
-	var seq uint64
+	known = i < len(j.index) && j.index[i].first <= position
 	switch {
 	case known:
 		seq = j.index[i].seq
@@ -139,11 +216,7 @@ func (j *journal) sequenceOf(ctx context.Context, position uint64) (uint64, erro
 	case position == 1:
 		known, seq = true, 1
 	}
-	j.mu.Unlock()
-	if known {
-		return seq, nil
-	}
-	return j.searchSequence(ctx, position)
+	return seq, known
 }
 
 // searchSequence finds the message that contains a position by binary search over the stream.
@@ -155,7 +228,7 @@ func (j *journal) searchSequence(ctx context.Context, position uint64) (uint64, 
 		var found storedMessage
 		err := withRetry(ctx, func(ctx context.Context) error {
 			var err error
-			found, err = j.s.get(ctx, j.stream, getRequest{Seq: middle, NextFor: j.recordSubject()})
+			found, err = j.get(ctx, getRequest{Seq: middle, NextFor: j.recordSubject()})
 			if errors.Is(err, errNoMessage) {
 				found, err = storedMessage{}, nil
 			}
@@ -170,7 +243,7 @@ func (j *journal) searchSequence(ctx context.Context, position uint64) (uint64, 
 		}
 		m, err := decode(found.seq, found.data)
 		if err != nil {
-			return 0, err
+			return 0, lossOf(err)
 		}
 		j.observe(m.indexEntry())
 		switch {
@@ -182,5 +255,5 @@ func (j *journal) searchSequence(ctx context.Context, position uint64) (uint64, 
 			return m.seq, nil
 		}
 	}
-	return 0, j.missingRecordError(ctx, position-1)
+	return 0, errNoMessage
 }

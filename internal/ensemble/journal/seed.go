@@ -2,8 +2,6 @@ package journal
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +19,7 @@ func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (
 	if err != nil {
 		return err
 	}
-	j := s.lookup(name)
+	j, _ := s.lookup(name).healthy()
 	last, err := opened.Last(ctx)
 	if err != nil {
 		return err
@@ -57,10 +55,7 @@ func (s *Journals) Seed(ctx context.Context, name string, from engine.Journal) (
 
 // seedSnapshot writes a snapshot as the first message of the journal.
 func (j *journal) seedSnapshot(ctx context.Context, position uint64, state io.Reader) error {
-	w := &snapshotWriter{
-		ctx: ctx, j: j, sum: sha256.New(),
-		p: snapshotPointer{ID: snapshotID(position), Position: position},
-	}
+	w := newSnapshotWriter(ctx, j, snapshotPointer{ID: snapshotID(position), Position: position})
 	chunks := framing.NewChunkWriter(snapshotChunk, w.store)
 	if _, err := io.Copy(chunks, state); err != nil {
 		return err
@@ -68,26 +63,5 @@ func (j *journal) seedSnapshot(ctx context.Context, position uint64, state io.Re
 	if err := chunks.Flush(); err != nil {
 		return err
 	}
-	body, err := json.Marshal(w.finish())
-	if err != nil {
-		return err
-	}
-	ctx, leave, err := j.lockAppending(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	_, err = j.commitLocked(ctx, j.snapshotSubject(), func(id [idBytes]byte, tail indexEntry) ([]byte, error) {
-		if tail.seq > 0 {
-			return nil, engine.ErrConflict
-		}
-		return encodeSnapshot(id, position+1, body), nil
-	})
-	if err != nil {
-		return err
-	}
-	return withRetry(ctx, func(ctx context.Context) error {
-		_, err := j.latestSnapshot(ctx)
-		return err
-	})
+	return j.installFirst(ctx, w.finish())
 }

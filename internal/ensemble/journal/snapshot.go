@@ -34,13 +34,17 @@ type snapshotPointer struct {
 	Bytes    int64  `json:"bytes"`
 	SHA256   string `json:"sha256"`
 	Previous uint64 `json:"previous"` // position of the previous snapshot, which is kept
+	// Sum is the link at Position (link.go); "" when the writer did not know it.
+	Sum string `json:"sum,omitempty"`
 
 	seq uint64 // of the message that contains this pointer
 }
 
+func encodePointer(p snapshotPointer) ([]byte, error) { return json.Marshal(p) }
+
 // latestSnapshot reads the pointer to the latest snapshot from the leader and notes it.
 func (j *journal) latestSnapshot(ctx context.Context) (snapshotPointer, error) {
-	found, err := j.s.get(ctx, j.stream, getRequest{LastFor: j.snapshotSubject()})
+	found, err := j.get(ctx, getRequest{LastFor: j.snapshotSubject()})
 	if err != nil && !errors.Is(err, errNoMessage) {
 		return snapshotPointer{}, err
 	}
@@ -48,15 +52,35 @@ func (j *journal) latestSnapshot(ctx context.Context) (snapshotPointer, error) {
 	if err == nil {
 		m, err := decode(found.seq, found.data)
 		if err != nil {
-			return snapshotPointer{}, err
+			return snapshotPointer{}, lossOf(err)
 		}
 		if err := json.Unmarshal(m.body, &p); err != nil {
 			return snapshotPointer{}, fmt.Errorf("%w: decoding the snapshot pointer in message %d of journal %q: %w",
 				engine.ErrCorrupt, m.seq, j.name, err)
 		}
 		p.seq = m.seq
+		if err := j.noteBase(&p); err != nil {
+			return snapshotPointer{}, err
+		}
 	}
 	return j.observeSnapshot(p), nil
+}
+
+// noteBase caches the link at the position of a snapshot, unless it is known from the records.
+func (j *journal) noteBase(p *snapshotPointer) error {
+	base, err := p.base()
+	if err != nil {
+		return lossOf(err)
+	}
+	known := j.links.get(p.Position)
+	if known.contradicts(base) {
+		return &lossError{fmt.Sprintf("snapshot at position %d has the sum %s, but the records up to it have %s",
+			p.Position, base, known)}
+	}
+	if !known.known() {
+		j.links.put(p.Position, base)
+	}
+	return nil
 }
 
 // observeSnapshot caches a durable snapshot's pointer and returns the latest known one.
@@ -91,8 +115,9 @@ func (j *journal) SaveSnapshot(ctx context.Context, position uint64, write func(
 	if err != nil || position < current.Position {
 		return j.saveError(ctx, err) // err is nil when a later snapshot exists
 	}
-	w := &snapshotWriter{ctx: parent, j: j, sum: sha256.New()}
-	w.p = snapshotPointer{ID: snapshotID(position), Position: position, Sequence: seq}
+	w := newSnapshotWriter(parent, j, snapshotPointer{
+		ID: snapshotID(position), Position: position, Sequence: seq, Sum: j.links.get(position).String(),
+	})
 	chunks := framing.NewChunkWriter(snapshotChunk, w.store)
 	err = write(chunks)
 	if err == nil {
@@ -172,7 +197,7 @@ func (j *journal) installSnapshot(ctx context.Context, p snapshotPointer) (maybe
 			return nil, errLater
 		}
 		p.Previous = current.Position
-		body, err := json.Marshal(p)
+		body, err := encodePointer(p)
 		if err != nil {
 			return nil, err
 		}
@@ -231,6 +256,10 @@ type snapshotWriter struct {
 	j   *journal
 	p   snapshotPointer
 	sum hash.Hash
+}
+
+func newSnapshotWriter(ctx context.Context, j *journal, p snapshotPointer) *snapshotWriter {
+	return &snapshotWriter{ctx: ctx, j: j, p: p, sum: sha256.New()}
 }
 
 // store publishes a chunk. The server deduplicates retries by the message id.

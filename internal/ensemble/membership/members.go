@@ -73,6 +73,9 @@ type Record struct {
 	Version   string    `json:"version"`
 	Started   time.Time `json:"started"`
 	Ready     bool      `json:"ready"`
+	// Members are the names of all members in the order of this member's configuration. Members of
+	// earlier versions do not publish them.
+	Members []string `json:"members,omitempty"`
 
 	// Lease is the lease that the record is bound to.
 	Lease clientv3.LeaseID `json:"-"`

@@ -121,6 +121,9 @@ func (s *Server) checkCaughtUp() error {
 // Health returns nil while this server can serve streams. It does not call the other
 // servers.
 func (s *Server) Health() error {
+	if why := s.waiting.Load(); why != nil {
+		return fmt.Errorf("%w: %s", ErrNotReady, *why)
+	}
 	switch {
 	case !s.nats.Load().Running() || !s.nats.Load().JetStreamEnabled():
 		return fmt.Errorf("%w: embedded NATS server in %s has stopped its streams; see the server log",

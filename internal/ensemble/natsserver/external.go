@@ -75,6 +75,8 @@ type Log interface {
 	Health() error
 	// IsMetaLeader reports whether this member is the JetStream meta leader.
 	IsMetaLeader() bool
+	// Report describes the streams that this member, or external servers, store.
+	Report(ctx context.Context) (*Report, error)
 	// StepDown gives up the streams that this member leads and returns their number. It
 	// does nothing for external servers.
 	StepDown(ctx context.Context) (streams int, err error)

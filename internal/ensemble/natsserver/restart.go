@@ -4,8 +4,6 @@ import (
 	"context"
 	"syscall"
 	"time"
-
-	"freshet/internal/base/retry"
 )
 
 const (
@@ -15,33 +13,51 @@ const (
 	restartBytes = 64 << 20
 )
 
-// watch restarts the server after it has stopped its streams. nats-server stops them when a
-// write fails, for example on a full disk, and never resumes. watch restarts it as soon as
-// the disk has free space. The server then fetches the messages that it missed from the
-// other servers, and clients reconnect.
+// watch keeps the server running until the context ends. It restarts the server after it has stopped its
+// streams, records the floors of its logs, and examines suspicions about its files.
+//
+// nats-server stops the streams when a write fails, for example on a full disk, and never resumes. watch
+// restarts it as soon as the disk has free space. The server then fetches the messages that it missed
+// from the other servers, and clients reconnect.
 func (s *Server) watch(ctx context.Context) {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
 	logged := false
-	for range retry.Every(ctx, watchInterval) {
-		if s.nats.Load().JetStreamEnabled() {
-			logged = false
-			continue
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case found := <-s.suspicions:
+			s.examine(ctx, found)
+		case <-tick.C:
+			if s.nats.Load().JetStreamEnabled() {
+				logged = false
+				s.floors.record()
+				s.finishRejoining()
+				continue
+			}
+			if !logged {
+				s.log.Errorf("replicated log of this member has stopped because the disk of %s is full or fails; "+
+					"it restarts automatically when %d MiB are free", s.dir, restartBytes>>20)
+				logged = true
+			}
+			s.restart(ctx)
 		}
-		if !logged {
-			s.log.Errorf("replicated log of this member has stopped because the disk of %s is full or fails; "+
-				"it restarts automatically when %d MiB are free", s.dir, restartBytes>>20)
-			logged = true
-		}
-		if freeBytes(s.dir) < restartBytes {
-			continue
-		}
-		s.shutdown()
-		<-s.started
-		if err := s.launch(ctx); err != nil {
-			s.log.Errorf("restarting the replicated log of this member failed; retrying: %v", err)
-			continue
-		}
-		s.log.Warnf("replicated log of this member runs again")
 	}
+}
+
+// restart starts the server again if the disk has enough space. It fetches a good copy first if files
+// are damaged.
+func (s *Server) restart(ctx context.Context) {
+	if freeBytes(s.opts.stateDir()) < restartBytes {
+		return
+	}
+	s.stop()
+	if err := s.open(ctx); err != nil {
+		s.log.Errorf("restarting the replicated log of this member failed; retrying: %v", err)
+		return
+	}
+	s.log.Warnf("replicated log of this member runs again")
 }
 
 // freeBytes returns the free space of a directory's disk; 0 when it is unknown.

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/ensemble/integrity"
 )
 
 // Options configures a server. Name and Dir are required.
@@ -50,8 +51,21 @@ type Options struct {
 	MaxStore int64
 	// Unsafe disables syncing, for tests that do not check durability.
 	Unsafe bool
+	// Unverified disables the verification of files, for tests of what happens when it misses damage.
+	Unverified bool
 	// Logger receives the server's log; nil means slog.Default().
 	Logger *slog.Logger
+	// Integrity records damage of the streams' files; nil records nothing.
+	Integrity *integrity.Register
+	// CheckOthers returns nil if every other server runs, has caught up with all its streams and knows
+	// all servers (Server.Current). A server with damaged files rejoins the others only then. Without
+	// CheckOthers it does not start.
+	CheckOthers func(ctx context.Context) error
+	// ReportWaiting is called from time to time while Start waits for CheckOthers; nil reports nothing.
+	ReportWaiting func(why string)
+	// VerifyInterval is the time in which the running server reads all its full blocks and snapshots
+	// again; 0 means a week.
+	VerifyInterval time.Duration
 }
 
 const (
@@ -80,8 +94,16 @@ type Server struct {
 
 	started chan struct{} // of the current server: closed when its start has succeeded or failed
 
+	suspicions chan suspicion         // for the watch goroutine
+	examined   time.Time              // when it last examined one
+	floors     *floorRecorder         // used by the watch goroutine
+	healthy    int                    // successive checks of a rejoining server, in the watch goroutine
+	running    bool                   // the current server was started on files that verified
+	rejoining  atomic.Bool            // the files are being fetched from the other servers
+	waiting    atomic.Pointer[string] // why the server does not run yet, for Health
+
 	cancel   context.CancelFunc
-	watching sync.WaitGroup // the watch goroutine, which ends with cancel
+	watching sync.WaitGroup // the watch and scrub goroutines, which end with cancel
 
 	mu    sync.Mutex
 	conns []*nats.Conn // closed with the server; protected by mu
@@ -90,17 +112,19 @@ type Server struct {
 // Start runs a server. It returns when clients can connect. With peers, that is before
 // there is a majority: use Ready to wait for one.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{opts: o, log: newLogAdapter(o.Logger), dir: o.Dir}
+	s := &Server{opts: o, log: newLogAdapter(o.Logger), dir: o.Dir, suspicions: make(chan suspicion, 1)}
+	s.floors = newFloorRecorder(s)
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	setElectionTimeouts()
-	if err := s.launch(ctx); err != nil {
+	if err := s.open(ctx); err != nil {
 		if s.nats.Load() != nil {
 			s.Close()
 		}
 		return nil, fmt.Errorf("starting the replicated log: %w", err)
 	}
 	s.watching.Go(func() { s.watch(watching) })
+	s.watching.Go(func() { s.scrub(watching) })
 	return s, nil
 }
 
@@ -119,6 +143,7 @@ func (s *Server) launch(ctx context.Context) error {
 		return fmt.Errorf("configuring the server in %s: %w", s.dir, err)
 	}
 	log := newLogAdapter(s.opts.Logger)
+	log.corrupt = s.suspectFiles
 	ns.SetLoggerV2(log, false, false, false)
 	s.started = make(chan struct{})
 	s.nats.Store(ns)
@@ -128,6 +153,7 @@ func (s *Server) launch(ctx context.Context) error {
 	if s.opts.Listen != "" {
 		s.opts.Listen = ns.ClusterAddr().String() // keep the port for restarts
 	}
+	s.running = true
 	return nil
 }
 
@@ -260,7 +286,7 @@ func mutualTLS(c *tls.Config) (*tls.Config, error) {
 func (s *Server) RouteAddr() *net.TCPAddr { return s.nats.Load().ClusterAddr() }
 
 // Close closes the connections that Connect opened, hands over the streams that this server
-// leads, and stops the server.
+// leads, stops the server and records the state of its files.
 func (s *Server) Close() {
 	s.mu.Lock()
 	conns := s.conns
@@ -281,9 +307,14 @@ func (s *Server) Close() {
 	}()
 	if alone {
 		<-ended
-		return
+	} else {
+		s.awaitShutdown(ended)
 	}
-	s.awaitShutdown(ended)
+	select {
+	case <-ended:
+		s.recordStop()
+	default: // files may still change, so the next start reads them
+	}
 }
 
 // handshakeTimeout is how long Close waits for route handshakes in progress.
@@ -309,6 +340,13 @@ func (s *Server) awaitShutdown(ended <-chan struct{}) {
 			}
 		}
 	}
+}
+
+// stop stops the current server to start it again.
+func (s *Server) stop() {
+	s.running = false
+	s.shutdown()
+	<-s.started
 }
 
 // shutdown stops the current server.

@@ -24,8 +24,9 @@ var sentinels = map[string]error{
 	"Conflict": engine.ErrConflict, "Compacted": engine.ErrCompacted, "Corrupt": engine.ErrCorrupt,
 	"Failed": engine.ErrFailed, "NotOpen": engine.ErrNotOpen, "Closed": engine.ErrClosed,
 	"NewerFormat": engine.ErrNewerFormat, "NotOwner": engine.ErrNotOwner, "NotBegun": engine.ErrNotBegun,
-	"NoOwner": engine.ErrNoOwner, "LogLost": engine.ErrLogLost, "UnpackingBusy": unpacking.ErrBusy,
-	"Canceled": context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
+	"NoOwner": engine.ErrNoOwner, "LogLost": engine.ErrLogLost, "JournalLost": engine.ErrJournalLost,
+	"UnpackingBusy": unpacking.ErrBusy,
+	"Canceled":      context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
 }
 
 // wireError is the wire format of an error.

@@ -17,11 +17,16 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"freshet/internal/storage/engine"
+	"freshet/internal/storage/pebble"
 )
 
 const (
 	// reuseTimeout is how long a checkpoint is offered to other members after its creation.
 	reuseTimeout = time.Minute
+	// reverifyTimeout is how long after its verification a checkpoint is offered without another one.
+	reverifyTimeout = 5 * time.Second
 	// unusedTimeout is how long a checkpoint is kept after it was last read.
 	unusedTimeout = 2 * time.Minute
 )
@@ -50,10 +55,24 @@ type checkpoints struct {
 
 type servedCheckpoint struct {
 	listing
-	dir       string
-	createdAt time.Time
-	lastUsed  time.Time
-	readers   int // readers
+	dir        string
+	createdAt  time.Time
+	verifiedAt time.Time // protected by checkpoints.createMu
+	lastUsed   time.Time
+	readers    int // readers
+}
+
+// recent returns a checkpoint that is offered again, or nil, and counts its use.
+func (c *checkpoints) recent() *servedCheckpoint {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.all {
+		if time.Since(v.createdAt) < reuseTimeout {
+			v.lastUsed = time.Now()
+			return v
+		}
+	}
+	return nil
 }
 
 func (s *Shard) checkpointDir() string { return s.o.Dir + "-checkpoints" }
@@ -89,7 +108,10 @@ func Handler(find func(cluster string, number int) *Shard) http.Handler {
 			return
 		}
 		if err != nil {
-			s.log.Warn("creating a checkpoint for another member failed; that member retries", slog.Any("error", err))
+			if ok, _ := s.healLines.Allow("offer"); ok {
+				s.log.Warn("creating a checkpoint for another member failed; that member retries",
+					slog.Any("error", err))
+			}
 			http.Error(w, "creating the checkpoint failed; see the log of this member",
 				http.StatusServiceUnavailable)
 			return
@@ -141,15 +163,15 @@ func (s *Shard) offer(ctx context.Context, fresh bool) (listing, error) {
 	c := &s.checkpoints
 	c.createMu.Lock()
 	defer c.createMu.Unlock()
-	c.mu.Lock()
-	for _, v := range c.all {
-		if !fresh && time.Since(v.createdAt) < reuseTimeout {
-			v.lastUsed = time.Now()
-			c.mu.Unlock()
-			return v.listing, nil
+	if v := c.recent(); v != nil && !fresh {
+		if time.Since(v.verifiedAt) >= reverifyTimeout {
+			if err := s.verifyCheckpoint(ctx, v.dir, 0); err != nil {
+				return listing{}, err
+			}
+			v.verifiedAt = time.Now()
 		}
+		return v.listing, nil
 	}
-	c.mu.Unlock()
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	v := &servedCheckpoint{listing: listing{ID: hex.EncodeToString(random[:])}, createdAt: time.Now()}
@@ -157,14 +179,14 @@ func (s *Shard) offer(ctx context.Context, fresh bool) (listing, error) {
 	if err := os.MkdirAll(s.checkpointDir(), 0o700); err != nil {
 		return listing{}, err
 	}
-	if err := s.checkpoint(ctx, v.dir); err != nil {
-		return listing{}, err
+	if err := s.verifiedCheckpoint(ctx, v.dir); err != nil {
+		return listing{}, errors.Join(err, os.RemoveAll(v.dir))
 	}
 	var err error
 	if v.Files, err = listFiles(ctx, v.dir); err != nil {
 		return listing{}, errors.Join(err, os.RemoveAll(v.dir))
 	}
-	v.lastUsed = time.Now()
+	v.lastUsed, v.verifiedAt = time.Now(), time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all == nil {
@@ -172,6 +194,47 @@ func (s *Shard) offer(ctx context.Context, fresh bool) (listing, error) {
 	}
 	c.all[v.ID] = v
 	return v.listing, nil
+}
+
+// verifiedCheckpoint writes a checkpoint and verifies it.
+func (s *Shard) verifiedCheckpoint(ctx context.Context, dir string) error {
+	before, err := s.storePosition()
+	if err == nil {
+		err = s.checkpoint(ctx, dir)
+	}
+	if err != nil {
+		return err
+	}
+	return s.verifyCheckpoint(ctx, dir, before.seq)
+}
+
+// verifyCheckpoint verifies all files of a checkpoint, which are those of the store, and that it contains the
+// log up to a message. Damage that it finds is damage of this member's copy.
+func (s *Shard) verifyCheckpoint(ctx context.Context, dir string, atLeast uint64) error {
+	s.storeMu.RLock()
+	store := s.store
+	s.storeMu.RUnlock()
+	if store == nil {
+		return engine.ErrClosed
+	}
+	position, err := store.VerifyCheckpoint(ctx, dir)
+	var at logPosition
+	if err == nil {
+		at, err = decodeLogPosition(position)
+	}
+	if err == nil && at.seq < atLeast {
+		err = &pebble.FileDamage{File: "MANIFEST", Err: fmt.Errorf(
+			"checkpoint of the store has the log up to message %d, the store had it up to %d", at.seq, atLeast)}
+	}
+	var found *pebble.FileDamage
+	if errors.As(err, &found) {
+		s.storeMu.RLock()
+		defer s.storeMu.RUnlock()
+		if s.store != nil {
+			s.store.ReportDamage(found)
+		}
+	}
+	return err
 }
 
 func listFiles(ctx context.Context, dir string) ([]fileInfo, error) {
@@ -183,6 +246,9 @@ func listFiles(ctx context.Context, dir string) ([]fileInfo, error) {
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		if e.Name() == "LOCK" { // of the verification
+			continue
 		}
 		size, sum, err := sumFile(filepath.Join(dir, e.Name()))
 		if err != nil {

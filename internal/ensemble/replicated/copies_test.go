@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"freshet/internal/ensemble/natsserver/natstest"
 	"freshet/internal/storage/engine"
@@ -279,7 +281,8 @@ func TestLogLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			harm(t, a, disk)
-			b := tm.start(t, "a", 0, disk)
+			// A majority of the copies is absent, so the log is not rebuilt.
+			b := tm.start(t, "a", 0, disk, func(o *Options) { o.All = []string{"a", "b"} })
 			eventually(t, "an error", func() bool { return b.Status().Err != nil })
 			if err := b.Status().Err; !errors.Is(err, engine.ErrLogLost) {
 				t.Errorf("got error %v, want %v", err, engine.ErrLogLost)
@@ -304,6 +307,7 @@ func TestALogThatComesLate(t *testing.T) {
 	}
 	a.stop(t)
 	other := tm.start(t, "other", 0, nil, func(o *Options) { o.Number = 1 })
+	content := contentOf(t, other.js, st.name)
 	if err := other.js.DeleteStream(t.Context(), st.name); err != nil {
 		t.Fatal(err)
 	}
@@ -316,9 +320,37 @@ func TestALogThatComesLate(t *testing.T) {
 	if _, err := st.createFrom(t.Context(), &b.o, st.id, 1); err != nil {
 		t.Fatal(err)
 	}
+	publishAll(t, other.js, content)
 	b.awaitOwner(t)
 	b.stop(t)
 	other.stop(t)
+}
+
+// contentOf returns the messages of a stream.
+func contentOf(t *testing.T, js jetstream.JetStream, name string) []*nats.Msg {
+	t.Helper()
+	st, err := js.Stream(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*nats.Msg
+	for seq := range st.CachedInfo().State.LastSeq {
+		msg, err := st.GetMsg(t.Context(), seq+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, &nats.Msg{Subject: msg.Subject, Header: msg.Header, Data: msg.Data})
+	}
+	return all
+}
+
+func publishAll(t *testing.T, js jetstream.JetStream, all []*nats.Msg) {
+	t.Helper()
+	for _, msg := range all {
+		if _, err := js.PublishMsg(t.Context(), msg); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func changePosition(t *testing.T, m *member, disk *vfs.MemFS, change func(*logPosition)) {

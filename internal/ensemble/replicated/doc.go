@@ -18,9 +18,10 @@
 //   - pack.go: batches are compressed before they are appended to the log.
 //   - stream.go, query.go: the stream of a shard, its identity, whether a store matches it,
 //     and queries to its leader.
-//   - writer.go, resolve.go: the owner's appends. Each names the sequence that it expects
-//     to be the last one, so that no other member can have written in between. When an
-//     append is not acknowledged, the writer reads the log to learn its outcome.
+//   - writer.go, ask.go, resolve.go: the owner's appends. Each names the sequence that it
+//     expects to be the last one, so that no other member can have written in between. When
+//     an append is not acknowledged, the writer asks the leader whether it has arrived, and
+//     sends it again only when it has not. metrics.go counts both.
 //   - follow.go: a standby applies the log to its store.
 //   - ownership.go, run.go: a key in etcd, bound to the member's lease, selects the member
 //     that may try to own the shard; the log decides. The member with the key reads the log
@@ -29,7 +30,14 @@
 //   - holders.go: which members have a copy.
 //   - upkeep.go: members flush their stores and publish their positions in etcd, and the
 //     owner purges the part of the log that all copies have flushed.
-//   - checkpoint.go, fetch.go: a new copy starts from a checkpoint of another member's.
+//   - mark.go, marks.go: each member records the last position that the log has acknowledged to it,
+//     and publishes it in etcd. A member that takes over compares the log with all of them.
+//   - rebuild.go: a log that has lost acknowledged writes is rebuilt from a copy that has them.
+//   - checkpoint.go, fetch.go: a new copy starts from a checkpoint of another member's. Both
+//     members verify all of its blocks.
+//   - verify.go: the tables of a copy are verified after anything but a clean stop, and
+//     periodically.
+//   - damage.go: a damaged copy is closed and replaced by that of another member.
 //   - loss.go, accept.go: how an operator continues a shard whose copies and log do not
 //     match.
 //   - seed.go: a shard that starts with the content of another server.
@@ -49,34 +57,41 @@
 //     requires its owner key. A member acquires the owner key in a transaction that
 //     requires the list that it knows. So a member without a copy never becomes the owner.
 //  7. The log is purged up to the smallest flushed position of the copies that count, and
-//     never beyond it.
+//     never beyond it. A copy that is not verified, or damaged, has flushed nothing.
+//  8. A member has recorded the position of a write before it acknowledges the write (mark). A
+//     member that takes over serves only if its log contains every published mark.
+//  9. A damaged copy is dropped only when its replacement is verified on the same disk, or
+//     when the log has all messages. It never serves.
 //
 // # Locks
 //
-//	checkpoints.createMu  one checkpoint for other members is created at a time. Held
-//	                      over file operations.
+//	checkpoints.createMu  one checkpoint for other members is created or verified at a
+//	                      time. Held over file operations.
 //	Shard.storeMu         RWMutex: Shard.store. Only the run goroutine replaces the store,
 //	                      with the write lock; Close does after run has ended. Other
 //	                      goroutines use the store with the read lock; the run goroutine
-//	                      uses it without. Held over file operations, and over one call of
-//	                      etcd when a copy is removed.
-//	Shard.mu              the fields below it in Shard: role, engine, writer, view and the
-//	                      channel changed, which is closed and replaced with every change
+//	                      uses it without. Held over file operations, such as the
+//	                      verification of one table, and over one call of etcd when a copy
+//	                      is removed.
+//	Shard.mu              the fields below it in Shard: role, engine, writer, view, verified
+//	                      and the channel changed, which is closed and replaced with every change
 //	                      (changeLocked). Never held over a call.
 //	checkpoints.mu        checkpoints.all, and the use of its elements. Never held over a
 //	                      call.
-//	writer.mu             the queue of appends; end, known and next; sent and seq of each
-//	                      entry. Held while the NATS client buffers a message, never while
-//	                      waiting for an acknowledgement.
+//	mark.mu               the mark and its file. Held over a write to the file, not over a sync.
+//	writer.mu             the queue of appends; end, known, next, sends, flow and holding; the
+//	                      attempt of each entry. Held while the NATS client buffers a message,
+//	                      never while waiting for an acknowledgement.
 //
 // Order: checkpoints.createMu, then Shard.storeMu, then one of Shard.mu and checkpoints.mu.
-// Shard.mu, checkpoints.mu and writer.mu are leaf locks; no two of them are held together.
+// Shard.mu, checkpoints.mu, mark.mu and writer.mu are leaf locks; no two of them are held together.
 // The engine's commit goroutine calls writer.Append, so writer.mu comes after any lock of the
 // engine; the writer never calls the engine.
 // Options.Ownership is called without a lock.
 //
-// Not protected by a lock, because one goroutine uses them: mismatched and the follower
-// (run), the upkeeper (upkeep). writer.known is written with writer.mu by the writer's own
-// goroutine only, which therefore reads it without. applied, end, bytes and copies of Shard
+// Not protected by a lock, because one goroutine uses them: mismatched, endLost, acceptedTried, damage and the
+// follower (run), the upkeeper (upkeep). writer.known is written with writer.mu by the writer's own
+// goroutine only, which therefore reads it without; inquired of an entry and writer.reopened
+// are of that goroutine as well. applied, end, bytes and copies of Shard
 // are atomic.
 package replicated

@@ -159,7 +159,7 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 	if m.session, err = concurrency.NewSession(m.client, concurrency.WithTTL(tm.g.lease)); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := nats.Connect("", nats.InProcessServer(tm.g.nats.Server(server)), nats.Timeout(30*time.Second),
+	conn, err := nats.Connect("", nats.InProcessServer(tm.g.nats.Dialer(server)), nats.Timeout(30*time.Second),
 		nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +343,7 @@ func (m *member) fence() {
 		}
 		rival, err := newWriter(st,
 			logPosition{log: st.id, seq: last.seq, epoch: last.epoch, index: last.index, sum: last.sum}, "rival",
-			func() bool { return true }, 1<<30)
+			func() bool { return true }, 1<<30, nil)
 		if err != nil {
 			return
 		}

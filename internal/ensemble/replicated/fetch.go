@@ -29,8 +29,9 @@ const (
 	partSuffix       = ".part"
 )
 
-// bootstrap replaces the store with a checkpoint of another member.
-func (s *Shard) bootstrap(ctx context.Context, f *follower) error {
+// bootstrap replaces the store with a checkpoint of another member. A fresh one is not an earlier one that
+// the log may no longer continue.
+func (s *Shard) bootstrap(ctx context.Context, f *follower, fresh bool) error {
 	if s.o.Peers == nil {
 		return fmt.Errorf("%w: %w", engine.ErrLogLost, errBehind)
 	}
@@ -38,17 +39,17 @@ func (s *Shard) bootstrap(ctx context.Context, f *follower) error {
 	if err := s.publishStatus(ctx, replicaStatus{}); err != nil {
 		return err
 	}
-	if err := s.fetchAny(ctx, s.fetchDir(), false); err != nil {
+	if _, err := s.fetchAny(ctx, s.fetchDir(), fresh); err != nil {
 		return fmt.Errorf("%w; fetching it failed: %w", errBehind, err)
 	}
 	return s.adopt(f)
 }
 
-// fetchAny copies a checkpoint of another member's store to a directory. A fresh checkpoint
-// has everything that was in the log before the call.
-func (s *Shard) fetchAny(ctx context.Context, dir string, fresh bool) error {
+// fetchAny copies a checkpoint of another member's store to a directory, verifies it, and returns its
+// position. A fresh checkpoint has everything that was in the log before the call.
+func (s *Shard) fetchAny(ctx context.Context, dir string, fresh bool) (at logPosition, err error) {
 	if s.o.Peers == nil {
-		return errNoPeers
+		return at, errNoPeers
 	}
 	owner, ranked := s.Owner().Member, s.ranked()
 	s.mu.Lock()
@@ -62,9 +63,9 @@ func (s *Shard) fetchAny(ctx context.Context, dir string, fresh bool) error {
 			if (name == owner) != last {
 				continue
 			}
-			err := s.fetchFrom(ctx, name, dir, fresh)
+			at, err := s.fetchFrom(ctx, name, dir, fresh)
 			if err == nil {
-				return nil
+				return at, nil
 			}
 			failures = errors.Join(failures, fmt.Errorf("from member %q: %w", name, err))
 		}
@@ -72,7 +73,7 @@ func (s *Shard) fetchAny(ctx context.Context, dir string, fresh bool) error {
 	if failures == nil {
 		failures = errors.New("no other live member has a copy")
 	}
-	return failures
+	return at, failures
 }
 
 var errNoPeers = errors.New("no connection to other members is configured")
@@ -91,19 +92,28 @@ func (s *Shard) peer(member string) (via *http.Client, base string, err error) {
 
 func (s *Shard) fetchDir() string { return s.o.Dir + ".fetch" }
 
-func (s *Shard) fetchFrom(ctx context.Context, member, dir string, fresh bool) error {
+// fetchFrom fetches a checkpoint from a member. The checksums of the transfer are those of the member's files
+// as they are, so it also verifies the checksums that the blocks got when they were written.
+func (s *Shard) fetchFrom(ctx context.Context, member, dir string, fresh bool) (at logPosition, err error) {
 	via, base, err := s.peer(member)
 	if err != nil {
-		return err
+		return at, err
 	}
 	begin := time.Now()
 	fetched, err := fetch(ctx, via, base+"/checkpoint", fresh, dir, s.o.FetchBytes)
 	if err != nil {
-		return err
+		return at, err
+	}
+	position, err := pebble.VerifyClosed(ctx, dir)
+	if err == nil {
+		at, err = decodeLogPosition(position)
+	}
+	if err != nil {
+		return at, errors.Join(fmt.Errorf("verifying the fetched checkpoint: %w", err), os.RemoveAll(dir))
 	}
 	s.log.Info("fetched a checkpoint of the shard from another member", slog.String("from", member),
 		slog.Int64("bytes", fetched), slog.Duration("took", time.Since(begin).Round(time.Millisecond)))
-	return nil
+	return at, nil
 }
 
 // adopt replaces the store with the fetched checkpoint and opens it.
@@ -116,17 +126,13 @@ func (s *Shard) adopt(f *follower) error {
 	if err != nil {
 		return fmt.Errorf("%w: installing a fetched checkpoint: %w", engine.ErrFailed, err)
 	}
-	if s.store, err = pebble.OpenStore(s.o.Dir, s.o.Store); err != nil {
+	if err := s.openLocked(); err != nil {
 		return fmt.Errorf("%w: opening a fetched checkpoint: %w", engine.ErrFailed, err)
 	}
+	s.store.SetVerified() // fetchFrom has verified it
+	s.setVerified(true)
 	f.store = s.store
-	if err := f.resume(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.flushed = f.at.seq
-	s.mu.Unlock()
-	return nil
+	return f.resume()
 }
 
 // fetch copies the checkpoint that a member's handler serves under base to dir, limited to

@@ -16,7 +16,7 @@ import (
 
 const (
 	// pullBytes and pullMessages bound the messages that a standby requests ahead.
-	pullBytes    = 32 << 20
+	pullBytes    = 16 << 20
 	pullMessages = 256
 	// maxSingleReads is the largest number of messages that are read one by one. Creating a
 	// consumer for more involves several servers, not only the log's leader.
@@ -38,6 +38,7 @@ type follower struct {
 	end     *atomic.Uint64 // last known sequence of the log
 	applied *atomic.Uint64
 	bytes   *atomic.Int64 // of the log, compressed, applied so far
+	mark    *mark
 }
 
 // resume reads from the store where to continue.
@@ -116,6 +117,11 @@ func (f *follower) apply(batch []byte, at logPosition) error {
 	}
 	f.at = at
 	f.applied.Store(at.seq)
+	if at.index == 0 {
+		f.mark.begin(at)
+	} else {
+		f.mark.advance(at)
+	}
 	return nil
 }
 

@@ -13,7 +13,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"freshet/internal/base/atomicfile"
-	"freshet/internal/storage/pebble"
 )
 
 // Places are the members that have a copy of the shard. A key in etcd lists them; without
@@ -172,14 +171,14 @@ func (s *Shard) whileHeld() (context.Context, context.CancelFunc) {
 }
 
 // openStore opens the store of a member that had no copy.
-func (s *Shard) openStore() (err error) {
+func (s *Shard) openStore() error {
 	s.storeMu.Lock()
 	defer s.storeMu.Unlock()
 	if s.store != nil {
 		return nil
 	}
-	if s.store, err = pebble.OpenStore(s.o.Dir, s.o.Store); err != nil {
-		return fmt.Errorf("opening the store: %w", err)
+	if err := s.openLocked(); err != nil {
+		return err
 	}
 	s.log.Info("this member starts a copy of the shard")
 	return nil
@@ -208,6 +207,8 @@ func (s *Shard) dropCopy(ctx context.Context) error {
 	s.flushed = 0
 	s.mu.Unlock()
 	s.applied.Store(0)
+	s.damage = nil
+	s.o.Integrity.Forget(s.part())
 	if _, gone := s.o.Etcd.Delete(ctx, s.keys.copies+s.o.Member); gone != nil {
 		err = errors.Join(err, fmt.Errorf("publishing that this member has no copy: %w", gone))
 	}

@@ -35,7 +35,8 @@ type StoreState struct {
 	Epoch         uint64 `json:"epoch"`    // of that message
 	Lost          bool   `json:"lost"`     // it does not match the log
 	Problem       string `json:"problem,omitempty"`
-	ExactPosition string `json:"mark"` // its exact position, encoded
+	ExactPosition string `json:"mark"`         // its exact position, encoded
+	Mark          string `json:"acknowledged"` // the member's last acknowledged position, encoded
 }
 
 // Loss describes what would be lost if a shard whose log is lost continued.
@@ -74,7 +75,7 @@ func (s *Shard) state() (StoreState, error) {
 	s.mu.Unlock()
 	out := StoreState{
 		Member: s.o.Member, Position: at.seq, Epoch: at.epoch,
-		ExactPosition: hex.EncodeToString(at.encode()),
+		ExactPosition: hex.EncodeToString(at.encode()), Mark: hex.EncodeToString(s.mark.position().encode()),
 	}
 	out.Lost, out.Problem = problemOf(wrong)
 	if at.seq > 0 {
@@ -210,14 +211,24 @@ func (l *Loss) decide() error {
 	return nil
 }
 
-// acceptedValue is the decision of an operator, as stored in etcd.
+// acceptedValue is the decision of an operator, or the one to rebuild the log from a copy that has
+// everything, as stored in etcd.
 type acceptedValue struct {
 	From          string            `json:"from"`
 	ExactPosition string            `json:"mark,omitempty"` // position of the copy to continue from
 	Log           string            `json:"log"`            // identity of the log from then on
 	Replaces      string            `json:"replaces,omitempty"`
 	Discard       map[string]string `json:"discard"` // positions of the stores to discard, by member
+	// Epoch is one that all later epochs of the log exceed. When the shard continues from its log,
+	// marks up to this epoch do not count any more.
+	Epoch   uint64 `json:"epoch,omitempty"`
+	Rebuild bool   `json:"rebuild,omitempty"` // no operator has decided; nothing is discarded
 }
+
+// voidEpochs is the distance between the largest known epoch and the one that all epochs exceed
+// after an operator has decided to continue from the log. A member that is absent may have seen
+// larger epochs.
+const voidEpochs = 1000
 
 // Accept makes the shard continue as Loss described it. token is the one that Loss returned;
 // Accept fails with a conflict if the shard has changed since.
@@ -240,6 +251,13 @@ func (s *Shard) Accept(ctx context.Context, from, token string) (*Loss, error) {
 		_, _ = rand.Read(id[:]) // never fails
 		v.ExactPosition, v.Log, v.Replaces = l.Token, id.String(), l.storedLog
 	}
+	marks, err := s.readMarks(ctx)
+	if err != nil {
+		return nil, errs.Newf(errs.Unavailable, "%w", err)
+	}
+	if l.From == FromLog {
+		v.Epoch = l.epochAfter(marks, v.Log)
+	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -253,6 +271,7 @@ func (s *Shard) Accept(ctx context.Context, from, token string) (*Loss, error) {
 	response, err := s.o.Etcd.Txn(ctx).If(
 		clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", l.ownerCreated),
 		clientv3.Compare(clientv3.ModRevision(s.keys.log), "=", l.logRev),
+		clientv3.Compare(clientv3.ModRevision(s.keys.accepted), "=", marks.acceptedRev),
 	).Then(then...).Commit()
 	if err != nil {
 		return nil, errs.Newf(errs.Unavailable, "storing the accepted loss: %w", err)
@@ -263,4 +282,23 @@ func (s *Shard) Accept(ctx context.Context, from, token string) (*Loss, error) {
 	s.log.Warn("operator has accepted a loss; the shard continues", slog.String("from", l.From),
 		slog.Any("copies_given_up", l.Discard), slog.Uint64("log_messages_given_up", l.LogMessages))
 	return l, nil
+}
+
+// epochAfter returns the epoch up to which marks do not count after the shard has continued from
+// its log. With an owner the log has everything that counts, so an earlier decision stays.
+func (l *Loss) epochAfter(marks *shardMarks, log string) uint64 {
+	if l.Owner != "" {
+		if marks.accepted.From == FromLog && marks.accepted.Log == log {
+			return marks.accepted.Epoch
+		}
+		return 0
+	}
+	var epoch uint64
+	for _, m := range marks.all {
+		epoch = max(epoch, m.at.epoch)
+	}
+	for _, c := range l.Copies {
+		epoch = max(epoch, c.Epoch)
+	}
+	return epoch + voidEpochs
 }

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
 )
@@ -75,6 +76,12 @@ type Options struct {
 
 	Ownership Ownership // nil when nobody has to be notified
 
+	// Integrity records damage of the copy's files; nil records nothing.
+	Integrity *integrity.Register
+
+	// Metrics counts the appends to the log that needed questions; nil counts nothing.
+	Metrics *Metrics
+
 	// LogBytes is the size of the log at which produce requests are rejected; 0 means 4 GiB.
 	LogBytes int64
 	// GoneAfter is how long a member may be absent before the log is no longer kept for it
@@ -85,6 +92,11 @@ type Options struct {
 	// FetchBytes limits the rate at which a checkpoint is fetched, in bytes per second; 0
 	// means 64 MiB.
 	FetchBytes int64
+	// VerifyInterval is the interval at which all tables of the copy are verified; 0 means a week.
+	VerifyInterval time.Duration
+	// VerifyBytes limits the rate at which a copy is verified after anything but a clean stop, in bytes per
+	// second; 0 means 256 MiB. The periodic verification uses a sixteenth of it.
+	VerifyBytes int64
 	// Settle is how long the preferred owner must have been live before it gets the shard;
 	// 0 means 5 seconds.
 	Settle time.Duration
@@ -139,6 +151,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FetchBytes == 0 {
 		o.FetchBytes = 64 << 20
+	}
+	if o.VerifyInterval == 0 {
+		o.VerifyInterval = 7 * 24 * time.Hour
+	}
+	if o.VerifyBytes == 0 {
+		o.VerifyBytes = 256 << 20
 	}
 	if o.Settle == 0 {
 		o.Settle = 5 * time.Second

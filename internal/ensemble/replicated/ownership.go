@@ -29,13 +29,13 @@ const campaignStagger = 100 * time.Millisecond
 const campaignTimeout = time.Second
 
 // keys are the etcd keys of a shard.
-type keys struct{ base, owner, log, seed, copies, holders, accepted string }
+type keys struct{ base, owner, log, seed, copies, marks, holders, accepted string }
 
 func (o *Options) keys() keys {
 	base := strings.TrimSuffix(o.Prefix, "/") + "/" + o.Cluster + "/" + strconv.Itoa(o.Number) + "/"
 	return keys{
 		base: base, owner: base + "owner", log: base + "log", seed: base + "seed", copies: base + "copies/",
-		holders: base + "places", accepted: base + "accepted",
+		marks: base + "marks/", holders: base + "places", accepted: base + "accepted",
 	}
 }
 
@@ -54,6 +54,7 @@ type replicaStatus struct {
 	LogLost   bool   `json:"lost,omitempty"`    // the store can never match the log again (engine.ErrLogLost)
 	Problem   string `json:"problem,omitempty"` // why the store cannot follow the log
 	Resigning bool   `json:"resigns,omitempty"` // the member is shutting down and does not want the ownership
+	Had       uint64 `json:"had,omitempty"`     // last message that the copy had before its files were damaged
 }
 
 // shardView caches the shard's keys in etcd. Protected by Shard.mu.
@@ -225,6 +226,10 @@ func (s *Shard) campaign(ctx context.Context) (*claim, error) {
 				}
 			}
 		default:
+			if s.holdsBack(v.unownedSince) {
+				s.await(ctx, changed, campaignStagger)
+				continue
+			}
 			if wait := time.Until(v.unownedSince.Add(time.Duration(s.rank()) * campaignStagger)); wait > 0 {
 				s.await(ctx, changed, wait)
 				continue
@@ -283,15 +288,18 @@ func (s *Shard) ownerValue(epoch uint64) string {
 func (s *Shard) announce(ctx context.Context, c *claim, epoch uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	then, published := s.withMark(clientv3.OpPut(s.keys.owner, s.ownerValue(epoch),
+		clientv3.WithLease(c.session.Lease())))
 	response, err := s.o.Etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.keys.owner), "=", c.rev)).
-		Then(clientv3.OpPut(s.keys.owner, s.ownerValue(epoch), clientv3.WithLease(c.session.Lease()))).Commit()
+		Then(then...).Commit()
 	if err != nil {
 		return fmt.Errorf("publishing that this member owns the shard: %w", err)
 	}
 	if !response.Succeeded {
 		return errNoClaim
 	}
+	published()
 	return nil
 }
 
@@ -304,7 +312,7 @@ func (s *Shard) release(c *claim) {
 	s.mu.Lock()
 	resigns, published := s.resigning, s.published
 	s.mu.Unlock()
-	var and []clientv3.Op
+	and, _ := s.withMark() // published again if this fails
 	if resigns {
 		and = append(and, s.resignOp(published))
 	}

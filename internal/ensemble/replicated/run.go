@@ -31,7 +31,10 @@ func (s *Shard) run() {
 			continue
 		}
 		ctx, cancel := s.whileHeld()
-		err := s.openStore()
+		err := s.heal(ctx)
+		if err == nil {
+			err = s.openStore()
+		}
 		if err == nil {
 			err = s.term(ctx)
 		}
@@ -43,9 +46,16 @@ func (s *Shard) run() {
 		if left {
 			continue
 		}
+		if s.noticeDamage(err) {
+			err = s.damageError(err)
+			s.setRole(Starting, err)
+			s.publishProblem(err)
+			s.awaitHeal(err)
+			continue
+		}
 		s.setRole(Starting, err)
 		s.publishProblem(err)
-		s.mismatched = errors.Is(err, engine.ErrLogLost)
+		s.mismatched, s.endLost = errors.Is(err, engine.ErrLogLost), errors.Is(err, errEndLost)
 		if errors.Is(err, engine.ErrFailed) {
 			return // a failed store cannot be used again
 		}
@@ -57,12 +67,14 @@ func (s *Shard) run() {
 		}
 		if !errors.Is(err, engine.ErrLogLost) {
 			s.logProblem(slog.LevelWarn, "copy of the shard does not follow its log; retrying", err)
-			s.sleep(s.ctx)
+			if !s.tryBeginAccepted() {
+				s.sleep(s.ctx)
+			}
 			continue
 		}
 		s.logProblem(slog.LevelError, "copy of the shard does not match its log; restore a backup, or see what would "+
 			"be lost with: freshet ensemble accept-loss", err)
-		if !s.tryApplyAccepted() {
+		if !s.tryApplyAccepted() && !s.tryRebuild() {
 			s.awaitAccepted(logLostInterval)
 		}
 	}
@@ -90,6 +102,27 @@ func (s *Shard) tryApplyAccepted() bool {
 		s.log.Warn("carrying out an accepted loss failed; retrying", slog.Any("error", err))
 	}
 	return done && err == nil
+}
+
+// tryBeginAccepted begins the log that an operator has decided on, although the copy and the old
+// log match: the servers of the old log may not even be able to read it. It does so once for each
+// decision, and reports whether it did anything.
+func (s *Shard) tryBeginAccepted() bool {
+	s.mu.Lock()
+	decided := s.view.accepted
+	s.mu.Unlock()
+	if decided == s.acceptedTried {
+		return false
+	}
+	done, err := s.beginAccepted(s.ctx)
+	if err != nil {
+		if s.ctx.Err() == nil {
+			s.log.Warn("carrying out an accepted loss failed; retrying", slog.Any("error", err))
+		}
+		return false
+	}
+	s.acceptedTried = decided
+	return done
 }
 
 // awaitAccepted waits for d, or until an operator has accepted a loss.
@@ -132,6 +165,8 @@ func problemOf(err error) (lost bool, problem string) {
 		return true, strings.TrimPrefix(err.Error(), engine.ErrLogLost.Error()+": ")
 	case errors.Is(err, errUnknownPacking):
 		return false, err.Error()
+	case errors.Is(err, errHealing), errors.Is(err, engine.ErrCorrupt):
+		return false, err.Error()
 	case errors.Is(err, engine.ErrFailed):
 		return false, "store has failed; see the log of the member"
 	}
@@ -166,18 +201,26 @@ func (s *Shard) term(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := &follower{st: st, store: s.store, end: &s.end, applied: &s.applied, bytes: &s.bytes}
+	f := &follower{st: st, store: s.store, end: &s.end, applied: &s.applied, bytes: &s.bytes, mark: s.mark}
 	if err := f.resume(); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	flushed := s.flushed
-	s.mu.Unlock()
-	if err := s.publishStatus(ctx, replicaStatus{Applied: f.at.seq, Flushed: flushed}); err != nil {
+	if err := s.publishBegin(ctx, f.at); err != nil {
 		return err
 	}
 	if err := s.ensureMatch(ctx, f); err != nil {
 		return err
+	}
+	s.noteStore(f.at)
+	if s.mismatched {
+		// The log may still be without its end: the copy does not become a standby before it is not,
+		// so that its state does not change back and forth.
+		if err := f.catchUp(ctx); err != nil {
+			return err
+		}
+		if _, err := s.checkEnd(ctx, f); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	s.stream = st
@@ -188,6 +231,8 @@ func (s *Shard) term(ctx context.Context) error {
 		s.mu.Unlock()
 	}()
 	s.problems.Forget("follow")
+	ctx, cancel := s.whileIntact(ctx)
+	defer cancel()
 	for {
 		s.setRole(Standby, nil)
 		c, err := s.follow(ctx, f)
@@ -196,7 +241,7 @@ func (s *Shard) term(ctx context.Context) error {
 		}
 		err = s.own(ctx, f, c)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		if err != nil {
 			return err
@@ -205,6 +250,22 @@ func (s *Shard) term(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// publishBegin publishes the position of a copy that begins to follow the log. A copy whose log
+// was lost at the last attempt keeps that state until the log has everything.
+func (s *Shard) publishBegin(ctx context.Context, at logPosition) error {
+	s.mu.Lock()
+	is := s.countedLocked(replicaStatus{Applied: at.seq, Flushed: s.flushed})
+	published := s.published
+	s.mu.Unlock()
+	if s.mismatched {
+		is.LogLost, is.Problem = published.LogLost, published.Problem
+		if is == published {
+			return nil
+		}
+	}
+	return s.publishStatus(ctx, is)
 }
 
 // openLog opens the shard's log. When the log seems to be missing, openLog retries for
@@ -234,7 +295,7 @@ func (s *Shard) ensureMatch(ctx context.Context, f *follower) error {
 			return err
 		case errors.Is(err, errBehind):
 			fetched++
-			if err := s.bootstrap(ctx, f); err != nil {
+			if err := s.bootstrap(ctx, f, fetched > 1); err != nil {
 				return err
 			}
 			continue
@@ -302,6 +363,9 @@ func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
 	w, err := s.begin(ctx, f)
 	if err != nil {
 		s.postponeCampaign(campaignStagger)
+		if errors.Is(err, engine.ErrLogLost) {
+			return err // published as it is
+		}
 		return fmt.Errorf("taking over the shard: %w", err)
 	}
 	e, err := f.store.Open(w)
@@ -344,19 +408,25 @@ func (s *Shard) postponeCampaign(d time.Duration) {
 	s.campaignAfter = time.Now().Add(d)
 }
 
-// begin reads the log to its end and appends the epoch record of this ownership.
+// begin reads the log to its end, checks that it has everything that members have acknowledged,
+// and appends the epoch record of this ownership.
 func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
 	for {
 		if err := f.catchUp(ctx); err != nil {
 			return nil, err
 		}
-		// The rest of an incomplete batch will never arrive.
-		at := f.last
-		at.seq = f.seq
-		w, err := newWriter(f.st, at, s.instance, s.o.Lease.Alive, s.o.LogBytes)
+		epoch, err := s.checkEnd(ctx, f)
 		if err != nil {
 			return nil, err
 		}
+		// The rest of an incomplete batch will never arrive.
+		at := f.last
+		at.seq, at.epoch = f.seq, max(at.epoch, epoch)
+		w, err := newWriter(f.st, at, s.instance, s.o.Lease.Alive, s.o.LogBytes, s.o.Metrics)
+		if err != nil {
+			return nil, err
+		}
+		w.mark = s.mark
 		after, err := w.begin()
 		if err == nil {
 			err = f.apply(nil, after)
@@ -398,6 +468,8 @@ func (s *Shard) serve(ctx context.Context, store *pebble.Store, c *claim, w *wri
 			return false, "store has failed"
 		case <-s.handOverRequests:
 			return true, "ownership is handed over"
+		case <-store.Damaged():
+			return false, "files of the copy are damaged"
 		case <-ctx.Done():
 			return true, "shard is closed"
 		case <-changed:

@@ -44,9 +44,16 @@ type Shard struct {
 	store   *pebble.Store // nil while it is closed
 
 	checkpoints checkpoints
+	mark        *mark // set by Open
 
 	problems   lograte.Limiter // logs a problem of the copy once
 	mismatched bool            // copy and log did not match at the last attempt; used by the run goroutine only
+	endLost    bool            // so, but the copy matches the log that is left; used by the run goroutine only
+	// acceptedTried is the revision of the last decision of an operator that tryBeginAccepted has
+	// looked at; used by the run goroutine only.
+	acceptedTried int64
+	damage        *copyDamage      // of the copy, until it is replaced; used by the run goroutine only
+	healLines     *lograte.Limiter // one line a minute about a copy that is not replaced, or not offered
 
 	mu               sync.Mutex // protects the following fields; a leaf lock
 	role             Role
@@ -56,7 +63,9 @@ type Shard struct {
 	writer           *writer
 	view             shardView
 	flushed          uint64
+	verified         bool          // the tables of the store are known to be intact
 	published        replicaStatus // as last published in etcd
+	publishedMark    logPosition   // the mark as last published
 	resigning        bool          // the member shuts down and must not campaign again
 	campaignAfter    time.Time     // the member must not campaign before
 	changed          chan struct{} // closed and replaced when one of these fields changes
@@ -77,20 +86,28 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 		log:      o.Logger.With(slog.Int("shard", o.Number)),
 		instance: o.Member + "/" + hex.EncodeToString(random[:]),
 		changed:  make(chan struct{}), handOverRequests: make(chan struct{}, 1),
+		healLines: lograte.New(lograte.Policy{Interval: time.Minute}),
 	}
 	s.view.copies = make(map[string]replicaStatus)
 	s.SetCopies(o.Copies)
 	if err := s.openCopy(ctx); err != nil {
 		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
 	}
+	if err := s.openMark(ctx); err != nil {
+		if s.store != nil {
+			err = errors.Join(err, s.store.Close())
+		}
+		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
+	}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.wg.Go(s.watch)
 	s.wg.Go(s.run)
 	s.wg.Go(s.upkeep)
+	s.wg.Go(s.verifyLoop)
 	return s, nil
 }
 
-// openCopy opens the store if this member should have a copy.
+// openCopy opens the store if this member should have a copy. A damaged one stays closed; run replaces it.
 func (s *Shard) openCopy(ctx context.Context) error {
 	if err := s.initHolders(ctx); err != nil {
 		return err
@@ -98,20 +115,13 @@ func (s *Shard) openCopy(ctx context.Context) error {
 	if held, _ := s.holds(); !held {
 		return nil
 	}
-	store, err := pebble.OpenStore(s.o.Dir, s.o.Store)
-	if err != nil {
-		return err
+	s.storeMu.Lock()
+	err := s.openLocked()
+	s.storeMu.Unlock()
+	if err == nil || s.noticeDamage(err) {
+		return nil
 	}
-	stored, err := store.LogPosition()
-	var at logPosition
-	if err == nil {
-		at, err = decodeLogPosition(stored)
-	}
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
-	s.store, s.flushed = store, at.seq // everything in a reopened store is durable
-	return nil
+	return err
 }
 
 // Engine returns the engine while this member is the owner, else ErrNotOwner or
@@ -287,7 +297,8 @@ func (s *Shard) CatchUp(ctx context.Context) error {
 // before the call.
 func (s *Shard) Checkpoint(ctx context.Context, dir string) error {
 	if held, _ := s.holds(); !held {
-		return s.fetchAny(ctx, dir, true)
+		_, err := s.fetchAny(ctx, dir, true)
+		return err
 	}
 	return s.checkpoint(ctx, dir)
 }
@@ -310,6 +321,9 @@ func (s *Shard) Close() error {
 	s.wg.Wait()
 	if err := s.checkpoints.sweep(0); err != nil {
 		s.log.Warn("removing checkpoints for other members failed; the next start removes them", slog.Any("error", err))
+	}
+	if err := s.mark.close(); err != nil {
+		s.log.Warn("power cut would lose the last acknowledged positions of this member", slog.Any("error", err))
 	}
 	s.storeMu.Lock()
 	defer s.storeMu.Unlock()

@@ -145,10 +145,15 @@ func (st *stream) read(ctx context.Context, elected <-chan struct{}, seq uint64)
 	return parseRecord(msg.Sequence, msg.Header, msg.Data)
 }
 
+// find queries the stream's leader about the stream.
+func (st *stream) find(ctx context.Context) (jetstream.Stream, error) {
+	return queryLeader(ctx, nil,
+		func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
+}
+
 // state returns where the log begins and ends.
 func (st *stream) state(ctx context.Context) (jetstream.StreamState, error) {
-	found, err := queryLeader(ctx, nil,
-		func(ctx context.Context) (jetstream.Stream, error) { return st.js.Stream(ctx, st.name) })
+	found, err := st.find(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return jetstream.StreamState{}, fmt.Errorf("%w: stream %s of the log is gone", engine.ErrLogLost, st.name)
 	}
@@ -190,7 +195,7 @@ func (st *stream) matches(ctx context.Context, m logPosition) error {
 	if err != nil {
 		return err
 	}
-	if r.sum != m.sum || r.epoch != m.epoch || r.index != m.index {
+	if !r.is(m) {
 		return fmt.Errorf("%w: message %d of the log is not the one that the store applied",
 			engine.ErrLogLost, m.seq)
 	}

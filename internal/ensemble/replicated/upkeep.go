@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"freshet/internal/base/lograte"
 	"freshet/internal/base/retry"
@@ -43,6 +44,9 @@ type upkeeper struct {
 	// newer ones
 	ends   []logEnd
 	purged uint64
+	// replicated is whether the log has all its replicas, and replicatedAt when that was last checked.
+	replicated   bool
+	replicatedAt time.Time
 }
 
 // logEnd is the end of the log at a time.
@@ -79,15 +83,17 @@ func (u *upkeeper) tick(ctx context.Context, st *stream, w *writer) error {
 	if w != nil {
 		s.applied.Store(max(s.applied.Load(), at.seq))
 	}
-	if err := errors.Join(u.flush(at), s.checkpoints.sweep(unusedTimeout)); err != nil {
+	if err := errors.Join(u.flush(at), s.mark.sync(), s.checkpoints.sweep(unusedTimeout)); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	now, published := replicaStatus{Applied: at.seq, Flushed: s.flushed, InSync: true, Resigning: s.resigning},
-		s.published
+	now, published := s.countedLocked(replicaStatus{
+		Applied: at.seq, Flushed: s.flushed, InSync: true, Resigning: s.resigning,
+	}), s.published
 	s.mu.Unlock()
-	if now != published &&
-		(now.Flushed != published.Flushed || !published.InSync || time.Since(u.publishedAt) > reportInterval) {
+	late := time.Since(u.publishedAt) > reportInterval
+	if now != published && (now.Flushed != published.Flushed || now.InSync != published.InSync || late) ||
+		(late || w != nil) && s.markChanged() {
 		if err := s.publishStatus(ctx, now); err != nil {
 			return err
 		}
@@ -95,7 +101,7 @@ func (u *upkeeper) tick(ctx context.Context, st *stream, w *writer) error {
 	}
 	if w != u.writer {
 		// observations of an earlier ownership are outdated
-		u.writer, u.presence, u.ends, u.purged = w, presence{}, nil, 0
+		u.writer, u.presence, u.ends, u.purged, u.replicated = w, presence{}, nil, 0, false
 	}
 	if w == nil {
 		return nil
@@ -134,7 +140,7 @@ func (u *upkeeper) flush(at logPosition) error {
 	return nil
 }
 
-// publishStatus publishes the status of this member's copy in etcd.
+// publishStatus publishes the status of this member's copy, and its mark, in etcd.
 func (s *Shard) publishStatus(ctx context.Context, c replicaStatus) error {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -142,9 +148,11 @@ func (s *Shard) publishStatus(ctx context.Context, c replicaStatus) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := s.o.Etcd.Put(ctx, s.keys.copies+s.o.Member, string(text)); err != nil {
+	ops, publishedMark := s.withMark(clientv3.OpPut(s.keys.copies+s.o.Member, string(text)))
+	if _, err := s.o.Etcd.Txn(ctx).Then(ops...).Commit(); err != nil {
 		return fmt.Errorf("publishing the status of the copy: %w", err)
 	}
+	publishedMark()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.published = c
@@ -178,7 +186,7 @@ func (u *upkeeper) ownerTick(ctx context.Context, st *stream, w *writer) error {
 		u.purged = least
 	}
 	u.handToPreferred(copies, reported)
-	return nil
+	return u.addReplicas(ctx, st)
 }
 
 // reportedEnd records the end of the log, and returns its end at the last moment that all
@@ -198,7 +206,8 @@ func (u *upkeeper) copies(live []string) (least uint64, copies map[string]replic
 	s := u.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	least, copies = s.flushed, make(map[string]replicaStatus, len(s.view.copies))
+	least = s.countedLocked(replicaStatus{Flushed: s.flushed}).Flushed
+	copies = make(map[string]replicaStatus, len(s.view.copies))
 	for name, c := range s.view.copies {
 		if !s.view.holds(name) {
 			continue

@@ -16,11 +16,6 @@ import (
 )
 
 const (
-	// ackTimeout is how long an append may be unacknowledged before the writer reads the log
-	// to learn the outcome.
-	ackTimeout = time.Second
-	// resolveTimeout bounds the attempts to learn the outcome of an append.
-	resolveTimeout = 10 * time.Second
 	// leaderElected is the prefix of the subject on which a stream's new leader announces
 	// itself.
 	leaderElected = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED."
@@ -36,6 +31,7 @@ type writer struct {
 	owner   string
 	live    func() bool
 	maxPart int // most bytes of a batch in one message
+	mark    *mark
 	inbox   string
 	subs    []*nats.Subscription
 
@@ -43,31 +39,42 @@ type writer struct {
 	bytes atomic.Int64 // approximate size of the log
 
 	appended atomic.Int64 // bytes, compressed, since the writer was created
+	metrics  *Metrics
 
-	mu        sync.Mutex
-	end       logPosition // of the last entry, except for its sequence
-	known     uint64      // last message of the log whose content is known
-	next      uint64      // sequence of the next message to send
-	queue     []*entry    // entries not known to be in the log, in order
-	resolving bool        // only resolve may send
-	err       error       // why the writer has ended
+	mu      sync.Mutex
+	end     logPosition // of the last entry, except for its sequence
+	known   uint64      // last message of the log whose content is known
+	next    uint64      // sequence of the next message to send
+	queue   []*entry    // entries not known to be in the log, in order
+	sends   uint64      // messages published: appends and questions (ask.go)
+	flow    flow        // how fast the log acknowledges
+	holding bool        // entries are not sent until the outcome of earlier ones is known
+	err     error       // why the writer has ended
 
-	wakeup  chan struct{} // signal: the queue is not empty
-	elected chan struct{} // signal: the log has a new leader; the old one may have dropped messages
-	lost    chan struct{} // closed when err is set
-	ended   chan struct{} // closed when run has returned
+	wakeup  chan struct{}    // signal: the queue is not empty
+	elected chan struct{}    // signal: the log has a new leader; the old one may have dropped messages
+	status  chan nats.Status // signal: the connection is open again
+	answers chan answer      // the leader's latest answer about the end of the log
+	lost    chan struct{}    // closed when err is set
+	ended   chan struct{}    // closed when run has returned
+
+	reopened <-chan nats.Status // is status until it is closed; of the writer's goroutine
 }
 
 var _ pebble.Log = (*writer)(nil)
 
 // entry is a record that is being appended to the log. Its sequence is that of the last
-// attempt to send it. The sequence and sent are protected by writer.mu.
+// attempt to send it. The sequence, attempt, ahead and sentAt are protected by writer.mu.
 type entry struct {
 	record
-	after logPosition // the log after this entry; its sequence is set when done is closed
-	sent  bool
-	acks  chan ackResult
-	done  chan struct{} // closed when the entry is in the log
+	after   logPosition // the log after this entry; its sequence is set when done is closed
+	attempt uint64      // value of writer.sends of the last attempt; 0 before the first
+	ahead   int         // bytes in flight at that time, including this entry
+	sentAt  time.Time
+	acks    chan ackResult
+	done    chan struct{} // closed when the entry is in the log
+
+	inquired // of the writer's goroutine
 }
 
 type ackResult struct {
@@ -75,20 +82,24 @@ type ackResult struct {
 	err error
 }
 
-// newWriter creates a writer that continues the log after a position.
-func newWriter(st *stream, at logPosition, owner string, live func() bool, bound int64) (*writer, error) {
+// newWriter creates a writer that continues the log after a position. metrics may be nil.
+func newWriter(st *stream, at logPosition, owner string, live func() bool, bound int64, metrics *Metrics,
+) (*writer, error) {
 	conn := st.js.Conn()
 	w := &writer{
 		st: st, conn: conn, epoch: at.epoch + 1, owner: owner, live: live, end: at, bound: bound,
 		known: at.seq, next: at.seq + 1,
 		maxPart: min(maxPartBytes, int(conn.MaxPayload())-4096),
 		inbox:   conn.NewInbox(),
-		wakeup:  make(chan struct{}, 1), elected: make(chan struct{}, 1),
+		metrics: metrics,
+		wakeup:  make(chan struct{}, 1), elected: make(chan struct{}, 1), answers: make(chan answer, 1),
 		lost: make(chan struct{}), ended: make(chan struct{}),
 	}
 	w.end.log = st.id
+	w.status = conn.StatusChanged(nats.CONNECTED)
+	w.reopened = w.status
 	for subject, handler := range map[string]nats.MsgHandler{
-		w.inbox + ".*":          w.handleAck,
+		w.inbox + ".*.*":        w.handleReply,
 		leaderElected + st.name: func(*nats.Msg) { wake(w.elected) },
 	} {
 		sub, err := conn.Subscribe(subject, handler)
@@ -139,7 +150,7 @@ func (w *writer) enqueueLocked(r record) *entry {
 		return e
 	}
 	w.queue = append(w.queue, e)
-	if !w.resolving {
+	if !w.holding {
 		w.sendLocked(e)
 	}
 	wake(w.wakeup)
@@ -156,39 +167,76 @@ func wake(signal chan struct{}) {
 
 // sendLocked publishes an entry on the condition that the log ends before it.
 func (w *writer) sendLocked(e *entry) {
-	e.sent, e.seq = true, w.next
+	w.sends++
+	if e.attempt != 0 {
+		w.metrics.countResent()
+	}
+	e.attempt, e.seq = w.sends, w.next
 	w.next++
-	if err := w.conn.PublishMsg(e.message(w.st.subject, w.inbox+"."+strconv.FormatUint(e.index, 10))); err != nil {
+	e.sentAt, e.ahead = time.Now(), len(e.data)
+	for _, before := range w.queue {
+		if before == e {
+			break
+		}
+		e.ahead += len(before.data)
+	}
+	select { // drop the acknowledgement of an earlier attempt
+	case <-e.acks:
+	default:
+	}
+	if err := w.conn.PublishMsg(e.message(w.st.subject, w.replySubject(e.index, e.attempt))); err != nil {
 		e.deliverAck(ackResult{err: err})
 	}
 }
 
+// replySubject returns the subject on which the log acknowledges an attempt to append an entry.
+func (w *writer) replySubject(index, attempt uint64) string {
+	return w.inbox + "." + strconv.FormatUint(index, 10) + "." + strconv.FormatUint(attempt, 10)
+}
+
 // deliverAck delivers an acknowledgement; the latest one counts.
-func (e *entry) deliverAck(a ackResult) {
+func (e *entry) deliverAck(a ackResult) { deliver(e.acks, a) }
+
+// deliver sends a value to a channel with capacity 1 and replaces the value in it.
+func deliver[T any](to chan T, v T) {
 	for {
 		select {
-		case e.acks <- a:
+		case to <- v:
 			return
 		default:
 		}
 		select {
-		case <-e.acks:
+		case <-to:
 		default:
 		}
 	}
 }
 
-// handleAck handles an acknowledgement of the log.
-func (w *writer) handleAck(msg *nats.Msg) {
-	index, err := strconv.ParseUint(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:], 10, 64)
+// handleReply handles an acknowledgement of the log, or its answer to a question (ask.go).
+// A refusal of an earlier attempt says nothing about the last one. An acknowledgement of any
+// attempt means that the entry is in the log.
+func (w *writer) handleReply(msg *nats.Msg) {
+	about, sent, _ := strings.Cut(strings.TrimPrefix(msg.Subject, w.inbox+"."), ".")
+	attempt, err := strconv.ParseUint(sent, 10, 64)
 	if err != nil {
 		return
 	}
 	a := parseAck(msg)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.queue) > 0 && index >= w.queue[0].index && index-w.queue[0].index < uint64(len(w.queue)) {
-		w.queue[index-w.queue[0].index].deliverAck(a)
+	if end, ok := endOf(a.err); ok {
+		deliver(w.answers, answer{attempt, end})
+	}
+	if about == question {
+		return
+	}
+	index, err := strconv.ParseUint(about, 10, 64)
+	if err != nil || len(w.queue) == 0 || index < w.queue[0].index ||
+		index-w.queue[0].index >= uint64(len(w.queue)) {
+		return
+	}
+	if e := w.queue[index-w.queue[0].index]; a.err == nil || attempt == e.attempt {
+		e.deliverAck(a)
 	}
 }
 
@@ -207,7 +255,7 @@ func parseAck(msg *nats.Msg) ackResult {
 		return ackResult{err: fmt.Errorf("decoding an acknowledgement of the log: %w", err)}
 	}
 	if ack.Error != nil {
-		return ackResult{err: fmt.Errorf("log refused the append: %s (%d)", ack.Error.Description, ack.Error.Code)}
+		return ackResult{err: &refusedError{ack.Error.Code, ack.Error.Description}}
 	}
 	return ackResult{seq: ack.Seq}
 }
@@ -215,45 +263,65 @@ func parseAck(msg *nats.Msg) ackResult {
 // run removes the entries that are in the log from the queue, in order.
 func (w *writer) run() {
 	defer close(w.ended)
-	timer := time.NewTimer(ackTimeout)
+	timer := time.NewTimer(minAskWait)
 	defer timer.Stop()
 	for {
-		e := w.head()
+		e, timeout := w.head()
 		if e == nil {
 			select {
 			case <-w.wakeup:
 			case <-w.elected: // nothing is in flight
+			case _, open := <-w.reopened:
+				w.watchConnection(open)
 			case <-w.lost:
 				return
 			}
 			continue
 		}
-		timer.Reset(ackTimeout)
+		timer.Reset(timeout)
+		slow := false
 		select {
 		case a := <-e.acks:
 			if a.err == nil && a.seq == w.known+1 { // no other message can be in between
 				w.finish(e, a.seq)
 				continue
 			}
+		case a := <-w.answers: // the refusal of a later entry
+			if !a.covers(e) || a.end > w.known {
+				continue
+			}
 		case <-timer.C:
+			slow = true
 		case <-w.elected:
+		case _, open := <-w.reopened:
+			w.watchConnection(open)
 		case <-w.lost:
 			return
 		}
-		if err := w.resolve(); err != nil {
+		if err := w.resolve(slow); err != nil {
 			w.lose(err)
 			return
 		}
 	}
 }
 
-func (w *writer) head() *entry {
+// watchConnection stops watching the connection when it does not open again.
+func (w *writer) watchConnection(open bool) {
+	if !open {
+		w.reopened = nil
+	}
+}
+
+// head returns the first entry of the queue, and how long it may still be unacknowledged before the
+// writer asks about it. It returns nil when the queue is empty.
+func (w *writer) head() (*entry, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) == 0 {
-		return nil
+		return nil, 0
 	}
-	return w.queue[0]
+	e := w.queue[0]
+	return e, max(0, w.flow.ackTimeout(e.ahead)-time.Since(e.sentAt))
 }
 
 // finish notifies the waiters that the first entry of the queue is in the log. When the
@@ -265,6 +333,7 @@ func (w *writer) finish(e *entry, seq uint64) {
 		return
 	}
 	w.known, e.after.seq = seq, seq
+	w.flow.acknowledged(len(e.data), e.sentAt)
 	w.queue[0] = nil
 	w.queue = w.queue[1:]
 	close(e.done)
@@ -285,6 +354,9 @@ func (w *writer) lose(err error) {
 }
 
 func (w *writer) unsubscribe() {
+	if w.status != nil {
+		w.conn.RemoveStatusListener(w.status)
+	}
 	for _, sub := range w.subs {
 		_ = sub.Unsubscribe() // fails only when the connection is closed, which ends the subscription too
 	}
@@ -308,6 +380,7 @@ func (p *pendingAppend) Wait() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.w.mark.advance(after) // before a client gets the acknowledgement
 	return after.encode(), nil
 }
 

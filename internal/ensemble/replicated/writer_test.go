@@ -12,7 +12,7 @@ func TestWriterEndsWhileAnAcknowledgementArrives(t *testing.T) {
 	t.Parallel()
 	e := &entry{acks: make(chan ackResult, 1), done: make(chan struct{})}
 	w := &writer{queue: []*entry{e}, lost: make(chan struct{})}
-	if w.head() != e {
+	if first, _ := w.head(); first != e {
 		t.Fatal("head of the queue: got another entry, want the first")
 	}
 	ended := errors.New("given up")

@@ -16,8 +16,7 @@ func CheckResourceStore(dir string) error {
 	}
 	clusters := filepath.Join(dir, "clusters")
 	if stores, err := filepath.Glob(filepath.Join(clusters, "*")); err == nil && len(stores) > 0 {
-		return fmt.Errorf("resource store %s is missing, but %s has %d clusters; restore the data directory from a "+
-			"backup, or start with a new one", store, clusters, len(stores))
+		return fmt.Errorf("resource store %s is missing, but %s has %d clusters", store, clusters, len(stores))
 	}
 	return nil
 }

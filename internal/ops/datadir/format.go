@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,9 @@ const formatHeading = "freshet data directory"
 //   - keys: encryption.key, tls, admin.token and admin.json;
 //   - audit: the lines of the audit log.
 var formats = []format{{"directory", 1}, {"keys", 1}, {"audit", 1}}
+
+// firstFormats are the lines of the versions that wrote every format once.
+var firstFormats = []string{"directory 1", "keys 1", "audit 1"}
 
 // format is the version of a part of the data directory.
 type format struct {
@@ -54,39 +58,64 @@ func CheckFormats(dir string) (write bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("reading the format of the data directory: %w", err)
 	}
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	stored, err := parseFormats(string(data))
+	if err != nil {
+		return false, fmt.Errorf("%s is damaged: %w; if no newer version has used the directory, remove the file "+
+			"with: rm %s; the next start writes it again", path, err, path)
+	}
 	known := map[string]int{}
 	for _, f := range formats {
 		known[f.part] = f.version
 	}
-	if lines[0] != formatHeading {
-		return false, fmt.Errorf("%s is damaged: its first line is not %q; remove the file if no newer version has "+
-			"used the directory", path, formatHeading)
-	}
-	for _, line := range lines[1:] {
-		part, number, _ := strings.Cut(line, " ")
-		stored, err := strconv.Atoi(number)
-		switch reads, ok := known[part]; {
-		case err != nil:
-			return false, fmt.Errorf("%s is damaged: line %q is not a format; remove the file if no newer version has "+
-				"used the directory", path, line)
-		case !ok || stored > reads:
+	for _, f := range stored.formats {
+		reads, ok := known[f.part]
+		if !ok || f.version > reads {
 			return false, errs.Newf(errs.Precondition, "data directory %s %w: %s has format %d, but this version "+
-				"reads formats up to %d", dir, version.ErrNewer, part, stored, reads)
-		case stored < reads:
-			write = true
+				"reads formats up to %d", dir, version.ErrNewer, f.part, f.version, reads)
 		}
+		write = write || f.version < reads
 	}
-	return write || len(lines)-1 < len(formats), nil
+	return write || !stored.twice || len(stored.formats) < len(formats), nil
 }
 
-// writeFormats writes FormatFile with the formats of this version.
-func writeFormats(dir string) error {
-	text := formatHeading + "\n"
-	for _, f := range formats {
-		text += fmt.Sprintf("%s %d\n", f.part, f.version)
+// storedFormats is the content of FormatFile.
+type storedFormats struct {
+	formats []format
+	twice   bool // every format is there twice
+}
+
+// parseFormats reads the text of FormatFile. It lists every format twice, so that damage is not taken
+// for the format of a newer version: versions that did not write the formats twice wrote no other
+// formats than firstFormats.
+func parseFormats(text string) (stored storedFormats, err error) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if lines[0] != formatHeading {
+		return stored, fmt.Errorf("its first line is not %q", formatHeading)
 	}
-	return privatefile.Write(filepath.Join(dir, FormatFile), []byte(text))
+	lines = lines[1:]
+	if half := len(lines) / 2; len(lines) > 1 && len(lines)%2 == 0 && slices.Equal(lines[:half], lines[half:]) {
+		stored.twice, lines = true, lines[:half]
+	} else if len(lines) > len(firstFormats) || !slices.Equal(lines, firstFormats[:len(lines)]) {
+		return stored, errors.New("it does not contain every format twice")
+	}
+	for _, line := range lines {
+		part, number, _ := strings.Cut(line, " ")
+		version, err := strconv.Atoi(number)
+		if err != nil {
+			return stored, fmt.Errorf("line %q is not a format", line)
+		}
+		stored.formats = append(stored.formats, format{part, version})
+	}
+	return stored, nil
+}
+
+// writeFormats writes FormatFile with the formats of this version, each of them twice.
+func writeFormats(dir string) error {
+	var list string
+	for _, f := range formats {
+		list += fmt.Sprintf("%s %d\n", f.part, f.version)
+	}
+	return privatefile.Write(filepath.Join(dir, FormatFile), []byte(formatHeading+"\n"+list+list))
 }
 
 // OpenFormats rejects a newer directory and updates FormatFile of an older one. If the file

@@ -1,7 +1,8 @@
 // Package check verifies the data directory of a stopped server: keys, certificates, etcd, the
-// audit log and every store. It stands beside package server, because it reads the data of
-// a whole system; how each part is verified is in the package that owns it. It locks the data
-// directory (ops/datadir) and has no other locks.
+// audit log and every store, and on a member of an ensemble its bundle and its part of the message
+// log (member.go). It reports for each damaged part how it is replaced. It stands beside package
+// server, because it reads the data of a whole system; how each part is verified is in the package
+// that owns it. It locks the data directory (ops/datadir) and has no other locks.
 package check
 
 import (
@@ -29,8 +30,8 @@ import (
 type Report = interface {
 	// Part reports a part of the data directory that is intact, and its contents.
 	Part(name, contents string)
-	// Damaged reports a problem of a part, and its consequence.
-	Damaged(name, problem string)
+	// Damaged reports a problem of a part, its consequence, and how the part is replaced.
+	Damaged(name, problem, remedy string)
 	// Progress reports the progress of a store, the part that takes longest.
 	Progress(name string, done, total int64)
 }
@@ -46,24 +47,27 @@ func Directory(ctx context.Context, cfg *config.Config, report Report) error {
 		return err
 	}
 	defer func() { _ = held.Release() }() // nothing was written
-	c := directoryCheck{cfg, report}
+	c := directoryCheck{cfg, report, remediesOf(cfg)}
 	if _, err := datadir.CheckFormats(cfg.DataDir); err != nil {
-		report.Damaged(datadir.FormatFile, err.Error())
+		report.Damaged(datadir.FormatFile, err.Error(), c.remedies.format)
 	} else {
 		report.Part(datadir.FormatFile, "formats that this version reads")
 	}
 	c.keys()
 	c.tls()
 	c.admin()
+	c.bundle()
 	c.etcd()
 	c.audit()
+	c.logs()
 	return c.clusters(ctx)
 }
 
 // directoryCheck is one call of Directory.
 type directoryCheck struct {
-	cfg    *config.Config
-	report Report
+	cfg      *config.Config
+	report   Report
+	remedies remedies
 }
 
 func (c directoryCheck) keys() {
@@ -71,7 +75,8 @@ func (c directoryCheck) keys() {
 	sealer, err := identity.ReadSealer(path)
 	if err != nil {
 		c.report.Damaged(filepath.Base(path),
-			"without its keys the server cannot decrypt the secrets in etcd and does not start: "+err.Error())
+			"without its keys the server cannot decrypt the secrets in etcd and does not start: "+err.Error(),
+			c.remedies.keys)
 		return
 	}
 	c.report.Part(filepath.Base(path), fmt.Sprintf("%d keys", len(sealer.KeyIDs())))
@@ -84,7 +89,7 @@ func (c directoryCheck) tls() {
 	}
 	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
 		c.report.Damaged("tls", "certificate authority cannot be read, so the server does not start; without the "+
-			"files it creates another one, which clients do not trust: "+err.Error())
+			"files it creates another one, which clients do not trust: "+err.Error(), c.remedies.shared)
 		return
 	}
 	c.report.Part("tls", "certificate authority")
@@ -93,12 +98,15 @@ func (c directoryCheck) tls() {
 func (c directoryCheck) admin() {
 	if data, err := os.ReadFile(c.cfg.Path("admin.json")); err == nil && !json.Valid(data) {
 		c.report.Damaged("admin.json",
-			"credentials of the administrator cannot be read; the next start writes the file again")
+			"credentials of the administrator cannot be read", "the next start writes the file again")
 	}
-	if data, err := os.ReadFile(c.cfg.Path("admin.token")); err == nil && strings.TrimSpace(string(data)) == "" {
-		c.report.Damaged("admin.token",
-			"token of the administrator is empty, so the server does not start; remove the file, and the next start "+
-				"creates a new one")
+	data, err := os.ReadFile(c.cfg.Path("admin.token"))
+	switch {
+	case err == nil && strings.TrimSpace(string(data)) == "":
+		c.report.Damaged("admin.token", "token of the administrator is empty, so the server does not start",
+			c.remedies.token)
+	case errors.Is(err, os.ErrNotExist) && c.remedies.member:
+		c.report.Damaged("admin.token", "token of the administrator is missing", c.remedies.token)
 	}
 }
 
@@ -108,13 +116,13 @@ func (c directoryCheck) etcd() {
 		return
 	}
 	if err := datadir.CheckResourceStore(c.cfg.DataDir); err != nil {
-		c.report.Damaged("etcd", err.Error())
+		c.report.Damaged("etcd", err.Error(), c.remedies.etcd)
 		return
 	}
 	dir := c.cfg.Path("etcd")
 	if err := errors.Join(etcd.Intact(dir), etcd.Check(dir)); err != nil {
 		c.report.Damaged("etcd", "resources, accounts and keys cannot be read, so the server does not start: "+
-			err.Error())
+			err.Error(), c.remedies.etcd)
 		return
 	}
 	c.report.Part("etcd", "every page of the tree and every record of the log")
@@ -134,10 +142,10 @@ func (c directoryCheck) audit() {
 		lines, bad, err := countLines(file)
 		switch {
 		case err != nil:
-			c.report.Damaged(filepath.Base(file), "audit log cannot be read: "+err.Error())
+			c.report.Damaged(filepath.Base(file), "audit log cannot be read: "+err.Error(), auditRemedy)
 		case bad > 0:
 			c.report.Damaged(filepath.Base(file),
-				fmt.Sprintf("%d of %d lines of the audit log are not audit records", bad, lines))
+				fmt.Sprintf("%d of %d lines of the audit log are not audit records", bad, lines), auditRemedy)
 		default:
 			c.report.Part(filepath.Base(file), fmt.Sprintf("%d audit records", lines))
 		}
@@ -177,7 +185,7 @@ func (c directoryCheck) store(ctx context.Context, name string) error {
 	damaged := false
 	done, err := pebble.Check(ctx, c.cfg.Path(name), func(file, problem string) {
 		damaged = true
-		c.report.Damaged(filepath.Join(name, file), problem)
+		c.report.Damaged(filepath.Join(name, file), problem, c.remedies.store)
 	}, func(done, total int64) { c.report.Progress(name, done, total) })
 	if err != nil {
 		return fmt.Errorf("checking %s: %w", name, err)

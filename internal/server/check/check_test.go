@@ -16,8 +16,11 @@ import (
 // results implements Report.
 type results struct{ intact, damaged map[string]string }
 
-func (r results) Part(name, contents string)    { r.intact[name] = contents }
-func (r results) Damaged(name, problem string)  { r.damaged[name] = problem }
+func (r results) Part(name, contents string) { r.intact[name] = contents }
+func (r results) Damaged(name, problem, remedy string) {
+	r.damaged[name] = problem + "; " + remedy
+}
+
 func (r results) Progress(string, int64, int64) {}
 
 // TestDirectory checks a directory without stores. test/e2e checks those of a server.

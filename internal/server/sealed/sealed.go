@@ -66,7 +66,7 @@ func count(ctx context.Context, cfg *config.Config) (counts map[string]int, err 
 	}
 	if !cfg.Etcd.External() {
 		if err := datadir.CheckResourceStore(cfg.DataDir); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w; restore the data directory from a backup", err)
 		}
 		member, failed := etcd.Start(ctx, cfg.Path("etcd"), etcd.Options{
 			Logger: zap, Log: log, QuotaBytes: int64(cfg.Etcd.Quota),

@@ -40,6 +40,8 @@ var (
 	ErrClosed  = errs.New(errs.Unavailable, "engine is closed")
 	ErrLogLost = errs.New(errs.Unavailable, "shard's copy does not match its replicated log; "+
 		"restore a backup, or list what would be lost with: freshet ensemble accept-loss")
+	ErrJournalLost = errs.New(errs.Unavailable, "journal of the cluster has lost records and is closed; "+
+		"show what the members have with: freshet ensemble repair")
 	ErrNewerFormat = errs.New(errs.Unavailable, "stored data was written by a newer version of the server; "+
 		"start that version, or restore a backup that this one made")
 )
@@ -59,7 +61,7 @@ func (d *DamagedMessage) Unwrap() error { return d.Cause }
 // PublicError returns the error that clients may see when stored data cannot be used,
 // or nil for other errors. Names of damaged files and keys belong in the log only.
 func PublicError(err error) error {
-	for _, public := range []error{ErrNewerFormat, ErrLogLost, ErrCorrupt, ErrNotOpen} {
+	for _, public := range []error{ErrNewerFormat, ErrLogLost, ErrJournalLost, ErrCorrupt, ErrNotOpen} {
 		if errors.Is(err, public) {
 			return public
 		}

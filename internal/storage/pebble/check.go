@@ -42,7 +42,7 @@ func Check(ctx context.Context, dir string, found func(file, problem string),
 	progress func(done, total int64),
 ) (CheckResult, error) {
 	c := &checker{fs: vfs.Default, dir: dir, report: found}
-	if err := checkIntact(c.fs, dir, true); err != nil {
+	if _, err := checkIntact(c.fs, dir, true); err != nil {
 		c.problem("", strings.TrimPrefix(err.Error(), engine.ErrCorrupt.Error()+": "))
 		return c.done, nil
 	}

@@ -39,7 +39,7 @@ func openReadOnly(fs vfs.FS, dir string) (*store, error) {
 
 // openClosed opens a store read-only.
 func openClosed(dir string) (*closedStore, error) {
-	if err := checkIntact(vfs.Default, dir, true); err != nil {
+	if _, err := checkIntact(vfs.Default, dir, true); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s, err := openReadOnly(vfs.Default, dir)

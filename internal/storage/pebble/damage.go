@@ -27,7 +27,8 @@ type damage struct {
 	store   atomic.Pointer[error] // first damage that makes the store unhealthy
 	found   atomic.Int64
 	skipped atomic.Int64
-	tables  lograte.Limiter // reports a damaged table once
+	tables  lograte.Limiter  // reports a damaged table once
+	lines   *lograte.Limiter // limits the lines about damaged messages
 
 	mu       sync.Mutex // protects the fields below
 	messages map[engine.MessageID]damagedMessage
@@ -62,6 +63,9 @@ func (p *partition) recordDamage(entry uint64, err error) error {
 	if err == nil || !errors.Is(err, engine.ErrCorrupt) {
 		return err
 	}
+	if err := p.topic.e.leaveDamaged(err); err != nil {
+		return err
+	}
 	id, d := p.id(entry), &p.topic.e.damage
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,9 +75,11 @@ func (p *partition) recordDamage(entry uint64, err error) error {
 	}
 	if !known {
 		d.found.Add(1)
-		p.topic.e.log.Error("message is damaged and is not delivered; consumers can acknowledge its id to skip it",
-			slog.Uint64("topic", uint64(id.Topic)), slog.Int("partition", int(id.Partition)),
-			slog.Uint64("entry", id.Entry), slog.Any("error", err))
+		if ok, more := d.lines.Allow("message"); ok {
+			p.topic.e.log.Error("message is damaged and is not delivered; consumers can acknowledge its id to skip it",
+				slog.Uint64("topic", uint64(id.Topic)), slog.Int("partition", int(id.Partition)),
+				slog.Uint64("entry", id.Entry), slog.Int("not_logged", more), slog.Any("error", err))
+		}
 	}
 	reported := &engine.DamagedMessage{ID: id, Cause: err}
 	if known || len(d.messages) < maxDamaged {
@@ -121,9 +127,12 @@ func (e *Engine) DamagedMessages() (found, skipped int64) {
 }
 
 // recordStoreDamage records damage that affects more than single messages, and returns the
-// error unchanged.
+// error. A damaged file of a member's copy becomes engine.ErrNotOwner (copydamage.go).
 func (s *store) recordStoreDamage(err error) error {
 	if err == nil || !errors.Is(err, engine.ErrCorrupt) {
+		return err
+	}
+	if err := s.leaveDamaged(err); err != nil {
 		return err
 	}
 	if s.damage.store.CompareAndSwap(nil, &err) {
@@ -137,6 +146,10 @@ func (s *store) recordStoreDamage(err error) error {
 // opened, the damage is in one of its blocks, and only readers of that block get errors.
 func (s *store) corruptTable(info cdb.DataCorruptionInfo) {
 	if first, _ := s.damage.tables.Allow(info.Path); !first {
+		return
+	}
+	if s.logged {
+		s.spoil(filepath.Base(info.Path), info.Details)
 		return
 	}
 	s.log.Error("store: file is damaged", slog.String("detail", info.String()))

@@ -16,11 +16,12 @@ import (
 
 // checkIntact returns an error when files of the store are missing or damaged. It detects
 // damage that Pebble would take for an empty store, or for a log that a crash truncated.
-// Damage inside tables is detected when they are read.
-func checkIntact(fs vfs.FS, dir string, mustExist bool) error {
+// Damage inside tables is detected when they are read. unchanged means that the tables, too, are as they
+// were when the store was closed properly, or that there are none.
+func checkIntact(fs vfs.FS, dir string, mustExist bool) (unchanged bool, err error) {
 	names, err := fs.List(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+		return false, err
 	}
 	var logs, manifests, tables int
 	for _, name := range names {
@@ -35,32 +36,32 @@ func checkIntact(fs vfs.FS, dir string, mustExist bool) error {
 	}
 	switch {
 	case manifests == 0 && logs+tables > 0:
-		return fmt.Errorf("%w: store has %d logs and %d tables but no manifest", engine.ErrCorrupt, logs, tables)
+		return false, fmt.Errorf("%w: store has %d logs and %d tables but no manifest", engine.ErrCorrupt, logs, tables)
 	case manifests == 0 && mustExist:
-		return fmt.Errorf("%w: store is missing", engine.ErrCorrupt)
+		return false, fmt.Errorf("%w: store is missing", engine.ErrCorrupt)
 	case manifests == 0:
-		return nil // a new store
+		return true, nil // a new store
 	}
 	known, err := cleanclose.Verify(folder{fs, dir})
 	if err != nil {
-		return fmt.Errorf("%w: %w; if you replaced them on purpose, remove the file %s", engine.ErrCorrupt, err,
+		return false, fmt.Errorf("%w: %w; if you replaced them on purpose, remove the file %s", engine.ErrCorrupt, err,
 			cleanclose.Name)
 	}
 	if known {
-		return nil
+		return unchangedSinceClose(fs, dir, names)
 	}
 	desc, err := cdb.Peek(dir, fs)
 	if err != nil {
-		return storeError(err)
+		return false, storeError(err)
 	}
 	for _, name := range names {
 		if strings.HasSuffix(name, ".log") || fs.PathBase(desc.ManifestFilename) == name {
 			if err := scanLog(fs, fs.PathJoin(dir, name)); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
-	return nil
+	return tables == 0, nil
 }
 
 // recordClose records the sizes and checksums of the files of the closed store. Tables are

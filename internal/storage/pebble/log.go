@@ -41,11 +41,11 @@ type Store struct{ s *store }
 
 // OpenStore opens the store in dir and creates it if it does not exist. Data that was not
 // flushed before a crash is lost; LogPosition returns the position after which the log has to
-// be applied again.
+// be applied again. Damage of its files is a *FileDamage.
 func OpenStore(dir string, opts Options) (*Store, error) {
 	s, err := openStore(dir, opts, true)
 	if err != nil {
-		return nil, err
+		return nil, asDamage("", err)
 	}
 	return &Store{s}, nil
 }
@@ -105,6 +105,9 @@ func (st *Store) Open(log Log) (*Engine, error) {
 	if err := st.s.failure(); err != nil {
 		return nil, err
 	}
+	if found := st.Damage(); found != nil {
+		return nil, found
+	}
 	e := newEngine(st.s, log)
 	if err := e.start(); err != nil {
 		if e.fault() == nil {
@@ -122,7 +125,7 @@ func (st *Store) Flush() error {
 		return err
 	}
 	if err := st.s.db.Flush(); err != nil {
-		return fmt.Errorf("flushing %s: %w", st.s.dir, storeError(err))
+		return fmt.Errorf("flushing %s: %w", st.s.dir, st.s.spoilMissing(storeError(err)))
 	}
 	return st.s.failure()
 }
@@ -255,7 +258,7 @@ func (s *store) checkpointFlushed(dir string) (err error) {
 		return fmt.Errorf("flushing before the checkpoint to %s: %w", dir, storeError(err))
 	}
 	if err := s.db.Checkpoint(dir); err != nil {
-		return fmt.Errorf("writing a checkpoint to %s: %w", dir, storeError(err))
+		return fmt.Errorf("writing a checkpoint to %s: %w", dir, s.spoilMissing(storeError(err)))
 	}
 	return nil
 }

@@ -144,9 +144,11 @@ func (o Options) withDefaults() Options {
 
 func (s *store) open() (*cdb.DB, error) {
 	fs := s.fs
-	if err := checkIntact(fs, s.dir, s.opts.MustExist); err != nil {
+	unchanged, err := checkIntact(fs, s.dir, s.opts.MustExist)
+	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", s.dir, err)
 	}
+	s.copy.verified.Store(unchanged)
 	if err := cleanclose.Forget(folder{fs, s.dir}); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", s.dir, err)
 	}

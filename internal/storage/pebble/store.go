@@ -13,6 +13,7 @@ import (
 	cdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"freshet/internal/base/lograte"
 	"freshet/internal/storage/engine"
 )
 
@@ -30,6 +31,7 @@ type store struct {
 
 	disk   diskSpace
 	damage damage
+	copy   copyState
 	tables tableRetry
 
 	endOnce sync.Once
@@ -51,7 +53,8 @@ func openStore(dir string, opts Options, logged bool) (*store, error) {
 		ending: make(chan struct{}),
 		failed: make(chan struct{}),
 	}
-	s.tables.s, s.disk.s = s, s
+	s.damage.lines = lograte.New(lograte.Policy{Interval: time.Minute})
+	s.tables.s, s.disk.s, s.copy.damaged = s, s, make(chan struct{})
 	db, err := s.open()
 	if err != nil {
 		if s.health != nil {
@@ -70,6 +73,9 @@ func (s *store) serve(e *Engine) {
 	s.served.Store(e)
 	if e != nil && s.fault() != nil {
 		e.stop(engine.ErrFailed)
+	}
+	if e != nil && s.copy.found.Load() != nil {
+		e.stop(engine.ErrNotOwner)
 	}
 }
 
@@ -118,7 +124,7 @@ func (s *store) close() error {
 		s.flushForClose()
 	}
 	var err error
-	if err = errors.Join(err, s.db.Close()); err == nil {
+	if err = errors.Join(err, s.db.Close()); err == nil && !s.unproven() {
 		if err := recordClose(s.fs, s.dir); err != nil { // for example on a full disk; the store is intact
 			s.log.Warn("store is closed, but its file checksums could not be recorded; the next start scans its logs",
 				slog.String("dir", s.dir), slog.Any("error", err))
@@ -228,9 +234,9 @@ func (s *store) iterError(iter *cdb.Iterator) error {
 	return s.recordStoreDamage(storeError(iter.Error()))
 }
 
-// storeError wraps Pebble's corruption errors in engine.ErrCorrupt.
+// storeError wraps errors that damaged files cause in engine.ErrCorrupt.
 func storeError(err error) error {
-	if err != nil && cdb.IsCorruptionError(err) {
+	if fileDamaged(err) {
 		return fmt.Errorf("%w: %w", engine.ErrCorrupt, err)
 	}
 	return err

@@ -96,6 +96,7 @@ var statusRows = []statusRow{
 	{engine.ErrNotOwner, 503, 503},
 	{engine.ErrNoOwner, 503, 503},
 	{engine.ErrLogLost, 503, 503},
+	{engine.ErrJournalLost, 503, 503},
 
 	{access.ErrDenied, 401, 403},
 	{access.ErrNoPrincipal, 401, 401},

@@ -151,6 +151,7 @@ var errorCodes = []struct {
 	{engine.ErrConflict, codeNotAvailable},
 	{engine.ErrNewerFormat, codeStorage},
 	{engine.ErrLogLost, codeStorage},
+	{engine.ErrJournalLost, codeStorage},
 	{engine.ErrNotOpen, codeStorage},
 	{engine.ErrOpening, codeNotAvailable},
 	{statemachine.ErrClosed, codeNotAvailable},

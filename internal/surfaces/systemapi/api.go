@@ -36,6 +36,7 @@ const (
 	replacePath       = membersPath + "/{name}/replace"
 	stepDownPath      = membersPath + "/{name}/step-down"
 	lossPath          = Root + "/v1alpha1/shards/{organization}/{cluster}/{number}/loss"
+	journalsPath      = Root + "/v1alpha1/journals/{organization}/{cluster}"
 	documentPath      = Root + "/v1alpha1/openapi.yaml"
 
 	surfaceName = "system" // in records and metrics
@@ -93,6 +94,14 @@ var routes = []web.Route[operation]{
 	{Method: http.MethodPost, Pattern: stepDownPath, Value: operation{systemOnly(errMembersDenied), (*call).stepDown}},
 	{Method: http.MethodGet, Pattern: lossPath, Value: operation{systemOnly(errShardsDenied), (*call).writeLoss}},
 	{Method: http.MethodPost, Pattern: lossPath, Value: operation{systemOnly(errShardsDenied), (*call).acceptLoss}},
+	{
+		Method: http.MethodGet, Pattern: journalsPath,
+		Value: operation{systemOnly(errJournalsDenied), (*call).writeJournals},
+	},
+	{
+		Method: http.MethodPost, Pattern: journalsPath,
+		Value: operation{systemOnly(errJournalsDenied), (*call).acceptJournal},
+	},
 	{Method: http.MethodGet, Pattern: documentPath, Value: operation{nil, (*call).document}},
 }
 

@@ -87,6 +87,27 @@ func (f *fixture) AcceptLoss(ctx context.Context, shard systemapi.ShardID, from,
 	return f.Loss(ctx, shard, from)
 }
 
+// Journals implements systemapi.Ensemble.
+func (*fixture) Journals(_ context.Context, cluster systemapi.ClusterID, from string) (*systemapi.Journals, error) {
+	return &systemapi.Journals{
+		Organization: cluster.Organization, Cluster: cluster.Cluster,
+		Journals: []systemapi.Journal{{
+			Name: "schemas", Lost: "stream does not exist", From: cmp.Or(from, "b"), State: "m1",
+			Copies: []systemapi.JournalCopy{{Member: "b", Position: 7}},
+		}},
+	}, nil
+}
+
+// AcceptJournalLoss implements systemapi.Ensemble.
+func (f *fixture) AcceptJournalLoss(_ context.Context, cluster systemapi.ClusterID, journal, from,
+	state string,
+) (*systemapi.Journal, error) {
+	if state != "m1" {
+		return nil, errs.New(errs.Conflict, "mark is outdated")
+	}
+	return &systemapi.Journal{Name: journal, From: from, Copies: []systemapi.JournalCopy{}}, nil
+}
+
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	world := identitytest.New(t)
@@ -169,6 +190,12 @@ func TestAuthorization(t *testing.T) {
 		{"boss", "POST", "/system/v1alpha1/members/a/step-down", 403, "system administrators", "streams"},
 		{"nobody", "POST", "/system/v1alpha1/members/a/step-down", 401, "", "streams"},
 		{"root", "GET", "/system/v1alpha1/members/a/step-down", 405, "Allow", ""},
+		{"root", "GET", "/system/v1alpha1/journals/acme/prod", 200, `"lost":"stream does not exist"`, ""},
+		{"root", "GET", "/system/v1alpha1/journals/acme/prod?from=c", 200, `"from":"c"`, ""},
+		{"root", "GET", "/system/v1alpha1/journals/acme/prod?other=c", 400, "malformed", ""},
+		{"boss", "GET", "/system/v1alpha1/journals/acme/prod", 403, "system administrators", "m1"},
+		{"boss", "POST", "/system/v1alpha1/journals/acme/prod", 403, "system administrators", "m1"},
+		{"root", "POST", "/system/v1alpha1/journals/acme/prod", 400, "body must be", "m1"},
 		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss", 200, `"from":"b"`, ""},
 		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss?from=log", 200, `"from":"log"`, ""},
 		{"root", "GET", "/system/v1alpha1/shards/acme/prod/3/loss?from=log&from=a", 400, "malformed", ""},

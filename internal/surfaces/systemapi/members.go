@@ -25,6 +25,12 @@ type Ensemble interface {
 	// AcceptLoss makes the shard continue from that source, if its state is still the one
 	// that mark identifies.
 	AcceptLoss(ctx context.Context, shard ShardID, from, state string) (*Loss, error)
+	// Journals describes the journals of a cluster, and which member's copy a lost one would
+	// continue from: that of the given member or, if from is "", the longest.
+	Journals(ctx context.Context, cluster ClusterID, from string) (*Journals, error)
+	// AcceptJournalLoss makes a lost journal continue from a member's copy, if the state is
+	// still the one that it identifies.
+	AcceptJournalLoss(ctx context.Context, cluster ClusterID, journal, from, state string) (*Journal, error)
 }
 
 // Members is the state of an ensemble as the responding member sees it.
@@ -40,6 +46,49 @@ type Members struct {
 	Members    []Member `json:"members"`
 	// Shards are the shards of all clusters that run on the responding member.
 	Shards []Shard `json:"shards,omitempty"`
+	// Streams are the streams of the log and its meta layer, which has no cluster, as the members
+	// reported them at Observed.
+	Streams  []Stream   `json:"streams,omitempty"`
+	Observed *time.Time `json:"observed,omitempty"`
+}
+
+// Stream is a stream of the log: the log of a shard, a journal of a cluster, or the meta layer of
+// the log.
+type Stream struct {
+	Name string `json:"name"` // in NATS
+	// Cluster is organization and name of the cluster, as "acme/prod"; "" for the meta layer.
+	Cluster string `json:"cluster,omitempty"`
+	Part    string `json:"part"`   // what the stream stores, for example "log of shard 3"
+	Want    int    `json:"want"`   // replicas that it should have
+	Leader  string `json:"leader"` // "" while it has none
+	// Replicas are those that the stream should have.
+	Replicas []Replica `json:"replicas"`
+	// Problem is why the stream accepts nothing; "" if it does.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Replica is a member's replica of a stream.
+type Replica struct {
+	Member  string `json:"member"`
+	Current bool   `json:"current"`
+	// Lag is the number of entries that the replica does not have.
+	Lag uint64 `json:"lag"`
+	// Since is when the replica stopped being current.
+	Since *time.Time `json:"since,omitempty"`
+	// Problem is why the replica counts as missing; "" if it does not.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Part is what a member knows about a part of its files.
+type Part struct {
+	Name     string     `json:"name"`
+	Verified *time.Time `json:"verified,omitempty"` // when all its files were last found intact
+	Damaged  *time.Time `json:"damaged,omitempty"`  // when the present damage was found
+	Healed   *time.Time `json:"healed,omitempty"`   // when a good copy last replaced the part
+	Damages  int        `json:"damages,omitempty"`  // how many times damage was found
+	// File and Problem describe the present or the last damage.
+	File    string `json:"file,omitempty"`
+	Problem string `json:"problem,omitempty"`
 }
 
 // Shard is a shard of a cluster.
@@ -87,6 +136,12 @@ type Member struct {
 	// member, in seconds; negative if it is behind.
 	ClockAhead      float64    `json:"clockAheadSeconds"`
 	CertificateEnds *time.Time `json:"certificateEnds,omitempty"`
+	// Parts are the parts of the member's files, QuarantineBytes the size of the damaged files that
+	// it keeps for a day. They are absent if the member does not respond.
+	Parts           []Part `json:"parts,omitempty"`
+	QuarantineBytes int64  `json:"quarantineBytes,omitempty"`
+	// Failing contains why the member cannot serve a cluster, by organization and name of the cluster.
+	Failing map[string]string `json:"failing,omitempty"`
 	// Problem is the reason why the member does not work properly; "" if it does.
 	Problem string `json:"problem,omitempty"`
 }

@@ -38,6 +38,8 @@ type EnsembleOptions struct {
 	// From is the data directory of a single server. Its data must be migrated to the
 	// first member.
 	From string
+	// ReadyTimeout is the timeout for a member to become ready; zero means 90 s.
+	ReadyTimeout time.Duration
 	// Data maps members to data directories that replace the ones under Dir.
 	Data map[string]string
 }
@@ -58,6 +60,9 @@ func NewEnsemble(ctx context.Context, o EnsembleOptions, seed uint64) (*Ensemble
 	if o.Size == 0 {
 		o.Size = 3
 	}
+	if o.ReadyTimeout == 0 {
+		o.ReadyTimeout = 90 * time.Second
+	}
 	g := &Ensemble{o: o, links: map[string]map[string]*proxy.Link{}, random: rand.New(rand.NewPCG(seed, 2))}
 	processes := proxy.Processes{}
 	init := []string{"ensemble", "init", "--out", filepath.Join(o.Dir, "group")}
@@ -69,7 +74,7 @@ func NewEnsemble(ctx context.Context, o EnsembleOptions, seed uint64) (*Ensemble
 			return nil, err
 		}
 		advertised := listen
-		options := testserver.Options{Kafka: true, DataDir: filepath.Join(o.Dir, name), ReadyTimeout: 90 * time.Second}
+		options := testserver.Options{Kafka: true, DataDir: filepath.Join(o.Dir, name), ReadyTimeout: o.ReadyTimeout}
 		if data := o.Data[name]; data != "" {
 			options.DataDir = data
 		}

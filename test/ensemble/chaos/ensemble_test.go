@@ -90,6 +90,9 @@ func TestEnsembleFaults(t *testing.T) {
 	if disk != nil {
 		faults = append(faults, disk.Full("disk of one full", 6*time.Second))
 	}
+	if os.Getenv("CHAOS_TIME") != "" {
+		faults = append(faults, g.DamageFaults(n)...)
+	}
 	if only := os.Getenv("FRESHET_FAULTS"); only != "" {
 		faults = slices.DeleteFunc(faults,
 			func(f Fault) bool { return !slices.Contains(strings.Split(only, ","), f.Name) })
@@ -161,7 +164,7 @@ func TestEnsembleFailover(t *testing.T) {
 			if err := probe.Await(ctx, time.Now()); err != nil {
 				t.Fatalf("before %s of %s: %v", name, victim.Name, err)
 			}
-			if err := victim.awaitOwned(ctx); err != nil {
+			if err := victim.AwaitOwned(ctx); err != nil {
 				t.Fatalf("before %s of %s: %v", name, victim.Name, err)
 			}
 			pause(ctx, time.Second)

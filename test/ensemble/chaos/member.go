@@ -5,6 +5,7 @@
 //
 //   - member.go, status.go: one process. group.go: an ensemble of them, with proxies between them.
 //   - faults.go, leaders.go, network.go, disk.go, replace.go: the faults. plan.go: their order and times.
+//   - healing.go: damaged files (package spoil), and how a member recovers from them.
 //   - run.go: clients (package load), faults and the check (package history) together.
 //   - probe.go: measures how long topics have no owner.
 //
@@ -59,6 +60,9 @@ func newMember(ctx context.Context, name, binary, dir string, o testserver.Optio
 
 // Ops returns the base URL of the member's metrics and profiles.
 func (m *Member) Ops() string { return "http://" + m.options.Addresses[2] }
+
+// DataDir returns the member's data directory.
+func (m *Member) DataDir() string { return m.options.DataDir }
 
 // Start starts the process and waits until it is ready. It does nothing if the process runs.
 func (m *Member) Start(ctx context.Context) error {

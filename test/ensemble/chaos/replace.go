@@ -22,15 +22,24 @@ func (g *Ensemble) Replace(name string, hold time.Duration, interrupts int) Faul
 }
 
 func (g *Ensemble) replace(ctx context.Context, m *Member, interrupts int) error {
-	other := g.Members[0]
-	if other == m {
-		other = g.Members[1]
+	if err := g.empty(ctx, m); err != nil {
+		return err
 	}
+	for i := range interrupts {
+		if err := m.startBriefly(ctx, time.Duration(i+1)*1500*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return m.Start(ctx)
+}
+
+// empty replaces a stopped member by an empty one, with the commands that operators use.
+func (g *Ensemble) empty(ctx context.Context, m *Member) error {
 	dir := filepath.Join(g.o.Dir, "group")
 	began := time.Now()
 	for {
 		// The command is rejected while the lost member still has its lease.
-		err := g.commandAt(ctx, other, "ensemble", "replace", m.Name, "--group", dir)
+		err := g.commandAt(ctx, g.other(m), "ensemble", "replace", m.Name, "--group", dir)
 		if err == nil {
 			break
 		}
@@ -43,16 +52,7 @@ func (g *Ensemble) replace(ctx context.Context, m *Member, interrupts int) error
 		return err
 	}
 	bundle := filepath.Join(dir, m.Name+"-new.bundle")
-	if err := g.command(ctx, "ensemble", "join", bundle, "--data-dir", data, "--config",
-		g.configuration(m.Name)); err != nil {
-		return err
-	}
-	for i := range interrupts {
-		if err := m.startBriefly(ctx, time.Duration(i+1)*1500*time.Millisecond); err != nil {
-			return err
-		}
-	}
-	return m.Start(ctx)
+	return g.command(ctx, "ensemble", "join", bundle, "--data-dir", data, "--config", g.configuration(m.Name))
 }
 
 // startBriefly starts the process and kills it, at the latest after the given time.

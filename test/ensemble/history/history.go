@@ -119,6 +119,9 @@ type Recorder struct {
 // New returns a Recorder whose clock begins now.
 func New() *Recorder { return &Recorder{begin: time.Now()} }
 
+// Branch returns an empty Recorder with the same clock.
+func (r *Recorder) Branch() *Recorder { return &Recorder{begin: r.begin} }
+
 // Now returns the time since the recorder was created.
 func (r *Recorder) Now() time.Duration { return time.Since(r.begin) }
 

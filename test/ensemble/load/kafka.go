@@ -66,7 +66,7 @@ func (w *worker) send(ctx context.Context, c *kgo.Client, topic string, partitio
 		op.Outcome, op.Note = history.Unknown, err.Error()
 	} else {
 		op.ID = offsetID(record)
-		w.noteAcknowledged(historyName(topic), op.Value, reader, slow, consumerGroup)
+		w.noteAcknowledged(historyName(topic), op.Value, w.kafkaReaders...)
 	}
 	w.recorder.Add(start, op)
 	return err
@@ -190,20 +190,26 @@ func (w *worker) commit(ctx context.Context, group, topic string) {
 		op.Outcome, op.Note = kafkaOutcome(err)
 		w.recorder.Add(start, op)
 
-		op, start = history.Op{Kind: history.Position, Client: w.name, Object: group, Value: "0"}, w.recorder.Now()
-		err = bounded(ctx, w.o.Timeout, func(ctx context.Context) error {
-			response, err := admin.FetchOffsets(ctx, group)
-			if err != nil {
-				return err
-			}
-			if found, ok := response.Lookup(topic, 0); ok {
-				op.Value, err = strconv.FormatInt(found.At, 10), found.Err
-			}
-			return err
-		})
-		op.Outcome, op.Note = kafkaOutcome(err)
-		w.recorder.Add(start, op)
+		w.readPosition(ctx, admin, group, topic)
 	}
+}
+
+// readPosition reads the committed offset of a group.
+func (w *worker) readPosition(ctx context.Context, admin *kadm.Client, group, topic string) history.Op {
+	op, start := history.Op{Kind: history.Position, Client: w.name, Object: group, Value: "0"}, w.recorder.Now()
+	err := bounded(ctx, w.o.Timeout, func(ctx context.Context) error {
+		response, err := admin.FetchOffsets(ctx, group)
+		if err != nil {
+			return err
+		}
+		if found, ok := response.Lookup(topic, 0); ok {
+			op.Value, err = strconv.FormatInt(found.At, 10), found.Err
+		}
+		return err
+	})
+	op.Outcome, op.Note = kafkaOutcome(err)
+	w.recorder.Add(start, op)
+	return op
 }
 
 func bounded(ctx context.Context, timeout time.Duration, call func(context.Context) error) error {

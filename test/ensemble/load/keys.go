@@ -41,16 +41,19 @@ func (w *worker) useKeys(ctx context.Context) {
 	}
 }
 
+// serviceAccounts is a call that needs a valid key.
+const serviceAccounts = "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts?limit=1"
+
 func (w *worker) useEverywhere(ctx context.Context, name, token string) {
 	for _, m := range w.members {
-		w.use(ctx, m, name, token, "/apis/cloud.vendor.io/v1alpha1/namespaces/default/serviceaccounts?limit=1")
+		w.use(ctx, m, name, token, serviceAccounts)
 		w.use(ctx, m, name, token, "/admin/v2/persistent/public/default/"+w.topics[0]+"/partitions")
 	}
 }
 
 // use makes a call with a key. The response 403 is as good as 200: both show that the
 // key is valid.
-func (w *worker) use(ctx context.Context, m *member, name, token, path string) {
+func (w *worker) use(ctx context.Context, m *member, name, token, path string) history.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, w.o.Timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL+path, http.NoBody)
@@ -73,4 +76,5 @@ func (w *worker) use(ctx context.Context, m *member, name, token, path string) {
 		op.Outcome, op.Note = history.Unknown, path+": "+response.Status
 	}
 	w.recorder.Add(start, op)
+	return op.Outcome
 }

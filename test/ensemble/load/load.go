@@ -9,8 +9,11 @@
 // checksum. Kafka readers consume all Kafka topics concurrently, and some of the records
 // are so large that one Fetch response consists of several parts.
 //
+// Kept is other, fewer clients whose data stays, so that it can be read again in full at any time.
+//
 // Load.mu protects the sets of acknowledged and delivered messages, of created names and
-// of schema ids. It is never held during a call.
+// of schema ids. It is never held during a call. Kept.keysMu protects the keys that stay. It is held
+// during calls that revoke or use them, and mu is never taken while it is held.
 package load
 
 import (
@@ -56,6 +59,8 @@ type Load struct {
 	members     []*member
 	topics      []string
 	kafkaTopics []kafkaTopic
+	// kafkaReaders are the subscriptions that must deliver every record of the Kafka topics.
+	kafkaReaders []string
 
 	writing, reading sync.WaitGroup
 	stopWriting      context.CancelFunc
@@ -106,6 +111,15 @@ const kafkaRetention = 5 * time.Minute
 // New creates the topics and subscriptions that the load needs. All members must be
 // ready.
 func New(ctx context.Context, recorder *history.Recorder, members []Member, o Options) (*Load, error) {
+	l, err := newLoad(recorder, members, o)
+	if err != nil {
+		return nil, err
+	}
+	return l, l.setUp(ctx)
+}
+
+// newLoad connects the clients and creates nothing.
+func newLoad(recorder *history.Recorder, members []Member, o Options) (*Load, error) {
 	if o.Topics == 0 {
 		o.Topics = 6
 	}
@@ -130,10 +144,26 @@ func New(ctx context.Context, recorder *history.Recorder, members []Member, o Op
 		l.members = append(l.members,
 			&member{Member: m, client: c, registry: schemas.New(c), resources: resources.New(c)})
 	}
-	return l, l.setUp(ctx)
+	return l, nil
 }
 
 func (l *Load) setUp(ctx context.Context) error {
+	l.kafkaReaders = []string{reader, slow, consumerGroup}
+	if err := l.createTopics(ctx); err != nil {
+		return err
+	}
+	if l.members[0].Kafka != "" {
+		if err := l.createKafkaTopics(ctx, "stream", kafkaPartitions, kafkaRetention); err != nil {
+			return err
+		}
+		if err := l.backlog(ctx); err != nil {
+			return err
+		}
+	}
+	return l.createRobot(ctx)
+}
+
+func (l *Load) createTopics(ctx context.Context) error {
 	c := l.members[0].client
 	for i := range l.o.Topics {
 		name := fmt.Sprintf("load-%d", i)
@@ -148,20 +178,25 @@ func (l *Load) setUp(ctx context.Context) error {
 		}
 		l.topics = append(l.topics, name)
 	}
-	if l.members[0].Kafka != "" {
-		for i, partitions := range kafkaPartitions {
-			name := fmt.Sprintf("stream-%d", i)
-			properties := map[string]string{"retention.ms": fmt.Sprint(kafkaRetention.Milliseconds())}
-			options := client.TopicOptions{Partitions: partitions, Properties: properties}
-			if err := c.Topic(name).Create(ctx, options); err != nil {
-				return fmt.Errorf("creating topic %s: %w", name, err)
-			}
-			l.kafkaTopics = append(l.kafkaTopics, kafkaTopic{name, partitions})
+	return nil
+}
+
+// createKafkaTopics creates topics for Kafka clients, one for each number of partitions.
+func (l *Load) createKafkaTopics(ctx context.Context, prefix string, sizes []int, retention time.Duration) error {
+	properties := map[string]string{"retention.ms": fmt.Sprint(retention.Milliseconds())}
+	for i, partitions := range sizes {
+		name := fmt.Sprintf("%s-%d", prefix, i)
+		options := client.TopicOptions{Partitions: partitions, Properties: properties}
+		if err := l.members[0].client.Topic(name).Create(ctx, options); err != nil {
+			return fmt.Errorf("creating topic %s: %w", name, err)
 		}
-		if err := l.backlog(ctx); err != nil {
-			return err
-		}
+		l.kafkaTopics = append(l.kafkaTopics, kafkaTopic{name, partitions})
 	}
+	return nil
+}
+
+// createRobot creates the account of the API keys.
+func (l *Load) createRobot(ctx context.Context) error {
 	account := map[string]any{
 		"apiVersion": resources.ServiceAccounts.APIVersion(), "kind": "ServiceAccount",
 		"metadata": map[string]any{"name": robot},
@@ -180,7 +215,7 @@ func (l *Load) Expect() history.Expect {
 		e.Complete[topic], e.Single[topic] = []string{shared, single}, []string{single}
 	}
 	for _, s := range l.kafkaTopics {
-		e.Complete[historyName(s.topic)] = []string{reader, slow, consumerGroup}
+		e.Complete[historyName(s.topic)] = l.kafkaReaders
 		e.Single[historyName(s.topic)] = []string{reader, slow}
 	}
 	return e

@@ -23,6 +23,13 @@ const (
 // produce sends messages with one key, one after another. Without an idempotency key each
 // is sent once; with one it is retried at random members until it is acknowledged.
 func (w *worker) produce(ctx context.Context, topic string, idempotent bool) {
+	note := func(op *history.Op) { w.noteAcknowledged(topic, op.Value, shared, single) }
+	w.produceAs(ctx, topic, topic, idempotent, note)
+}
+
+// produceAs is produce to a topic with another name in the history. It calls note for each
+// acknowledged message, before it records it.
+func (w *worker) produceAs(ctx context.Context, topic, object string, idempotent bool, note func(*history.Op)) {
 	for w.pause(ctx) {
 		value, identity := w.content(topic, stamp.AnyPartition, w.messageSize())
 		message := client.Message{Key: w.name, Value: value}
@@ -36,10 +43,10 @@ func (w *worker) produce(ctx context.Context, topic string, idempotent bool) {
 			if err != nil && ctx.Err() != nil {
 				err = fmt.Errorf("%w: %w", client.ErrUnavailable, err)
 			}
-			op := w.op(m, history.Produce, topic, err)
+			op := w.op(m, history.Produce, object, err)
 			op.Value, op.ID = identity, id
 			if err == nil {
-				w.noteAcknowledged(topic, identity, shared, single)
+				note(&op)
 			}
 			w.recorder.Add(start, op)
 			if err == nil || !idempotent || !w.pause(ctx) {

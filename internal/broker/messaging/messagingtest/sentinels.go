@@ -31,6 +31,7 @@ func Sentinels() []error {
 		engine.ErrNoPartition, engine.ErrInvalid, engine.ErrTerminated, engine.ErrBacklogFull, engine.ErrDiskFull,
 		engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt, engine.ErrFailed,
 		engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, engine.ErrOpening, engine.ErrNotOwner,
-		engine.ErrNoOwner, engine.ErrLogLost, statemachine.ErrClosed, statemachine.ErrBroken, statemachine.ErrContended,
+		engine.ErrNoOwner, engine.ErrLogLost, engine.ErrJournalLost,
+		statemachine.ErrClosed, statemachine.ErrBroken, statemachine.ErrContended,
 	}
 }

@@ -33,6 +33,8 @@ type Plane interface {
 	Shards(uid string) []provision.Shard
 	// Membership returns the number of servers that run clusters, and of those that are live.
 	Membership() (all, live int)
+	// Replication describes how safely the data of a cluster is stored.
+	Replication(uid string) provision.Replication
 	// Synced reports whether an external log syncs every write.
 	Synced() (external, synced, known bool, reason, message string)
 }
@@ -125,23 +127,77 @@ func (c *Controller) provision(ctx context.Context, cluster *object,
 	spec, err := c.spec(cluster, instance)
 	if err == nil {
 		var writeErr error
-		err = c.plane.Provision(ctx, spec, func(part provision.Part) {
-			if writeErr == nil && !conditions.IsReady(cluster.Status.Conditions, cluster.Generation) {
-				writeErr = c.progress(ctx, cluster, part)
-			}
-		})
-		if err == nil && writeErr != nil {
+		if err, writeErr = c.open(ctx, cluster, spec); err == nil && writeErr != nil {
 			return 0, writeErr
 		}
 	}
 	if lost := c.logLost(cluster); lost != "" {
 		return shardsInterval, c.notReady(ctx, cluster, reasonLogLost, lost)
 	}
+	if lost := (*provision.JournalLost)(nil); errors.As(err, &lost) {
+		return shardsInterval, c.notReady(ctx, cluster, reasonJournalLost, lost.Problem)
+	}
 	if err != nil {
 		return c.failed(ctx, cluster, reasonFailed, err)
 	}
 	c.backoff.Forget(cluster.UID)
+	if failing := c.plane.Replication(string(cluster.UID)).Failing; len(failing) > 0 {
+		return shardsInterval, c.notReady(ctx, cluster, reasonMembers, failingMessage(failing))
+	}
 	return c.refreshInterval(cluster), c.write(ctx, cluster, c.describe(cluster, instance))
+}
+
+// openTimeout is how long a cluster that was ready may take to be opened, or wait for owners of its
+// shards, before its status says that it is not ready. Another member takes over the shards of a lost
+// member in less time.
+const openTimeout = 10 * time.Second
+
+// open provisions the cluster and writes each part that has started to the status. The stored
+// status can be that of an earlier run of the server, so a cluster that is not open in time is
+// not ready, whatever the status says.
+func (c *Controller) open(ctx context.Context, cluster *object, spec provision.Spec) (err, writeErr error) {
+	parts, ended := make(chan provision.Part), make(chan error, 1)
+	go func() {
+		ended <- c.plane.Provision(ctx, spec, func(part provision.Part) {
+			select {
+			case parts <- part:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	slow := time.NewTicker(openTimeout)
+	defer slow.Stop()
+	for {
+		isReady := conditions.IsReady(cluster.Status.Conditions, cluster.Generation)
+		select {
+		case part := <-parts:
+			if writeErr == nil && !isReady {
+				writeErr = c.progress(ctx, cluster, part)
+			}
+		case <-slow.C:
+			if isReady {
+				c.reportSlow(ctx, cluster)
+			}
+		case err = <-ended:
+			return err, writeErr
+		}
+	}
+}
+
+// reportSlow writes that a cluster is not ready although its status says so. The object can have
+// changed since this attempt began, so reportSlow writes to the latest one. The attempt keeps its own,
+// because it applies the spec of that one; writing it fails then, and the next attempt follows.
+func (c *Controller) reportSlow(ctx context.Context, cluster *object) {
+	latest, err := c.client.CloudV1alpha1().MessagingClusters(cluster.Namespace).Get(ctx, cluster.Name,
+		metav1.GetOptions{})
+	if err == nil && latest.UID == cluster.UID && conditions.IsReady(latest.Status.Conditions, latest.Generation) {
+		err = c.notReady(ctx, latest, reasonOpening,
+			"the cluster is being opened, or its shards have no owners; see freshet ensemble status")
+	}
+	if err != nil && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "writing that a cluster is not open yet failed; retrying",
+			slog.String("cluster", cluster.Namespace+"/"+cluster.Name), slog.Any("error", err))
+	}
 }
 
 // failed writes the error and the time of the next attempt to the status.

@@ -65,6 +65,9 @@ func (*fakePlane) Shards(string) []provision.Shard { return nil }
 // Membership implements messagingcluster.Plane.
 func (*fakePlane) Membership() (all, live int) { return 1, 1 }
 
+// Replication implements messagingcluster.Plane.
+func (*fakePlane) Replication(string) provision.Replication { return provision.Replication{} }
+
 // Synced implements messagingcluster.Plane.
 func (*fakePlane) Synced() (external, synced, known bool, reason, message string) {
 	return false, true, true, "", ""
@@ -111,7 +114,7 @@ func start(t *testing.T, fail error) harness {
 // until watches the cluster until good returns true.
 func (w harness) until(what string, good func(*v1alpha1.MessagingCluster) bool) *v1alpha1.MessagingCluster {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	watch, err := w.clusters.Watch(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -215,7 +218,7 @@ func TestTeardownThatFails(t *testing.T) {
 
 func (w harness) untilDeleted() {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -21,6 +21,7 @@ const (
 	reasonNoOwner  = "NoOwner"
 	reasonCopies   = "CopiesMissing"
 	reasonDamaged  = "ShardFailed"
+	reasonNotOpen  = "NotOpen"
 	shardsInterval = 10 * time.Second // owners and copies change without an event
 )
 
@@ -121,6 +122,9 @@ func roundLag(lag uint64) int64 {
 // reasonLogLost: the copies do not match the log (engine.ErrLogLost).
 const reasonLogLost = "LogLost"
 
+// reasonJournalLost: journals of the cluster have lost records and are closed (provision.JournalLost).
+const reasonJournalLost = "JournalLost"
+
 // logLost lists the copies that do not match their log, and what to do; "" if there are none.
 func (c *Controller) logLost(cluster *object) string {
 	var lost, commands []string
@@ -148,7 +152,7 @@ func (c *Controller) logLost(cluster *object) string {
 func (c *Controller) withShards(cluster *object) *object {
 	shards := c.shardsOf(cluster)
 	if len(shards) == 0 {
-		return cluster
+		return c.withoutShards(cluster)
 	}
 	known := cluster.DeepCopy()
 	members, live := c.plane.Membership()
@@ -161,8 +165,27 @@ func (c *Controller) withShards(cluster *object) *object {
 		is = conditions.False(conditionShards, reasonLogLost, lost, cluster.Generation)
 	}
 	known.Status.Conditions = conditions.Set(known.Status.Conditions, is)
+	if is, ok := c.replicatedCondition(cluster); ok {
+		known.Status.Conditions = conditions.Set(known.Status.Conditions, is)
+	}
 	if is, ok := c.syncedCondition(cluster); ok {
 		known.Status.Conditions = conditions.Set(known.Status.Conditions, is)
+	}
+	return known
+}
+
+// withoutShards returns a cluster that is not open on this server. In an ensemble, nothing is known
+// of its shards then, whatever an earlier status says.
+func (c *Controller) withoutShards(cluster *object) *object {
+	is, inEnsemble := c.replicatedCondition(cluster)
+	if !inEnsemble {
+		return cluster
+	}
+	known := cluster.DeepCopy()
+	known.Status.Conditions = conditions.Set(known.Status.Conditions, is)
+	if _, had := conditions.Find(known.Status.Conditions, conditionShards); had {
+		known.Status.Conditions = conditions.Set(known.Status.Conditions, conditions.False(conditionShards,
+			reasonNotOpen, "the member that runs the controllers has not opened the cluster", cluster.Generation))
 	}
 	return known
 }

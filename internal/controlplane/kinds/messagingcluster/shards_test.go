@@ -1,7 +1,9 @@
 package messagingcluster_test
 
 import (
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,6 +22,16 @@ type fakeEnsemblePlane struct {
 	fakePlane
 	shards atomic.Pointer[[]provision.Shard]
 	known  atomic.Bool // whether Synced reports a known state
+
+	replication atomic.Pointer[provision.Replication]
+}
+
+// Replication implements messagingcluster.Plane.
+func (p *fakeEnsemblePlane) Replication(string) provision.Replication {
+	if r := p.replication.Load(); r != nil {
+		return *r
+	}
+	return provision.Replication{Known: true, Streams: 14, Replicas: 3}
 }
 
 func (p *fakeEnsemblePlane) Shards(string) []provision.Shard { return *p.shards.Load() }
@@ -63,7 +75,7 @@ func startEnsemble(t *testing.T, fail error, shards []provision.Shard) (harness,
 func (w harness) enqueue() {
 	w.Helper()
 	if _, err := w.clusters.Patch(w.Context(), "east", "application/merge-patch+json",
-		[]byte(`{"metadata":{"annotations":{"look":"again"}}}`), metav1.PatchOptions{}); err != nil {
+		fmt.Appendf(nil, `{"metadata":{"annotations":{"look":%q}}}`, rand.Text()), metav1.PatchOptions{}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -133,6 +145,16 @@ func TestStatusOfShards(t *testing.T) {
 	}
 	if *c.Status.Storage != (v1alpha1.ComponentStatus{Replicas: 4, ReadyReplicas: 4, UpdatedReplicas: 4}) {
 		t.Errorf("storage: got %+v, want four copies", c.Status.Storage)
+	}
+}
+
+func TestLostJournalIsReported(t *testing.T) {
+	t.Parallel()
+	lost := &provision.JournalLost{Problem: "journal schemas: stream does not exist"}
+	w, _ := startEnsemble(t, errors.Join(lost, errors.New("not open")), nil)
+	c := w.until("lost", func(c *v1alpha1.MessagingCluster) bool { return ready(c).Reason == "JournalLost" })
+	if got := ready(c); got.Status != v1alpha1.ConditionFalse || got.Message != lost.Problem {
+		t.Errorf("condition: got %+v, want False with the problem", got)
 	}
 }
 

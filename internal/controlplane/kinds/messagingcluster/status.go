@@ -2,6 +2,7 @@ package messagingcluster
 
 import (
 	"context"
+	"slices"
 
 	"freshet/api/v1alpha1"
 	"freshet/internal/controlplane/reconcile"
@@ -49,7 +50,7 @@ func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Co
 		}
 		desired = append(desired, c)
 	}
-	for _, kept := range []string{conditionShards, conditionSynced, conditionAsRequested} {
+	for _, kept := range []string{conditionShards, conditionReplicated, conditionSynced, conditionAsRequested} {
 		if c, ok := conditions.Find(old, kept); ok {
 			desired = append(desired, c)
 		}
@@ -57,10 +58,13 @@ func conditionsOf(cluster *object, up map[provision.Part]bool, ready v1alpha1.Co
 	return conditions.Replace(old, append(desired, ready)...)
 }
 
+// keptReasons are why a cluster is not ready although its spec is applied.
+var keptReasons = []string{reasonFailed, reasonLogLost, reasonMembers, reasonOpening}
+
 // announce writes the reason Provisioning or Updating to the status.
 func (c *Controller) announce(ctx context.Context, cluster *object) error {
 	if ready, ok := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionReady); ok &&
-		ready.Reason == reasonFailed &&
+		slices.Contains(keptReasons, ready.Reason) &&
 		ready.ObservedGeneration == cluster.Generation {
 		return nil // a retry: keep the error of the last attempt
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"freshet/internal/base/retry"
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/ensemble/natsserver"
 )
 
@@ -41,13 +42,17 @@ type Cluster struct {
 	servers    []*node
 	log        *slog.Logger
 	unsafe     bool
+	unverified bool
 	ownProcess map[int]bool // servers that run in processes of their own
+	waiting    func(server int, why string)
+	verify     time.Duration
 }
 
 // node is a server that can be stopped and started.
 type node struct {
 	name    string
 	dir     string
+	files   *integrity.Register
 	inbound []*proxy // by the index of the dialing server
 
 	mu      sync.Mutex
@@ -61,6 +66,9 @@ type Option func(*Cluster)
 // Unsafe disables syncing, for tests that do not check durability.
 func Unsafe(c *Cluster) { c.unsafe = true }
 
+// Unverified disables the verification of files, for tests of what happens when it misses damage.
+func Unverified(c *Cluster) { c.unverified = true }
+
 // Processes runs some servers in processes of their own, so that Stop kills them. Connect
 // does not work for them. The test package needs a TestMain that calls Served.
 func Processes(servers ...int) Option {
@@ -71,6 +79,14 @@ func Processes(servers ...int) Option {
 		}
 	}
 }
+
+// Waiting gets the reports of servers that wait for the others before they start.
+func Waiting(report func(server int, why string)) Option {
+	return func(c *Cluster) { c.waiting = report }
+}
+
+// VerifyInterval sets the interval in which running servers verify their files.
+func VerifyInterval(d time.Duration) Option { return func(c *Cluster) { c.verify = d } }
 
 // Logger sets the logger of the servers; by default their logs are discarded.
 func Logger(log *slog.Logger) Option { return func(c *Cluster) { c.log = log } }
@@ -88,6 +104,10 @@ func New(t testing.TB, servers int, opts ...Option) *Cluster {
 	dir := t.TempDir()
 	for i := range servers {
 		s := &node{name: fmt.Sprintf("n%d", i), dir: filepath.Join(dir, fmt.Sprintf("n%d", i))}
+		var err error
+		if s.files, err = integrity.Open(s.dir+"-integrity", integrity.Options{Logger: c.log}); err != nil {
+			t.Fatal(err)
+		}
 		for from := range servers {
 			if servers == 1 || from == i {
 				s.inbound = append(s.inbound, nil)
@@ -223,8 +243,14 @@ func (c *Cluster) start(i int) {
 		return
 	}
 	o := natsserver.Options{
-		Name: s.name, Dir: s.dir, Unsafe: c.unsafe, MaxStore: maxStore,
-		Logger: c.log.With(slog.String("server", s.name)),
+		Name: s.name, Dir: s.dir, Unsafe: c.unsafe, Unverified: c.unverified, MaxStore: maxStore,
+		Logger: c.log.With(slog.String("server", s.name)), Integrity: s.files, VerifyInterval: c.verify,
+		CheckOthers: func(context.Context) error { return c.checkOthers(i) },
+		ReportWaiting: func(why string) {
+			if c.waiting != nil {
+				c.waiting(i, why)
+			}
+		},
 	}
 	if len(c.servers) > 1 {
 		o.ClusterName, o.Listen, o.Advertise, o.Routes, o.TLS = clusterName, "127.0.0.1:0", unreachableAddr, routes,
@@ -239,6 +265,35 @@ func (c *Cluster) start(i int) {
 	defer s.mu.Unlock()
 	s.server = server
 }
+
+// checkOthers returns nil if all servers but one are current.
+func (c *Cluster) checkOthers(i int) error {
+	var problems []error
+	for other := range c.servers {
+		if other == i {
+			continue
+		}
+		server := c.Server(other)
+		if server == nil {
+			problems = append(problems, fmt.Errorf("server %d is stopped", other))
+		} else if err := server.Current(); err != nil {
+			problems = append(problems, fmt.Errorf("server %d: %w", other, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Files returns the directory of a server's files.
+func (c *Cluster) Files(i int) string { return filepath.Join(c.servers[i].dir, "jetstream") }
+
+// State returns the directory in which a server keeps what it knows about its files.
+func (c *Cluster) State(i int) string { return c.servers[i].dir + "-state" }
+
+// Integrity returns the register of a server's files.
+func (c *Cluster) Integrity(i int) *integrity.Register { return c.servers[i].files }
+
+// Adopt makes the next Start of a server run it in this process.
+func (c *Cluster) Adopt(i int) { c.ownProcess[i] = false }
 
 // Start starts a server that Stop stopped, on the same directory.
 func (c *Cluster) Start(i int) {
@@ -269,6 +324,12 @@ func (c *Cluster) Server(i int) *natsserver.Server {
 	defer s.mu.Unlock()
 	return s.server
 }
+
+// Dialer returns the in-process connections of a server, which may be stopped and started.
+func (c *Cluster) Dialer(i int) nats.InProcessConnProvider { return c.servers[i] }
+
+// Dir returns the data directory of a server.
+func (c *Cluster) Dir(i int) string { return c.servers[i].dir }
 
 // TLS returns a TLS configuration for routes to this cluster, which must have several
 // servers.

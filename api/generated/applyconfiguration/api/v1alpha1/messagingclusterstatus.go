@@ -23,8 +23,8 @@ type MessagingClusterStatusApplyConfiguration struct {
 	// RBACStatus lists roles and role bindings that could not be applied.
 	RBACStatus *RBACStatusApplyConfiguration `json:"rbacStatus,omitempty"`
 	// Conditions are, in this order: MetadataReady, StorageReady, BrokerReady and ProxyReady; in an
-	// ensemble ShardsReady, and WritesSynced if its NATS servers are external; AsRequested, which
-	// is False if fields of the spec have no effect, and lists them; Ready.
+	// ensemble ShardsReady and FullyReplicated, and WritesSynced if its NATS servers are external;
+	// AsRequested, which is False if fields of the spec have no effect, and lists them; Ready.
 	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// Endpoints are the complete URLs of the cluster's services: service (the prefix of the
 	// others), messages, admin, topics and registry. They are derived from the server's base URL,

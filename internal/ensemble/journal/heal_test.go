@@ -1,0 +1,151 @@
+package journal_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+)
+
+// damages are ways in which the stream of a journal with 30 records loses some.
+var damages = []struct {
+	name   string
+	inject func(g *team, js natsjs.JetStream)
+}{
+	{"stream deleted", func(g *team, js natsjs.JetStream) {
+		if err := js.DeleteStream(context.Background(), g.stream()); err != nil {
+			g.t.Fatal(err)
+		}
+	}},
+	{"records removed", func(g *team, js natsjs.JetStream) {
+		g.purge(js, g.stream(), natsjs.WithPurgeSubject("freshet.journal.x."+g.name+".r"), natsjs.WithPurgeSequence(20))
+	}},
+	{"all messages removed", func(g *team, js natsjs.JetStream) { g.purge(js, g.stream()) }},
+	{"chunks of the snapshot removed", func(g *team, js natsjs.JetStream) {
+		g.purge(js, "J_x", natsjs.WithPurgeSubject("freshet.snapshot.x."+g.name+".>"))
+	}},
+	{"stream recreated with fewer records", func(g *team, js natsjs.JetStream) { g.shorten(js, true) }},
+	{"other stream of the same name", func(g *team, js natsjs.JetStream) { g.shorten(js, false) }},
+	{"a record zeroed on all servers", func(g *team, _ natsjs.JetStream) { g.zero("record 25 ") }},
+}
+
+func (g *team) purge(js natsjs.JetStream, stream string, opts ...natsjs.StreamPurgeOpt) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), teamWait)
+	defer cancel()
+	s, err := js.Stream(ctx, stream)
+	if err == nil {
+		err = s.Purge(ctx, opts...)
+	}
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// shorten replaces the stream by one without the last messages, with the same identity or without one.
+func (g *team) shorten(js natsjs.JetStream, same bool) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), teamWait)
+	defer cancel()
+	s, err := js.Stream(ctx, g.stream())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	config := s.CachedInfo().Config
+	var kept []*natsjs.RawStreamMsg
+	for seq := s.CachedInfo().State.FirstSeq; seq < s.CachedInfo().State.LastSeq-4; seq++ {
+		m, err := s.GetMsg(ctx, seq)
+		if err == nil {
+			kept = append(kept, m)
+		}
+	}
+	config.FirstSeq = kept[0].Sequence
+	if err := js.DeleteStream(ctx, g.stream()); err != nil {
+		g.t.Fatal(err)
+	}
+	if !same {
+		config.Metadata = nil
+	}
+	g.nats.CreateStream(ctx, js, config)
+	for _, m := range kept {
+		msg := nats.NewMsg(m.Subject)
+		msg.Data, msg.Header = m.Data, m.Header
+		msg.Header.Del(nats.ExpectedLastSeqHdr)
+		if _, err := js.PublishMsg(ctx, msg); err != nil {
+			g.t.Fatal(err)
+		}
+	}
+}
+
+// zero zeroes the block of a record in the stream's files of all servers, one after the other.
+func (g *team) zero(record string) {
+	g.t.Helper()
+	for i := range g.nats.Size() {
+		dir := g.nats.Dir(i)
+		g.nats.Stop(i)
+		found := 0
+		err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".blk" || !strings.Contains(path, "/streams/"+g.stream()+"/") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if at := bytes.Index(text, []byte(record)); at >= 0 {
+				found++
+				clear(text[at : at+64])
+				return os.WriteFile(path, text, 0o600)
+			}
+			return nil
+		})
+		if err != nil || found == 0 {
+			g.t.Fatalf("zeroing a record of server %d: got %d blocks, error %v; want one", i, found, err)
+		}
+		g.nats.Start(i)
+		g.nats.Ready()
+	}
+}
+
+// TestALostJournalIsRebuilt damages the stream of a journal while its members run, and while they are
+// stopped. The journal continues with the same records at the same positions.
+func TestALostJournalIsRebuilt(t *testing.T) {
+	g := newTeam(t)
+	for i, damage := range damages {
+		for _, stopped := range []bool{false, true} {
+			g.name = fmt.Sprintf("j%d-%t", i, stopped)
+			t.Run(fmt.Sprintf("%s, members stopped %t", damage.name, stopped), func(t *testing.T) {
+				g.t = t
+				g.start("a", "b", "c")
+				g.open("a", "b", "c")
+				last := g.append(0, 20, "a", "b", "c")
+				if damage.name != "records removed" {
+					g.snapshot("b", 15)
+				}
+				last = g.append(last, 10, "c", "a", "b")
+				want, _ := g.content("a")
+				g.awaitCopies(last, "a", "b", "c")
+				if stopped {
+					g.stop("a", "b", "c")
+				}
+				js, err := natsjs.New(g.nats.Connect(0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				damage.inject(g, js)
+				g.start("a", "b", "c")
+				g.open("a", "b", "c")
+				g.check(want, last)
+				last = g.append(last, 5, "a", "b", "c")
+				after, _ := g.content("a")
+				g.check(after, last)
+			})
+		}
+	}
+}

@@ -1,0 +1,12 @@
+// Package simulation runs the owners, standbys, leases and journals of an ensemble in simulated time
+// over a simulated log and a simulated etcd (packages natssim and etcdsim), on a file system that
+// forgets what was not synced. A seed determines the faults: messages that are lost, late, repeated
+// or never answered, elections, cut connections, crashes, damaged replicas and logs that lost their
+// end.
+//
+// After each run it checks that every acknowledged message and journal record exists once, at its
+// position and with its content, or that the shard is closed because its log is lost.
+//
+// A run that fails prints its seed; FRESHET_SEED=n repeats it. Time is simulated, so the scheduler of
+// Go can order goroutines differently in a repetition, but the faults stay the same.
+package simulation
