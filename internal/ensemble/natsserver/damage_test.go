@@ -369,6 +369,18 @@ func TestSuspectReplacesDamagedFiles(t *testing.T) {
 	e.awaitHealed(victim, records)
 }
 
+// TestDamageBeforeStop damages a block of a running server, which then stops in good order.
+func TestDamageBeforeStop(t *testing.T) {
+	e := newEnsemble(t)
+	damages[0].do(t, e.file(victim, `$G/streams/S/msgs/*.blk`))
+	e.Stop(victim)
+	e.Start(victim)
+	if p := e.Integrity(victim).Part("logs"); p.Damages != 1 {
+		t.Errorf("got %+v, want one damage", p)
+	}
+	e.awaitHealed(victim, records)
+}
+
 // TestBackgroundVerification damages snapshots of a running server, which finds and replaces them.
 func TestBackgroundVerification(t *testing.T) {
 	e := newEnsemble(t, natstest.VerifyInterval(100*time.Millisecond))

@@ -87,18 +87,12 @@ func (s *Server) prepare(ctx context.Context) error {
 	return s.rejoin(ctx, damage)
 }
 
-// verify reads all files, or only lists them if nothing has changed since the server was stopped. It
+// verify reads all files, also after a stop in good order: a file may have been damaged before it. It
 // returns the first damage that nats-server does not repair automatically, and reports the result.
 func (s *Server) verify(ctx context.Context) (*natsfiles.Finding, error) {
 	compared, err := natsfiles.CompareManifest(s.statePath(manifestFile), s.filesPath())
 	if err != nil {
 		return nil, err
-	}
-	if compared.Unchanged && s.opts.Integrity.Part(part).Damaged.IsZero() {
-		if s.opts.Integrity.Part(part).Verified.IsZero() {
-			s.opts.Integrity.Verified(part)
-		}
-		return nil, nil
 	}
 	floors, err := natsfiles.ReadFloors(s.statePath(floorsFile))
 	if err != nil {
@@ -174,14 +168,14 @@ func (s *Server) removeState(names ...string) error {
 	return atomicfile.SyncDir(s.opts.stateDir())
 }
 
-// recordStop records the files after the server has ended in good order, so that the next start need not
-// read them.
+// recordStop records the files after the server has ended in good order, so that the next start notices
+// what is missing.
 func (s *Server) recordStop() {
 	if !s.running || len(s.suspicions) > 0 {
 		return
 	}
 	if err := natsfiles.WriteManifest(s.statePath(manifestFile), s.filesPath()); err != nil {
-		s.log.Warnf("state of the stopped replicated log could not be recorded; the next start reads all of it: %v",
+		s.log.Warnf("state of the stopped replicated log could not be recorded; the next start does not notice a lost end: %v",
 			err)
 	}
 }

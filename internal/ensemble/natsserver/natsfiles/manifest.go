@@ -7,19 +7,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
-// Manifest lists the files of a directory after the server was stopped in good order. Sizes and times
-// show that nothing has changed since. Files without a checksum of their own have one here.
+// Manifest lists the files of a directory after the server was stopped in good order. A file that is
+// missing or has another size since then is damaged, although what is left of it may verify. Files without
+// a checksum of their own have one here.
+//
+// A manifest describes the files as they lie there, with the damage that they may have had already. So an
+// unchanged file still has to be verified.
 type Manifest struct {
 	Files map[string]manifestFile `json:"files"`
 }
 
 type manifestFile struct {
-	Size     int64     `json:"size"`
-	Modified time.Time `json:"modified"`
-	Sum      uint32    `json:"sum,omitempty"`
+	Size int64  `json:"size"`
+	Sum  uint32 `json:"sum,omitempty"`
 }
 
 // smallFile is the size up to which a manifest has the checksum of a file.
@@ -36,16 +38,15 @@ func WriteManifest(path, dir string) error {
 
 // Comparison is the result of comparing a directory with its manifest.
 type Comparison struct {
-	Stopped   bool // there is a manifest: the server was stopped in good order
-	Unchanged bool // no file has changed since
-	Findings  []Finding
+	Stopped  bool // there is a manifest: the server was stopped in good order
+	Findings []Finding
 }
 
 // CompareManifest compares a directory with its manifest. The caller removes the manifest before it
 // starts a server.
 //
 // A file that is missing or has another size or checksum is a finding: nothing may write to the directory
-// while no server runs. A file with another time is only not known to be unchanged.
+// while no server runs.
 func CompareManifest(path, dir string) (Comparison, error) {
 	var m Manifest
 	if err := readSealed(path, &m); err != nil {
@@ -58,7 +59,7 @@ func CompareManifest(path, dir string) (Comparison, error) {
 	if err != nil {
 		return Comparison{}, err
 	}
-	c := Comparison{Stopped: true, Unchanged: len(files) == len(m.Files)}
+	c := Comparison{Stopped: true}
 	for name, was := range m.Files {
 		if len(c.Findings) == maxFindings {
 			break
@@ -70,11 +71,8 @@ func CompareManifest(path, dir string) (Comparison, error) {
 			problem = "file is missing since the server was stopped"
 		case is.Size != was.Size || is.Sum != was.Sum:
 			problem = "file has changed since the server was stopped"
-		case !is.Modified.Equal(was.Modified):
-			c.Unchanged = false
 		}
 		if problem != "" {
-			c.Unchanged = false
 			c.Findings = append(c.Findings,
 				Finding{File: name, Problem: problem, Derived: filepath.Base(name) == indexFile})
 		}
@@ -105,7 +103,7 @@ func list(dir string) (map[string]manifestFile, error) {
 		if err != nil {
 			return err
 		}
-		file := manifestFile{Size: info.Size(), Modified: info.ModTime().UTC()}
+		file := manifestFile{Size: info.Size()}
 		if file.Size <= smallFile {
 			data, err := os.ReadFile(path)
 			if err != nil {
