@@ -26,7 +26,7 @@ type Kept struct {
 	keysMu sync.Mutex
 	keys   map[string]string // name: token
 
-	strangers []history.Op // received by Verify, of messages that nobody is known to have sent
+	strangers []history.Op // received at the last check, of messages that nobody was known to have sent
 }
 
 // Sizes of Kept.

@@ -207,7 +207,8 @@ func (k *Kept) verifyKeys(ctx context.Context, w *worker) (unavailable []string)
 // check checks the history so far together with what Verify has read.
 func (k *Kept) check(read []history.Op, before time.Duration, expect history.Expect, unserved map[string]bool,
 ) *history.Report {
-	if expect.Complete == nil {
+	running := expect.Complete == nil
+	if running {
 		expect.Complete = map[string][]string{}
 	}
 	for _, topic := range k.kafkaTopics {
@@ -227,18 +228,21 @@ func (k *Kept) check(read []history.Op, before time.Duration, expect history.Exp
 		}
 	}
 	// A message may be delivered before its producer has the response. If it is still unknown at the
-	// next check, nobody sent it.
-	var strangers []history.Op
-	for i := range read {
-		if op := &read[i]; op.Kind == history.Receive && !op.Damaged && !sent[op.Object+" "+op.Value] {
-			strangers = append(strangers, *op)
-			continue
-		}
-		ops = append(ops, read[i])
+	// next check, or when the clients have stopped, nobody sent it.
+	unsent := func(op history.Op) bool {
+		return op.Kind == history.Receive && op.Outcome == history.OK && !op.Damaged && !sent[op.Object+" "+op.Value]
 	}
-	for i := range k.strangers {
-		if op := &k.strangers[i]; !sent[op.Object+" "+op.Value] {
-			ops = append(ops, *op)
+	var strangers []history.Op
+	ops = slices.DeleteFunc(append(ops, read...), func(op history.Op) bool {
+		if running && unsent(op) {
+			strangers = append(strangers, op)
+			return true
+		}
+		return false
+	})
+	for _, op := range k.strangers {
+		if unsent(op) {
+			ops = append(ops, op)
 		}
 	}
 	k.strangers = strangers

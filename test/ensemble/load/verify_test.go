@@ -32,11 +32,12 @@ func TestVerifyCheck(t *testing.T) {
 		"everything": {
 			before: []history.Op{produced("a", "0:0:0:0")}, read: []history.Op{read("a", "0:0:0:0")},
 		},
-		"lost":                         {before: []history.Op{produced("a", "0:0:0:0")}, want: history.Lost},
-		"not served":                   {before: []history.Op{produced("a", "0:0:0:0")}, unserved: true},
-		"acknowledged during the read": {during: []history.Op{produced("a", "0:0:0:0")}},
-		"read before its response":     {read: []history.Op{read("a", "0:0:0:0")}},
-		"never sent":                   {read: []history.Op{read("a", "0:0:0:0")}, again: true, want: history.Wrong},
+		"lost":                          {before: []history.Op{produced("a", "0:0:0:0")}, want: history.Lost},
+		"not served":                    {before: []history.Op{produced("a", "0:0:0:0")}, unserved: true},
+		"acknowledged during the read":  {during: []history.Op{produced("a", "0:0:0:0")}},
+		"read before its response":      {read: []history.Op{read("a", "0:0:0:0")}},
+		"delivered before its response": {before: []history.Op{read("a", "0:0:0:0")}},
+		"never sent":                    {read: []history.Op{read("a", "0:0:0:0")}, again: true, want: history.Wrong},
 		"two contents": {
 			before: []history.Op{produced("a", "0:0:0:0"), produced("b", "0:0:0:0")},
 			read:   []history.Op{read("a", "0:0:0:0"), read("b", "0:0:0:0")}, want: history.Wrong,
