@@ -7,17 +7,22 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"freshet/internal/base/cleanclose"
 	"freshet/internal/controlplane/etcd"
 	"freshet/test/tally"
 )
 
-const damageKeys = 40
+const (
+	damageKeys = 40
+	pageSize   = 4096
+)
 
 // TestFaultDamagedEtcd damages the files of a member. The member must start with all its data, or
 // return an error that reports the damage. It must never end the process.
@@ -74,6 +79,29 @@ func TestFaultDamagedEtcd(t *testing.T) {
 			fault.Record(t)
 		})
 	}
+}
+
+// TestDamageBeforeStop starts a member whose tree was damaged before it was stopped in order: the record of
+// the stop describes the damaged file.
+func TestDamageBeforeStop(t *testing.T) {
+	t.Parallel()
+	dir, _ := filledMember(t)
+	const file = "member/snap/db"
+	change(t, filepath.Join(dir, file), func(data []byte) []byte {
+		for page := 2 * pageSize; page < used(data); page += pageSize { // after the two pages that describe the tree
+			clear(data[page : page+16])
+		}
+		return data
+	})
+	names := slices.DeleteFunc(filesOf(t, dir), func(name string) bool { return name == cleanclose.Name })
+	if err := cleanclose.Write(cleanclose.Dir(dir), names); err != nil {
+		t.Fatal(err)
+	}
+	fault := tally.Fault{Name: "etcd file damaged before an orderly stop", Injected: 1}
+	if startDamaged(t, dir, file, &fault) {
+		t.Error("got a member that runs, want an error")
+	}
+	fault.Record(t)
 }
 
 // startDamaged starts a member from damaged files, checks its data, and reports whether it started.

@@ -25,18 +25,14 @@ func (o *Options) damagedError(dir string, err error) error {
 }
 
 // Intact returns nil when the files of a stopped member are intact, as far as can be determined
-// without starting it. After an orderly stop they must match the close record. After a crash every
-// record of the log, the snapshot that the log refers to and every page of the tree are checked;
-// values in the tree have no checksum. Errors name the file relative to dir.
+// without starting it. After an orderly stop they must match the close record. Every record of the log,
+// the snapshot that the log refers to and every page of the tree are checked; values in the tree have no
+// checksum. Errors name the file relative to dir.
 func Intact(dir string) error {
-	known, err := cleanclose.Verify(cleanclose.Dir(dir))
-	if err != nil {
+	if _, err := cleanclose.Verify(cleanclose.Dir(dir)); err != nil {
 		return fmt.Errorf("%w; if they were replaced on purpose, remove %s", err, filepath.Join(dir, cleanclose.Name))
 	}
-	if known {
-		return nil
-	}
-	return Check(dir)
+	return Check(dir) // the record of an orderly stop has the damage that a file had before
 }
 
 // Check reads the log, the last snapshot and the tree of a stopped member.
