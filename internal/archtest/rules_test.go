@@ -183,9 +183,11 @@ var sleepAllowed = map[string]string{
 	"internal/storage/pebble/logged_test.go":      "simulates a slow log",
 	"internal/storage/pebble/crash_test.go":       "widens the race window in which a reader could see too much",
 	"internal/storage/pebble/bench_test.go":       "simulates a slow disk",
+	"test/ensemble/simulation/check.go":           "simulated time",
+	"test/ensemble/simulation/clients.go":         "simulated time",
+	"test/ensemble/simulation/faults.go":          "simulated time",
 	"test/ensemble/simulation/member.go":          "simulated time",
 	"test/ensemble/simulation/plan.go":            "simulated time",
-	"test/ensemble/simulation/world.go":           "simulated time",
 	"test/ensemble/simulation/natssim/conn.go":    "simulated time",
 	"test/ensemble/simulation/natssim/servers.go": "simulated time",
 }

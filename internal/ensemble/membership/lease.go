@@ -24,7 +24,7 @@ func (g *Ensemble) holdLease(ctx context.Context) {
 	first := true
 	warnings := lograte.New(retryWarnings)
 	for ctx.Err() == nil {
-		lease, requestedAt, err := g.grant(ctx)
+		session, requestedAt, err := g.grant(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				g.opts.Log.LogAttrs(ctx, warnings.Level("lease"),
@@ -45,7 +45,7 @@ func (g *Ensemble) holdLease(ctx context.Context) {
 			}
 			caught <- g.catchUp(ctx, lost)
 		}(first)
-		err = g.renew(ctx, lease, requestedAt, caught)
+		err = g.renew(ctx, session, requestedAt, caught)
 		close(lost)
 		first = false
 		if ctx.Err() != nil {
@@ -67,24 +67,24 @@ func (g *Ensemble) sleep(ctx context.Context) {
 
 // grant acquires a lease and binds this member's record to it. requestedAt is when the request
 // was sent.
-func (g *Ensemble) grant(ctx context.Context) (lease clientv3.LeaseID, requestedAt time.Time, err error) {
+func (g *Ensemble) grant(ctx context.Context) (session *concurrency.Session, requestedAt time.Time, err error) {
 	requestedAt = time.Now()
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	granted, err := g.opts.Etcd.Grant(bounded, int64(g.ttl/time.Second))
 	if err != nil {
-		return 0, requestedAt, err
+		return nil, requestedAt, err
 	}
-	session, err := concurrency.NewSession(g.opts.Etcd, concurrency.WithLease(granted.ID), concurrency.WithContext(ctx))
+	session, err = concurrency.NewSession(g.opts.Etcd, concurrency.WithLease(granted.ID), concurrency.WithContext(ctx))
 	if err != nil {
-		return 0, requestedAt, err
+		return nil, requestedAt, err
 	}
 	if err := g.publish(ctx, granted.ID); err != nil {
 		session.Orphan()
-		return 0, requestedAt, err
+		return nil, requestedAt, err
 	}
 	g.change(func() { g.session = session })
-	return granted.ID, requestedAt, nil
+	return session, requestedAt, nil
 }
 
 // catchUp retries State.CatchUp until it succeeds, the lease is lost or the context ends.
@@ -110,8 +110,10 @@ func (g *Ensemble) catchUp(ctx context.Context, lost <-chan struct{}) error {
 }
 
 // renew renews a lease until that fails, and returns why. It extends Alive from the moment
-// the member has caught up.
-func (g *Ensemble) renew(ctx context.Context, lease clientv3.LeaseID, requestedAt time.Time,
+// the member has caught up. The session renews the lease too, and ends when its own renewals get no
+// response in time. Then the lease counts as lost, even if it is still valid: work that depends on the
+// session, such as owning a shard, would end right after each beginning.
+func (g *Ensemble) renew(ctx context.Context, session *concurrency.Session, requestedAt time.Time,
 	caught <-chan error,
 ) error {
 	tick := time.NewTicker(g.ttl / leaseFraction)
@@ -132,12 +134,14 @@ func (g *Ensemble) renew(ctx context.Context, lease clientv3.LeaseID, requestedA
 			g.change(func() {})
 			continue
 		case <-tick.C:
+		case <-session.Done():
+			return errors.New("session of the lease has ended")
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 		requestedAt := time.Now()
 		bounded, cancel := context.WithDeadline(ctx, end)
-		_, err := g.opts.Etcd.KeepAliveOnce(bounded, lease)
+		_, err := g.opts.Etcd.KeepAliveOnce(bounded, session.Lease())
 		cancel()
 		switch {
 		case err == nil:

@@ -140,6 +140,23 @@ func TestFaultStoreLost(t *testing.T) {
 	tally.Fault{Name: "lease of a member lost", Injected: 1, Checked: 1, Recovery: time.Since(began)}.Record(t)
 }
 
+// TestFaultSessionEnded ends the session of a member while its lease is valid, as when the responses to the
+// session's renewals are late: the member gets a new lease and session.
+func TestFaultSessionEnded(t *testing.T) {
+	t.Parallel()
+	g, _ := join(t, client(t, store(t)), "a", nil)
+	first, began := g.Session(), time.Now()
+	first.Orphan()
+	await(t, g, "the member has another session", func() bool {
+		session := g.Session()
+		return session != nil && session != first && g.Alive()
+	})
+	if g.Session().Lease() == first.Lease() {
+		t.Error("got the session's old lease, want a new one")
+	}
+	tally.Fault{Name: "session of a member ended", Injected: 1, Checked: 1, Recovery: time.Since(began)}.Record(t)
+}
+
 // TestARetiredMemberStaysOut: other members revoke the lease of a member that shuts down
 // and has closed its listener. That member must not acquire a new lease.
 func TestARetiredMemberStaysOut(t *testing.T) {

@@ -7,6 +7,6 @@
 // After each run it checks that every acknowledged message and journal record exists once, at its
 // position and with its content, or that the shard is closed because its log is lost.
 //
-// A run that fails prints its seed; FRESHET_SEED=n repeats it. Time is simulated, so the scheduler of
-// Go can order goroutines differently in a repetition, but the faults stay the same.
+// A run that fails prints its seed, and make simulate FRESHET_SEED=n repeats it with the same faults. Go's
+// scheduler orders goroutines differently in each run, so a repetition may need several attempts.
 package simulation

@@ -27,6 +27,10 @@ const (
 	shardCount  = 2
 	clusterID   = "c1"
 	journalName = "catalogue"
+
+	membersPrefix = "/members"
+	shardsPrefix  = "/shards"
+	leaseTTL      = 3 * time.Second
 )
 
 // member is one run of a member, from its start to its stop or crash.
@@ -43,6 +47,8 @@ type member struct {
 	all     *journal.Journals
 	journal engine.Journal
 	crashed atomic.Bool
+
+	staleUntil atomic.Int64 // Unix time in nanoseconds until which its reads may be stale
 }
 
 // Live implements replicated.Members.
@@ -84,7 +90,7 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 	}
 	log := w.log.With(slog.String("member", name))
 	m.lease, err = membership.Open(ctx, membership.Options{
-		Etcd: m.client, Prefix: "/members", Self: membership.Record{Name: name}, TTL: 3 * time.Second, Log: log,
+		Etcd: m.client, Prefix: membersPrefix, Self: membership.Record{Name: name}, TTL: leaseTTL, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -95,8 +101,8 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 	}
 	for number := range shardCount {
 		shard, err := replicated.Open(running, replicated.Options{
-			Cluster: clusterID, Number: number, Dir: fmt.Sprintf("%s/%s/shard-%d", w.dir, name, number),
-			JetStream: js, Replicas: natssim.Replicas, Etcd: m.client, Lease: m.lease, Prefix: "/shards",
+			Cluster: clusterID, Number: number, Dir: w.shardDir(name, number),
+			JetStream: js, Replicas: natssim.Replicas, Etcd: m.client, Lease: m.lease, Prefix: shardsPrefix,
 			Member: name, Members: m, Settle: 2 * time.Second, FlushInterval: 3 * time.Second, Logger: log,
 			Store: pebble.Options{FS: fs, Splitter: enginetest.Lines{}, MemTableBytes: 256 << 10, EraBytes: 1 << 10},
 		})
@@ -111,6 +117,11 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 	}
 	m.journal, err = m.all.Journal(ctx, journalName)
 	return m, err
+}
+
+// shardDir returns the directory of a member's copy of a shard.
+func (w *world) shardDir(name string, number int) string {
+	return fmt.Sprintf("%s/%s/shard-%d", w.dir, name, number)
 }
 
 // close releases what the member has opened.

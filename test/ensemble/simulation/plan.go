@@ -18,49 +18,64 @@ type Result struct {
 	Wrong    []string // violations; a correct run has none
 }
 
-// runTime is the simulated time for which clients work and faults are injected.
-const runTime = 40 * time.Second
+// plan is how a run treats the ensemble. It depends on the seed.
+type plan struct {
+	time    time.Duration // simulated time for which clients work and faults are injected
+	writers int           // of each shard
+	pause   time.Duration // longest pause of a writer between two messages
+	gap     time.Duration // longest time between two faults
+	chances natssim.Chances
+	silent  float64 // probability that etcd's response is lost
+	loseEnd bool    // logs lose their end in the last third of the run
+}
+
+// newPlan draws a plan. A third of the runs is calm: few messages are lost, and the faults have time to
+// heal. A third is busy: many writers, so that many appends are in flight at a fault. A third is rough: many
+// messages are lost, late or repeated.
+func newPlan(random *rand.Rand) plan {
+	p := plan{time: 30 * time.Second, writers: 3, pause: 60 * time.Millisecond, gap: 4 * time.Second}
+	most := 0.01
+	switch random.IntN(3) {
+	case 0:
+		p.time, p.writers, p.pause, p.gap = 20*time.Second, 8, 100*time.Millisecond, 3*time.Second
+	case 1:
+		p.gap, most = 2*time.Second, 0.05
+	}
+	p.chances = natssim.Chances{
+		Drop: random.Float64() * most, Late: random.Float64() * most / 2, Repeat: random.Float64() * most,
+		Silent: random.Float64() * most,
+	}
+	p.silent = random.Float64() * most / 2
+	p.loseEnd = random.IntN(4) == 0
+	return p
+}
 
 // run starts three members, lets clients work while faults are injected, and checks the result.
 func (w *world) run(ctx context.Context) Result {
 	defer w.close()
-	var starting sync.WaitGroup
-	for _, name := range names {
-		w.disks[name] = w.newFS(name)
-	}
-	for _, name := range names {
-		starting.Go(func() {
-			m, err := w.start(ctx, name, w.disks[name])
-			if err != nil {
-				w.violation("member %s does not start: %v", name, err)
-				return
-			}
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.members[name] = m
-		})
-	}
-	starting.Wait()
-	working, stop := context.WithTimeout(ctx, runTime)
+	w.startAll(ctx)
+	p := newPlan(w.random)
+	working, stop := context.WithTimeout(ctx, p.time)
 	defer stop()
 	var clients sync.WaitGroup
-	client := func(number uint64, work func(*rand.Rand)) {
-		random := rand.New(rand.NewPCG(w.seed, 100+number)) //nolint:gosec // a simulation
+	number := uint64(100)
+	client := func(work func(*rand.Rand)) {
+		number++
+		random := rand.New(rand.NewPCG(w.seed, number)) //nolint:gosec // a simulation
 		clients.Go(func() { work(random) })
 	}
 	for shard := range shardCount {
-		for writer := range 3 {
-			id := uint64(10*shard + writer) //nolint:gosec // small
-			client(id, func(r *rand.Rand) { w.write(working, shard, writer, r) })
+		for writer := range p.writers {
+			client(func(r *rand.Rand) { w.write(working, shard, writer, p.pause, r) })
 		}
-		client(uint64(50+shard), func(r *rand.Rand) { w.read(working, shard, r) }) //nolint:gosec // small
+		client(func(r *rand.Rand) { w.read(working, shard, r) })
 	}
 	for writer := range 2 {
-		client(uint64(70+writer), func(r *rand.Rand) { w.record(working, writer, r) }) //nolint:gosec // small
+		client(func(r *rand.Rand) { w.record(working, writer, r) })
 	}
-	lostEnd := w.inject(working)
+	w.inject(working, p)
 	clients.Wait()
-	w.finish(ctx, lostEnd)
+	w.finish(ctx)
 	out := Result{Seed: w.seed, Faults: w.faults, Records: len(w.records), Wrong: w.wrong}
 	for _, acked := range w.acked {
 		out.Messages += len(acked)
@@ -68,103 +83,43 @@ func (w *world) run(ctx context.Context) Result {
 	return out
 }
 
-// inject injects faults until the context ends. It reports whether a log lost its end.
-func (w *world) inject(ctx context.Context) (lostEnd bool) {
-	w.nats.SetChances(natssim.Chances{
-		Drop: w.random.Float64() * 0.02, Late: w.random.Float64() * 0.01, Repeat: w.random.Float64() * 0.02,
-		Silent: w.random.Float64() * 0.02,
-	})
-	w.etcd.SetSilent(w.random.Float64() * 0.01)
-	for ctx.Err() == nil {
-		time.Sleep(time.Duration(w.random.Int64N(int64(4 * time.Second))))
-		name := names[w.random.IntN(len(names))]
-		switch w.random.IntN(8) {
+// inject injects faults until the context ends.
+func (w *world) inject(ctx context.Context, p plan) {
+	w.nats.SetChances(p.chances)
+	w.etcd.SetSilent(p.silent)
+	begin := time.Now()
+	for number := uint64(1000); ctx.Err() == nil; number++ {
+		// Each fault has random numbers of its own, so that a repeated run has the same faults.
+		w.random = rand.New(rand.NewPCG(w.seed, number)) //nolint:gosec // a simulation
+		time.Sleep(w.upTo(p.gap))
+		if p.loseEnd && time.Since(begin) > p.time*2/3 {
+			w.loseEnd(ctx)
+			p.loseEnd = w.random.IntN(3) == 0
+			continue
+		}
+		name, shard := names[w.random.IntN(len(names))], w.random.IntN(shardCount)
+		switch w.random.IntN(14) {
 		case 0, 1:
-			w.crash(ctx, name)
+			w.crash(name)
+			w.again(ctx, name)
 		case 2:
 			w.restart(ctx, name)
 		case 3:
 			w.isolate(name, true, w.random.IntN(2) == 0)
 		case 4:
 			w.isolate(name, false, true)
-		case 5, 6:
-			w.elect()
-		case 7:
-			w.damage()
+		case 5:
+			w.elect(w.anyStream())
+		case 6:
+			w.damage(w.anyStream())
+		case 7, 8:
+			w.damageNext(shard)
+		case 9, 10:
+			w.crashInElection(ctx, shard)
+		case 11:
+			w.crashBeforeLaggards(ctx, shard)
+		case 12, 13:
+			w.expire(shard)
 		}
 	}
-	return lostEnd
-}
-
-// crash crashes a member and starts it again a while later.
-func (w *world) crash(ctx context.Context, name string) {
-	m := w.remove(name)
-	if m == nil {
-		return
-	}
-	w.fault("crash of %s", name)
-	w.disks[name] = m.crash(w)
-	w.again(ctx, name)
-}
-
-// restart stops a member in order and starts it again.
-func (w *world) restart(ctx context.Context, name string) {
-	m := w.remove(name)
-	if m == nil {
-		return
-	}
-	w.fault("restart of %s", name)
-	m.stop(w)
-	w.again(ctx, name)
-}
-
-// again starts a member after a while.
-func (w *world) again(ctx context.Context, name string) {
-	time.Sleep(time.Duration(w.random.Int64N(int64(6 * time.Second))))
-	_ = w.up(ctx, name) // finish starts those that did not start in time
-}
-
-// isolate cuts a member off for a while.
-func (w *world) isolate(name string, fromEtcd, fromLog bool) {
-	w.mu.Lock()
-	m := w.members[name]
-	w.mu.Unlock()
-	if m == nil {
-		return
-	}
-	w.fault("%s is cut off from etcd %v, from the log %v", name, fromEtcd, fromLog)
-	if fromEtcd {
-		m.etcd.Cut()
-	}
-	if fromLog {
-		m.nats.Cut()
-	}
-	time.Sleep(time.Duration(w.random.Int64N(int64(8 * time.Second))))
-	m.etcd.Restore()
-	m.nats.Restore()
-}
-
-// elect moves the leader of a stream.
-func (w *world) elect() {
-	all := w.nats.Names()
-	if len(all) == 0 {
-		return
-	}
-	stream := all[w.random.IntN(len(all))]
-	w.fault("election in %s", stream)
-	w.nats.Elect(stream, time.Duration(w.random.Int64N(int64(3*time.Second))))
-}
-
-// damage damages one replica of a stream. Some time later the replica is replaced with a good one, as
-// a member that verifies its files does.
-func (w *world) damage() {
-	all := w.nats.Names()
-	if len(all) == 0 {
-		return
-	}
-	stream := all[w.random.IntN(len(all))]
-	w.fault("damage in %s", stream)
-	w.nats.Damage(stream)
-	time.Sleep(time.Duration(w.random.Int64N(int64(5 * time.Second))))
-	w.nats.Heal(stream)
 }

@@ -1,49 +1,103 @@
 package simulation
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// TestSimulation runs FRESHET_SEEDS seeds (default 5) from FRESHET_SEED on.
-func TestSimulation(t *testing.T) {
-	seeds, first := uint64(5), uint64(1)
-	if n, err := strconv.ParseUint(os.Getenv("FRESHET_SEEDS"), 10, 32); err == nil {
-		seeds = n
+// defaultSeeds is the number of seeds in a run of all tests. It takes a few seconds.
+const defaultSeeds = 4
+
+// Environment variables of TestSimulation.
+const (
+	envSeed    = "FRESHET_SEED"         // the only seed
+	envSeeds   = "FRESHET_SEEDS"        // the number of runs
+	envFirst   = "FRESHET_FIRST_SEED"   // default 1
+	envStep    = "FRESHET_SEED_STEP"    // between two seeds, default 1
+	envWorkers = "FRESHET_SEED_WORKERS" // processes, default 1
+	envLog     = "FRESHET_TEST_LOG"     // logs of the members to standard error
+)
+
+// number returns the number in an environment variable.
+func number(name string, otherwise uint64) uint64 {
+	if n, err := strconv.ParseUint(os.Getenv(name), 10, 32); err == nil {
+		return n
 	}
-	if n, err := strconv.ParseUint(os.Getenv("FRESHET_SEED"), 10, 64); err == nil {
-		first = n
-		if os.Getenv("FRESHET_SEEDS") == "" {
-			seeds = 1
-		}
+	return otherwise
+}
+
+// TestSimulation runs FRESHET_SEEDS seeds, or FRESHET_SEEDS times the seed FRESHET_SEED. It stops at the first
+// failure.
+func TestSimulation(t *testing.T) {
+	seeds, first, step := number(envSeeds, defaultSeeds), number(envFirst, 1), number(envStep, 1)
+	if seed := number(envSeed, 0); seed > 0 {
+		seeds, first, step = number(envSeeds, 1), seed, 0
+	}
+	if workers := number(envWorkers, 1); workers > 1 {
+		runWorkers(t, seeds, first, step, workers)
+		return
 	}
 	log := slog.New(slog.DiscardHandler)
-	if os.Getenv("FRESHET_TEST_LOG") != "" {
+	if os.Getenv(envLog) != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	faults, messages, records := 0, 0, 0
-	begin := time.Now()
-	for seed := first; seed < first+seeds && !t.Failed(); seed++ {
-		var out Result
-		dir := t.TempDir()
-		synctest.Test(t, func(t *testing.T) { out = newWorld(seed, dir, log).run(t.Context()) })
-		faults, messages, records = faults+len(out.Faults), messages+out.Messages, records+out.Records
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run needs little memory
+	var sum Result
+	runs, begin, cpu := 0, time.Now(), cpuTime()
+	for ; uint64(runs) < seeds && !t.Failed(); runs++ {
+		seed := first + uint64(runs)*step
+		out := runSeed(t, seed, log)
+		sum.Faults, sum.Messages, sum.Records = append(sum.Faults, out.Faults...), sum.Messages+out.Messages,
+			sum.Records+out.Records
 		if len(out.Wrong) > 0 {
-			t.Errorf("FRESHET_SEED=%d: %d faults, %d messages, %d records; violations:",
-				seed, len(out.Faults), out.Messages, out.Records)
-			for _, wrong := range out.Wrong {
-				t.Error("  " + wrong)
-			}
-			for _, fault := range out.Faults {
-				t.Log("  fault: " + fault)
-			}
+			t.Error(out.describe())
 		}
 	}
-	took := time.Since(begin)
-	t.Logf("%d seeds from %d: %d faults, %d acknowledged messages, %d journal records, %.0f seeds an hour",
-		seeds, first, faults, messages, records, float64(seeds)/took.Hours())
+	t.Logf("%d runs: %d faults, %d acknowledged messages, %d journal records; %.0f runs an hour, %.2f s of CPU time each",
+		runs, len(sum.Faults), sum.Messages, sum.Records, float64(runs)/time.Since(begin).Hours(),
+		(cpuTime()-cpu).Seconds()/float64(max(1, runs)))
+}
+
+// runSeed runs one seed in simulated time.
+func runSeed(t *testing.T, seed uint64, log *slog.Logger) (out Result) {
+	// The NATS client has a pool of timers for the whole process. Those of an earlier run belong to its
+	// simulated time and cannot be used in this one. Two collections empty the pool.
+	runtime.GC()
+	runtime.GC()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { out = newWorld(seed, dir, log).run(t.Context()) })
+	return out
+}
+
+// describe describes a failed run and how to repeat it.
+func (r *Result) describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d failed; repeat it with: make simulate FRESHET_SEED=%d\n", r.Seed, r.Seed)
+	fmt.Fprintf(&b, "%d acknowledged messages, %d journal records; violations:\n", r.Messages, r.Records)
+	for _, wrong := range r.Wrong {
+		fmt.Fprintf(&b, "  %s\n", wrong)
+	}
+	b.WriteString("faults:\n")
+	for _, fault := range r.Faults {
+		fmt.Fprintf(&b, "  %s\n", fault)
+	}
+	return b.String()
+}
+
+// cpuTime returns the CPU time of this process.
+func cpuTime() time.Duration {
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

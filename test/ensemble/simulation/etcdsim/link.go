@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -119,12 +120,24 @@ func (c *kvClient) RangeStream(context.Context, *etcdserverpb.RangeRequest, ...g
 
 func (c *kvClient) Put(ctx context.Context, r *etcdserverpb.PutRequest, _ ...grpc.CallOption,
 ) (*etcdserverpb.PutResponse, error) {
-	return call(ctx, c.l, func(s *Store) *etcdserverpb.PutResponse {
+	out, err := call(ctx, c.l, func(s *Store) *etcdserverpb.PutResponse {
+		if !s.hasLeaseLocked(r) {
+			return nil
+		}
 		s.revision++
 		out := s.putLocked(r)
 		out.Header = s.headerLocked()
 		return out
 	})
+	return out, orNoLease(out == nil, err)
+}
+
+// orNoLease returns the error of a call, or ErrLeaseNotFound.
+func orNoLease(none bool, err error) error {
+	if err == nil && none {
+		return rpctypes.ErrGRPCLeaseNotFound
+	}
+	return err
 }
 
 func (c *kvClient) DeleteRange(ctx context.Context, r *etcdserverpb.DeleteRangeRequest, _ ...grpc.CallOption,
@@ -139,10 +152,11 @@ func (c *kvClient) DeleteRange(ctx context.Context, r *etcdserverpb.DeleteRangeR
 
 func (c *kvClient) Txn(ctx context.Context, r *etcdserverpb.TxnRequest, _ ...grpc.CallOption,
 ) (*etcdserverpb.TxnResponse, error) {
-	return call(ctx, c.l, func(s *Store) *etcdserverpb.TxnResponse {
+	out, err := call(ctx, c.l, func(s *Store) *etcdserverpb.TxnResponse {
 		s.revision++
 		return s.txnLocked(r)
 	})
+	return out, orNoLease(out == nil, err)
 }
 
 // Compact is not simulated.
@@ -198,7 +212,7 @@ func (c *leaseClient) LeaseKeepAlive(
 		return nil, err
 	}
 	return &keepAlive{
-		streamBase: streamBase{ctx: ctx}, l: c.l, cut: c.l.state(),
+		streamBase: streamBase{ctx: ctx}, l: c.l, cut: c.l.state(), broken: make(chan struct{}, 1),
 		renewed: make(chan *etcdserverpb.LeaseKeepAliveResponse, 16),
 	}, nil
 }
@@ -220,6 +234,7 @@ type keepAlive struct {
 	streamBase
 	l       *Link
 	cut     <-chan struct{}
+	broken  chan struct{} // signal: a request or its response was lost, so the stream has ended
 	renewed chan *etcdserverpb.LeaseKeepAliveResponse
 }
 
@@ -238,6 +253,10 @@ func (k *keepAlive) Send(r *etcdserverpb.LeaseKeepAliveRequest) error {
 		return out
 	})
 	if err != nil {
+		select {
+		case k.broken <- struct{}{}:
+		default:
+		}
 		return io.EOF
 	}
 	select {
@@ -252,6 +271,8 @@ func (k *keepAlive) Recv() (*etcdserverpb.LeaseKeepAliveResponse, error) {
 	case out := <-k.renewed:
 		return out, nil
 	case <-k.cut:
+		return nil, errUnavailable
+	case <-k.broken:
 		return nil, errUnavailable
 	case <-k.ctx.Done():
 		return nil, status.FromContextError(k.ctx.Err()).Err()

@@ -54,17 +54,13 @@ func (s *Store) Close() {
 	s.wg.Wait()
 }
 
-// Keys returns the keys with a prefix, in order.
-func (s *Store) Keys(prefix string) []string {
+// Expire ends the lease of a key before its time, as a clock that is too fast does.
+func (s *Store) Expire(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []string
-	for _, key := range slices.Sorted(maps.Keys(s.keys)) {
-		if len(key) >= len(prefix) && key[:len(prefix)] == prefix {
-			found = append(found, key)
-		}
+	if kv := s.keys[key]; kv != nil {
+		s.revokeLocked(kv.Lease)
 	}
-	return found
 }
 
 func (s *Store) headerLocked() *etcdserverpb.ResponseHeader {
@@ -140,7 +136,13 @@ func (s *Store) eventLocked(e *mvccpb.Event) {
 	s.changed = make(chan struct{})
 }
 
-// txnLocked executes a transaction. All its writes have the same revision.
+// hasLeaseLocked reports whether the lease of a put exists, or the put has none.
+func (s *Store) hasLeaseLocked(r *etcdserverpb.PutRequest) bool {
+	return r == nil || r.Lease == 0 || s.leases[r.Lease] != nil
+}
+
+// txnLocked executes a transaction. All its writes have the same revision. It returns nil, and changes nothing,
+// if a write needs a lease that does not exist.
 func (s *Store) txnLocked(r *etcdserverpb.TxnRequest) *etcdserverpb.TxnResponse {
 	out := &etcdserverpb.TxnResponse{Succeeded: !slices.ContainsFunc(r.Compare, func(c *etcdserverpb.Compare) bool {
 		return !s.holdsLocked(c)
@@ -148,6 +150,11 @@ func (s *Store) txnLocked(r *etcdserverpb.TxnRequest) *etcdserverpb.TxnResponse 
 	operations := r.Failure
 	if out.Succeeded {
 		operations = r.Success
+	}
+	if slices.ContainsFunc(operations, func(op *etcdserverpb.RequestOp) bool {
+		return !s.hasLeaseLocked(op.GetRequestPut())
+	}) {
+		return nil
 	}
 	for _, op := range operations {
 		out.Responses = append(out.Responses, s.operationLocked(op))

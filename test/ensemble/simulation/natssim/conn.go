@@ -90,6 +90,7 @@ type conn struct {
 	link     *Link
 	pipe     net.Conn
 	subs     map[string]string // pattern by id; protected by Servers.mu
+	lost     bool              // messages on their way are lost; of routeLoop
 	once     sync.Once
 	wakeup   chan struct{}
 	received chan struct{}
@@ -251,7 +252,12 @@ func (c *conn) routeLoop() {
 		for _, m := range list {
 			time.Sleep(time.Until(m.at))
 			c.s.mu.Lock()
-			if !c.s.closed {
+			select {
+			case <-c.ended: // the rest of what was on its way may be lost with the connection
+				c.lost = c.lost || c.s.random.IntN(4) == 0
+			default:
+			}
+			if !c.s.closed && !c.lost {
 				c.s.routeLocked(m)
 			}
 			c.s.mu.Unlock()

@@ -144,23 +144,48 @@ func (s *Servers) Elect(name string, leaderless time.Duration) {
 func (s *Servers) Damage(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.streams[name]
-	if st == nil || st.last < st.first {
-		return
+	if st := s.streams[name]; st != nil && st.last >= st.first {
+		s.damageLocked(st, st.first+s.random.Uint64N(st.last-st.first+1), s.random.IntN(Replicas))
 	}
-	seq := st.first + s.random.Uint64N(st.last-st.first+1)
-	replica := s.random.IntN(Replicas)
+}
+
+// DamageNext damages the next n messages of a stream on one replica as they are appended. The leader's
+// replica is more likely than others, because it answers most reads.
+func (s *Servers) DamageNext(name string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.streams[name]; st != nil {
+		st.spoil, st.spoiled = n, st.leader
+		if s.random.IntN(4) == 0 {
+			st.spoiled = s.random.IntN(Replicas)
+		}
+	}
+}
+
+// damageLocked changes a bit of a message on a replica, or removes the message. The bit is one of the data or
+// of a digit in the header, because other changes of a header are found at once.
+func (s *Servers) damageLocked(st *stream, seq uint64, replica int) {
 	m := st.at(seq, replica)
 	if m == nil {
 		return
 	}
-	if s.random.IntN(3) == 0 || len(m.data) == 0 {
+	bad := *m
+	bad.data, bad.header = slices.Clone(m.data), slices.Clone(m.header)
+	var digits []int
+	for i, c := range bad.header {
+		if c >= '0' && c <= '9' {
+			digits = append(digits, i)
+		}
+	}
+	switch kind := s.random.IntN(8); {
+	case kind < 2 && len(digits) > 0:
+		bad.header[digits[s.random.IntN(len(digits))]] ^= 1 << s.random.IntN(3)
+	case kind < 3 || len(bad.data) == 0:
 		st.damaged[replica][seq] = nil
 		return
+	default:
+		bad.data[s.random.IntN(len(bad.data))] ^= 1 << s.random.IntN(8)
 	}
-	bad := *m
-	bad.data = slices.Clone(m.data)
-	bad.data[s.random.IntN(len(bad.data))] ^= 1 << s.random.IntN(8)
 	st.damaged[replica][seq] = &bad
 }
 
@@ -169,16 +194,8 @@ func (s *Servers) Heal(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.streams[name]; st != nil {
-		st.damaged = noDamage()
+		st.damaged, st.spoil = noDamage(), 0
 	}
-}
-
-// Damaged reports whether a replica of a stream is damaged.
-func (s *Servers) Damaged(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.streams[name]
-	return st != nil && slices.ContainsFunc(st.damaged[:], func(d map[uint64]*message) bool { return len(d) > 0 })
 }
 
 // LoseEnd removes up to n messages from the end of a stream, as when a majority of the servers forgot
@@ -195,5 +212,6 @@ func (s *Servers) LoseEnd(name string, n uint64) uint64 {
 		delete(st.messages, st.last)
 		st.last--
 	}
+	maps.DeleteFunc(st.ids, func(_ string, seq uint64) bool { return seq > st.last })
 	return n
 }

@@ -22,6 +22,8 @@ type stream struct {
 	messages    map[uint64]*message
 	ids         map[string]uint64 // Nats-Msg-Id of stored messages
 	damaged     [Replicas]map[uint64]*message
+	spoil       int // so many of the next messages are damaged on the replica spoiled
+	spoiled     int
 	leader      int
 	leaderless  int           // elections that run; while there is one, nothing is answered
 	grown       chan struct{} // closed and replaced when the stream grows
@@ -160,6 +162,10 @@ func (s *Servers) appendLocked(m *message) {
 	st.messages[st.last] = stored
 	for i := range st.damaged {
 		delete(st.damaged[i], st.last)
+	}
+	if st.spoil > 0 {
+		st.spoil--
+		s.damageLocked(st, st.last, st.spoiled)
 	}
 	if id != "" {
 		st.ids[id] = st.last

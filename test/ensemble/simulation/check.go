@@ -1,0 +1,131 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"freshet/internal/storage/engine"
+	"freshet/test/ensemble/simulation/natssim"
+)
+
+// compare checks messages that were read.
+func (w *world) compare(shard int, where string, want map[engine.MessageID]string, got []engine.Record) {
+	found := make(map[engine.MessageID]string, len(got))
+	once := map[string]bool{}
+	w.mu.Lock()
+	sent := w.sent[shard]
+	for i := range got {
+		text := string(got[i].Payload)
+		if !sent[text] || once[text] {
+			w.wrong = append(w.wrong, fmt.Sprintf("shard %d, %s: message %v %.20q is invented or doubled",
+				shard, where, got[i].ID, text))
+		}
+		once[text] = true
+		found[got[i].ID] = text
+	}
+	w.mu.Unlock()
+	lost := 0
+	for id, text := range want {
+		switch have, ok := found[id]; {
+		case !ok:
+			lost++
+		case have != text:
+			w.violation("shard %d, %s: message %v is %.20q, acknowledged as %.20q", shard, where, id, have, text)
+		}
+	}
+	if lost > 0 {
+		w.violation("shard %d, %s: %d of %d acknowledged messages are lost", shard, where, lost, len(want))
+	}
+}
+
+// finish ends all faults, starts all members and checks the final state.
+func (w *world) finish(ctx context.Context) {
+	w.nats.SetChances(natssim.Chances{})
+	w.etcd.SetSilent(0)
+	for _, name := range w.nats.Names() {
+		w.nats.Heal(name)
+	}
+	for _, m := range w.running() {
+		m.etcd.Restore()
+		m.nats.Restore()
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(w.running(), func(m *member) bool { return m.name == name }) {
+			if err := w.up(ctx, name); err != nil {
+				w.violation("member %s does not start: %v", name, err)
+			}
+		}
+	}
+	time.Sleep(2 * leaseTTL) // an earlier owner may not know yet that it is none any more
+	for shard := range shardCount {
+		w.finishShard(ctx, shard)
+	}
+	w.finishJournal(ctx)
+}
+
+// finishShard checks a shard. If its log has lost its end, it may also be closed for that reason.
+func (w *world) finishShard(ctx context.Context, shard int) {
+	for range 600 {
+		time.Sleep(100 * time.Millisecond)
+		m, e := w.owner(shard, nil)
+		if m == nil {
+			closed := 0
+			for _, m := range w.running() {
+				if errors.Is(m.shards[shard].Status().Err, engine.ErrLogLost) {
+					closed++
+				}
+			}
+			if w.endLost[shard] && closed == len(names) {
+				return
+			}
+			continue
+		}
+		got, err := e.Read(ctx, topic, engine.ReadRequest{Max: 1 << 20})
+		if err != nil && (!errors.Is(err, engine.ErrNoTopic) || len(w.acked[shard]) > 0) {
+			continue
+		}
+		w.mu.Lock()
+		want := w.acked[shard]
+		w.mu.Unlock()
+		w.compare(shard, "in the end at "+m.name, want, got)
+		return
+	}
+	for _, m := range w.running() {
+		w.violation("shard %d has no owner; at %s: %+v", shard, m.name, m.shards[shard].Status())
+	}
+}
+
+// finishJournal checks the journal at every member.
+func (w *world) finishJournal(ctx context.Context) {
+	for _, m := range w.running() {
+		found := map[uint64]string{}
+		var err error
+		for range 50 {
+			call, cancel := context.WithTimeout(ctx, 10*time.Second)
+			if _, err = m.journal.Last(call); err == nil {
+				_, err = m.journal.Replay(call, 0, func(position uint64, record []byte) error {
+					found[position] = string(record)
+					return nil
+				})
+			}
+			cancel()
+			if err == nil {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		if err != nil {
+			w.violation("journal at %s: %v", m.name, err)
+			continue
+		}
+		for position, text := range w.records {
+			if found[position] != text {
+				w.violation("journal at %s: position %d is %q, acknowledged as %q",
+					m.name, position, found[position], text)
+			}
+		}
+	}
+}
