@@ -17,6 +17,7 @@ var notRunWithJSON = map[string]string{
 	"freshet ensemble status":      "a single server has no members; test/ensemble/members runs it",
 	"freshet ensemble step-down":   "a single server has no members; test/ensemble/chaos runs it",
 	"freshet ensemble repair":      "it needs a lost journal; TestRepair runs it",
+	"freshet ensemble rejoin":      "it needs a member with damaged data; test/ensemble/damage runs it as text",
 	"freshet ensemble accept-loss": "it needs a lost log; TestEnsembleCommandsPrintJSON runs it",
 	"freshet ensemble replace":     "it needs a lost member; TestEnsembleCommandsPrintJSON runs it",
 	"freshet ensemble join":        "it needs a bundle; TestEnsembleCommandsPrintJSON runs it",

@@ -34,7 +34,12 @@ The command changes nothing if the data is intact, or if the others are not a ma
 It can be repeated. For a machine that was lost completely, use 'freshet ensemble replace'.`,
 		Example: `  # on the machine of the member that refuses to start
   freshet ensemble rejoin --config /etc/freshet.yaml
-  freshet serve --config /etc/freshet.yaml`,
+
+  # then start it; it fetches its data from the other members
+  freshet serve --config /etc/freshet.yaml
+
+  # in a script: with JSON as output
+  freshet ensemble rejoin --config /etc/freshet.yaml -o json`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(file)

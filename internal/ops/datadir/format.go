@@ -60,8 +60,9 @@ func CheckFormats(dir string) (write bool, err error) {
 	}
 	stored, err := parseFormats(string(data))
 	if err != nil {
-		return false, fmt.Errorf("%s is damaged: %w; if no newer version has used the directory, remove the file "+
-			"with: rm %s; the next start writes it again", path, err, path)
+		return false, fmt.Errorf("%s is damaged, or it was written by a newer version of the server; start that version; "+
+			"if no newer version has used the directory, remove the file with: rm %s; the next start writes it "+
+			"again: %w", path, path, err)
 	}
 	known := map[string]int{}
 	for _, f := range formats {
