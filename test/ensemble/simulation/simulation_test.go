@@ -76,13 +76,18 @@ func (r *Result) add(out *Result) {
 	r.Rebuilt += out.Rebuilt
 }
 
-// runSeed runs one seed in simulated time.
+// runSeed runs one seed in simulated time. Goroutines that are left over at the end are a violation too.
 func runSeed(t *testing.T, seed uint64, log *slog.Logger) (out Result) {
 	// The NATS client has a pool of timers for the whole process. Those of an earlier run belong to its
 	// simulated time and cannot be used in this one. Two collections empty the pool.
 	runtime.GC()
 	runtime.GC()
 	dir := t.TempDir()
+	defer func() {
+		if problem := recover(); problem != nil {
+			out.Seed, out.Wrong = seed, append(out.Wrong, fmt.Sprint(problem))
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) { out = newWorld(seed, dir, log).run(t.Context()) })
 	return out
 }
