@@ -86,6 +86,8 @@ func runSeed(t *testing.T, seed uint64, log *slog.Logger) (out Result) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			out.Seed, out.Wrong = seed, append(out.Wrong, fmt.Sprint(problem))
+			fmt.Fprintln(os.Stderr, out.describe())
+			panic(problem) // the process cannot run another simulation
 		}
 	}()
 	synctest.Test(t, func(t *testing.T) { out = newWorld(seed, dir, log).run(t.Context()) })
