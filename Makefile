@@ -126,12 +126,12 @@ CRASH_IMAGES ?= 20
 crash-images: build ## Start all members from crash images of one instant, CRASH_IMAGES times (default 20)
 	CRASH_IMAGES=$(CRASH_IMAGES) $(DAMAGE_TEST) '^TestCrashImages$$'
 
-# The simulated time of one run is a minute. Its processes share no memory, so they use all cores.
+# A process runs one simulation at a time, so the seeds are distributed over as many processes as there are cores.
 SIMULATE = FRESHET_SEED_WORKERS=$(if $(FRESHET_SEED),1,$(shell nproc)) go test -count=1 -v -timeout 24h ./test/ensemble/simulation -run
 
 .PHONY: simulate
 SEEDS ?= $(if $(FRESHET_SEED),20,1000)
-simulate: ## Simulate members, logs, leases and faults for SEEDS seeds (default 1000, about 30 min); FRESHET_SEED= repeats one seed
+simulate: ## Simulate members, logs, leases and faults for SEEDS seeds (default 1000); FRESHET_SEED= repeats one seed
 	FRESHET_SEEDS=$(SEEDS) $(SIMULATE) '^TestSimulation$$'
 
 .PHONY: simulate-mutants

@@ -187,6 +187,7 @@ var sleepAllowed = map[string]string{
 	"test/ensemble/simulation/clients.go":         "simulated time",
 	"test/ensemble/simulation/faults.go":          "simulated time",
 	"test/ensemble/simulation/member.go":          "simulated time",
+	"test/ensemble/simulation/network.go":         "simulated time",
 	"test/ensemble/simulation/plan.go":            "simulated time",
 	"test/ensemble/simulation/natssim/conn.go":    "simulated time",
 	"test/ensemble/simulation/natssim/servers.go": "simulated time",

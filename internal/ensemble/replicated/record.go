@@ -21,6 +21,7 @@ const (
 	headPart    = "Freshet-Part"    // "2/3" of a batch that needs several messages
 	headPacking = "Freshet-Packing" // compression of the batch; missing when it is not compressed
 	headLog     = "Freshet-Log"     // identity of the log; on epoch records only
+	headCheck   = "Freshet-Check"   // checksum of the headers above; missing in messages of earlier versions
 )
 
 // logID distinguishes a log from any other log of the same name.
@@ -108,6 +109,22 @@ func (r *record) sumAfter(before uint32) uint32 {
 	return crc32.Update(sum, castagnoli, r.data)
 }
 
+// headersSum returns the checksum of the headers. A reader needs it to decide whether a message counts: the
+// sum of the log does not protect a message that damage has made void, because readers skip those.
+func (r *record) headersSum() uint32 {
+	var numbers [8 + 8 + 4 + 4 + 4]byte
+	binary.BigEndian.PutUint64(numbers[:], r.epoch)
+	binary.BigEndian.PutUint64(numbers[8:], r.index)
+	binary.BigEndian.PutUint32(numbers[16:], uint32(r.part))
+	binary.BigEndian.PutUint32(numbers[20:], uint32(r.parts))
+	binary.BigEndian.PutUint32(numbers[24:], r.sum)
+	sum := crc32.Checksum(numbers[:], castagnoli)
+	for _, text := range []string{r.owner, r.packing, r.log} {
+		sum = crc32.Update(sum, castagnoli, append([]byte(text), 0))
+	}
+	return sum
+}
+
 // continues reports whether the record is the next one that counts after a position.
 func (r *record) continues(m logPosition) bool {
 	if r.isEpoch() {
@@ -134,10 +151,14 @@ func (r *record) message(subject, reply string) *nats.Msg {
 	if r.isEpoch() {
 		h[headLog] = []string{r.log}
 	}
+	h[headCheck] = []string{strconv.FormatUint(uint64(r.headersSum()), 16)}
 	return &nats.Msg{Subject: subject, Reply: reply, Header: h, Data: r.data}
 }
 
-var errForeign = errors.New("message does not belong to a shard's log")
+var (
+	errForeign        = errors.New("message does not belong to a shard's log")
+	errDamagedMessage = errors.New("message of the log is damaged on the server that returned it")
+)
 
 // parseRecord decodes a message of the log. It accepts an unknown packing, which matters
 // only when the message is applied.
@@ -166,6 +187,9 @@ func parseRecord(seq uint64, h nats.Header, data []byte) (r record, err error) {
 		if err != nil || r.part < 1 || r.part > r.parts {
 			return r, fmt.Errorf("%w: message %d is part %q", errForeign, seq, text)
 		}
+	}
+	if text := h.Get(headCheck); text != "" && text != strconv.FormatUint(uint64(r.headersSum()), 16) {
+		return r, fmt.Errorf("%w: headers of message %d do not match their checksum", errDamagedMessage, seq)
 	}
 	return r, nil
 }

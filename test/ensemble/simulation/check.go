@@ -91,6 +91,9 @@ func (w *world) finishShard(ctx context.Context, shard int) {
 		want := w.acked[shard]
 		w.mu.Unlock()
 		w.compare(shard, "in the end at "+m.name, want, got)
+		if w.endLost[shard] {
+			w.rebuilt++
+		}
 		return
 	}
 	for _, m := range w.running() {

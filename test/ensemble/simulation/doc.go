@@ -7,6 +7,10 @@
 // After each run it checks that every acknowledged message and journal record exists once, at its
 // position and with its content, or that the shard is closed because its log is lost.
 //
+// Not simulated: coordinators of consumer groups; copies of journals, because their keeper holds a mutex over
+// network calls, and simulated time stands still while a goroutine waits for a mutex; checkpoints that members
+// fetch from each other, because they are files on a real disk.
+//
 // A run that fails prints its seed, and make simulate FRESHET_SEED=n repeats it with the same faults. Go's
 // scheduler orders goroutines differently in each run, so a repetition may need several attempts.
 package simulation

@@ -103,7 +103,8 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 		shard, err := replicated.Open(running, replicated.Options{
 			Cluster: clusterID, Number: number, Dir: w.shardDir(name, number),
 			JetStream: js, Replicas: natssim.Replicas, Etcd: m.client, Lease: m.lease, Prefix: shardsPrefix,
-			Member: name, Members: m, Settle: 2 * time.Second, FlushInterval: 3 * time.Second, Logger: log,
+			Member: name, Members: m, Peers: &network{w, m}, Settle: 2 * time.Second,
+			FlushInterval: 3 * time.Second, Logger: log,
 			Store: pebble.Options{FS: fs, Splitter: enginetest.Lines{}, MemTableBytes: 256 << 10, EraBytes: 1 << 10},
 		})
 		if err != nil {

@@ -15,6 +15,8 @@ type Result struct {
 	Faults   []string
 	Messages int      // acknowledged
 	Records  int      // acknowledged, of the journal
+	LogsCut  int      // shards whose log has lost its end
+	Rebuilt  int      // of those, shards that have everything; the others are closed
 	Wrong    []string // violations; a correct run has none
 }
 
@@ -76,7 +78,12 @@ func (w *world) run(ctx context.Context) Result {
 	w.inject(working, p)
 	clients.Wait()
 	w.finish(ctx)
-	out := Result{Seed: w.seed, Faults: w.faults, Records: len(w.records), Wrong: w.wrong}
+	out := Result{Seed: w.seed, Faults: w.faults, Records: len(w.records), Rebuilt: w.rebuilt, Wrong: w.wrong}
+	for _, lost := range w.endLost {
+		if lost {
+			out.LogsCut++
+		}
+	}
 	for _, acked := range w.acked {
 		out.Messages += len(acked)
 	}

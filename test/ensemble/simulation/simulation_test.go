@@ -56,24 +56,40 @@ func TestSimulation(t *testing.T) {
 	for ; uint64(runs) < seeds && !t.Failed(); runs++ {
 		seed := first + uint64(runs)*step
 		out := runSeed(t, seed, log)
-		sum.Faults, sum.Messages, sum.Records = append(sum.Faults, out.Faults...), sum.Messages+out.Messages,
-			sum.Records+out.Records
+		sum.add(&out)
 		if len(out.Wrong) > 0 {
 			t.Error(out.describe())
 		}
 	}
-	t.Logf("%d runs: %d faults, %d acknowledged messages, %d journal records; %.0f runs an hour, %.2f s of CPU time each",
-		runs, len(sum.Faults), sum.Messages, sum.Records, float64(runs)/time.Since(begin).Hours(),
+	t.Logf("%d runs: %d faults, %d acknowledged messages, %d journal records, %d logs without their end of which "+
+		"%d were rebuilt; %.0f runs an hour, %.2f s of CPU time each", runs, len(sum.Faults), sum.Messages, sum.Records,
+		sum.LogsCut, sum.Rebuilt, float64(runs)/time.Since(begin).Hours(),
 		(cpuTime()-cpu).Seconds()/float64(max(1, runs)))
 }
 
-// runSeed runs one seed in simulated time.
+// add adds up what runs did.
+func (r *Result) add(out *Result) {
+	r.Faults = append(r.Faults, out.Faults...)
+	r.Messages += out.Messages
+	r.Records += out.Records
+	r.LogsCut += out.LogsCut
+	r.Rebuilt += out.Rebuilt
+}
+
+// runSeed runs one seed in simulated time. Goroutines that are left over at the end are a violation too.
 func runSeed(t *testing.T, seed uint64, log *slog.Logger) (out Result) {
 	// The NATS client has a pool of timers for the whole process. Those of an earlier run belong to its
 	// simulated time and cannot be used in this one. Two collections empty the pool.
 	runtime.GC()
 	runtime.GC()
 	dir := t.TempDir()
+	defer func() {
+		if problem := recover(); problem != nil {
+			out.Seed, out.Wrong = seed, append(out.Wrong, fmt.Sprint(problem))
+			fmt.Fprintln(os.Stderr, out.describe())
+			panic(problem) // the process cannot run another simulation
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) { out = newWorld(seed, dir, log).run(t.Context()) })
 	return out
 }

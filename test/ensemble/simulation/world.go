@@ -28,6 +28,7 @@ type world struct {
 	ending  sync.WaitGroup // members that end after a crash
 	faults  []string
 	endLost [shardCount]bool // shards whose log has lost its end
+	rebuilt int              // shards that have everything although their log had lost its end
 
 	mu      sync.Mutex // protects the fields below
 	members map[string]*member

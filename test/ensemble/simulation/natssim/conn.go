@@ -68,6 +68,13 @@ func (l *Link) Restore() {
 	l.cut = false
 }
 
+// Reachable reports whether the member is connected.
+func (l *Link) Reachable() bool {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	return !l.cut && !l.s.closed
+}
+
 // message is a message on its way or in a stream.
 type message struct {
 	subject string
