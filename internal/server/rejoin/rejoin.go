@@ -44,6 +44,8 @@ import (
 const (
 	// Part is the name of etcd's data in the register of the member's files.
 	Part = "etcd"
+	// treeFile is the file of damage that is not visible in the files: values have no checksums.
+	treeFile = "etcd/member/snap/db"
 	// Advice is what the operator of a member does about damaged etcd data.
 	Advice = "while the other members run, run on this machine: freshet ensemble rejoin --config FILE, with the " +
 		"configuration of this member, and start it again; it then fetches the data from the other members"
@@ -148,6 +150,7 @@ func Start(ctx context.Context, cfg *config.Config, m *ensemble.Member, g *etcd.
 ) (*etcd.Member, error) {
 	dir := cfg.Path("etcd")
 	opts.Advice = Advice
+	opts.ReportDamage = func(cause error) { m.Integrity().Damaged(Part, treeFile, cause) }
 	rejoining := pending(cfg)
 	if part := m.Integrity().Part(Part); !part.Damaged.IsZero() && !rejoining {
 		return nil, fmt.Errorf("%w: %s in %s; %s", etcd.ErrDamaged, part.Problem, dir, Advice)
@@ -163,8 +166,9 @@ func Start(ctx context.Context, cfg *config.Config, m *ensemble.Member, g *etcd.
 	}
 	started, err := etcd.Join(ctx, dir, g, opts)
 	if err != nil {
-		if errors.Is(err, etcd.ErrDamaged) && etcd.Intact(dir) == nil {
-			m.Integrity().Damaged(Part, "", err) // the next start does not find it in the files
+		var damage *etcd.Damage
+		if errors.As(err, &damage) && etcd.Intact(dir) == nil {
+			m.Integrity().Damaged(Part, treeFile, damage.Cause) // the next start does not find it in the files
 		}
 		return nil, err
 	}
