@@ -71,8 +71,8 @@ func Options(cfg *config.Config, log *slog.Logger) ensemble.Options {
 	return options
 }
 
-// pending reports whether Prepare has prepared the member and it has not rejoined yet.
-func pending(cfg *config.Config) bool {
+// Pending reports whether Prepare has prepared the member and it has not rejoined yet.
+func Pending(cfg *config.Config) bool {
 	_, err := os.Stat(cfg.Path(markerFile))
 	return err == nil
 }
@@ -97,7 +97,7 @@ func Prepare(ctx context.Context, cfg *config.Config) (damage string, err error)
 	defer func() { err = errors.Join(err, m.Close()) }()
 	cause := Damage(cfg, m)
 	if cause == nil {
-		if pending(cfg) {
+		if Pending(cfg) {
 			return "", errs.New(errs.Precondition, "member is already prepared to rejoin; start it")
 		}
 		return "", errs.New(errs.Precondition, "etcd data of this member is intact; start the member")
@@ -125,7 +125,7 @@ func Damage(cfg *config.Config, m *ensemble.Member) error {
 	if err := etcd.Intact(dir); err != nil {
 		return fmt.Errorf("%w in %s", err, dir)
 	}
-	if !etcd.HasLog(dir) && !pending(cfg) {
+	if !etcd.HasLog(dir) && !Pending(cfg) {
 		return fmt.Errorf("%s has no data of etcd", dir)
 	}
 	return nil
@@ -151,7 +151,7 @@ func Start(ctx context.Context, cfg *config.Config, m *ensemble.Member, g *etcd.
 	dir := cfg.Path("etcd")
 	opts.Advice = Advice
 	opts.ReportDamage = func(cause error) { m.Integrity().Damaged(Part, treeFile, cause) }
-	rejoining := pending(cfg)
+	rejoining := Pending(cfg)
 	if part := m.Integrity().Part(Part); !part.Damaged.IsZero() && !rejoining {
 		return nil, fmt.Errorf("%w: %s in %s; %s", etcd.ErrDamaged, part.Problem, dir, Advice)
 	}
