@@ -76,6 +76,23 @@ func (c *clocks) record(member string, began, ended, other time.Time) {
 	}
 }
 
+// apart returns how far the clocks of the members differ, this one included; 0 if that is normal.
+func (c *clocks) apart() time.Duration {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, last := time.Duration(0), time.Duration(0) // the clock of this member
+	for _, m := range c.measured {
+		if now.Sub(m.at) < clockMaxAge {
+			first, last = min(first, m.ahead), max(last, m.ahead)
+		}
+	}
+	if last-first <= maxSkew {
+		return 0
+	}
+	return last - first
+}
+
 // correctionOf returns what a member adds to its clock, whose value is the 0 among values: the median
 // of all clocks. Two clocks do not show which of them is wrong, and a small difference is normal.
 func correctionOf(values []time.Duration) time.Duration {

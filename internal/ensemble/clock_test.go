@@ -30,6 +30,10 @@ func TestEnsembleTime(t *testing.T) {
 		t.Errorf("with two other members: got %s, want %s", got, right)
 	}
 	measure("c", right)
+	observed := Observation{ClocksApart: c.apart()}
+	if notes := observed.Degraded(); len(notes) != 1 || !strings.Contains(notes[0], "differ by up to 10m0s") {
+		t.Errorf("got notes %q, want the difference of the clocks", notes)
+	}
 	if got := strings.Count(lines.String(), "synchronize it with NTP"); got != 1 {
 		t.Errorf("got %d warnings, want 1: %s", got, &lines)
 	}
@@ -40,6 +44,10 @@ func TestEnsembleTime(t *testing.T) {
 	}
 
 	good := newClocks(log, func() time.Time { return right })
+	good.record("c", right, right, right.Add(maxSkew))
+	if got := good.apart(); got != 0 {
+		t.Errorf("with a normal difference: got %s, want 0", got)
+	}
 	good.record("a", right, right, wrong)
 	good.record("c", right, right, right.Add(100*time.Millisecond))
 	if got := good.time(); !got.Equal(right) {

@@ -54,6 +54,8 @@ type Observation struct {
 	// Failing contains the members that could not serve a cluster in this round and in the round
 	// before, by the uid of the cluster, and why.
 	Failing map[string]map[string]string
+	// ClocksApart is how far the clocks of the members differ; 0 if that is normal.
+	ClocksApart time.Duration
 }
 
 // observer makes observations. Only the goroutine of Member.Observe uses it.
@@ -153,7 +155,7 @@ func (o *observer) observe(ctx context.Context) {
 		return
 	}
 	m.observation.Store(&Observation{
-		At: now, Streams: o.streams(all, down), Members: all, Failing: o.confirm(all),
+		At: now, Streams: o.streams(all, down), Members: all, Failing: o.confirm(all), ClocksApart: m.clocks.apart(),
 	})
 	o.logChange()
 }
@@ -285,6 +287,10 @@ func (o *Observation) Degraded() (notes []string) {
 	if len(o.Failing) > 0 {
 		notes = append(notes, fmt.Sprintf("%d clusters are not usable on every member", len(o.Failing)))
 	}
+	if o.ClocksApart > 0 {
+		notes = append(notes, fmt.Sprintf("clocks of members differ by up to %s; synchronize them with NTP",
+			o.ClocksApart.Round(time.Second)))
+	}
 	return notes
 }
 
@@ -297,8 +303,11 @@ func (o *Observation) problemOf(member string) string {
 	if health := o.Members[member]; health != nil {
 		for i := range health.Parts {
 			if p := &health.Parts[i]; !p.Damaged.IsZero() {
-				problems = append(problems,
-					p.Name+" is damaged, so the member does not use it and fetches a good copy: "+p.Problem)
+				problem := p.Name + " is damaged, so the member does not use it"
+				if p.Fetched() {
+					problem += " and fetches a good copy"
+				}
+				problems = append(problems, problem+": "+p.Problem)
 			}
 		}
 	}

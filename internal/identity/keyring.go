@@ -116,7 +116,8 @@ func (k *Keyring) refreshLocked(ctx context.Context) error {
 	case data == nil && now == nil:
 		return nil
 	case data == nil:
-		return fmt.Errorf("loading signing keys: the store no longer contains them; restore it from a backup")
+		return errors.New("loading signing keys: etcd no longer contains them; restore it from a backup, or, if the " +
+			"other members of an ensemble still have them, with: freshet ensemble rejoin")
 	case now != nil && now.revision == revision:
 		return nil
 	}

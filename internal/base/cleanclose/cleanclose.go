@@ -87,6 +87,21 @@ func Verify(folder FS) (known bool, err error) {
 	return true, errors.Join(problems...)
 }
 
+// CheckRecord returns an error if there is a record and it is damaged, so that Verify finds less.
+func CheckRecord(folder FS) error {
+	data, err := readAll(folder, Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, ok := parse(data); !ok {
+		return errors.New("record of the files of a store that was closed in good order is damaged")
+	}
+	return nil
+}
+
 // Forget removes the record. It must be called before anything is written to the store.
 func Forget(folder FS) error {
 	if err := folder.Remove(Name); err != nil && !errors.Is(err, fs.ErrNotExist) {

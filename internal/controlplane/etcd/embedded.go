@@ -2,9 +2,9 @@
 // reach an external etcd.
 //
 // It owns the member's life cycle (open, ready, close), its space (compaction, defragmentation,
-// quota) and its files (snapshot, restore, seed, damage check). internal/controlplane/apiserver
-// owns the stored objects. Packages above this one do not distinguish an embedded member from a
-// remote one.
+// quota) and its files (snapshot, restore, seed, damage check). A member of an ensemble compares its
+// content with that of the others (compare.go). internal/controlplane/apiserver owns the stored
+// objects. Packages above this one do not distinguish an embedded member from a remote one.
 //
 // The embedded member has no listener for clients. etcd trusts every client that can connect, so
 // clients connect from inside the process only: the store calls it directly (Member.Client), and
@@ -55,6 +55,9 @@ type Options struct {
 	// Advice completes the error about damaged files: what the operator should do. "" means to restore
 	// a backup.
 	Advice string
+	// ReportDamage is called when a running member of an ensemble finds that its content differs from that
+	// of the others, before it fails. nil ignores the report.
+	ReportDamage func(cause error)
 	// Unsafe skips fsync. For tests that do not check durability.
 	Unsafe bool
 }
@@ -99,6 +102,7 @@ type Member struct {
 	log             *slog.Logger
 	compactRequests chan struct{} // requests compaction from maintain
 	maintainDone    chan struct{} // closed when maintain has ended
+	compareDone     chan struct{} // closed when watchContent has ended; nil if it does not run
 }
 
 // Start starts a single member that stores its data in dir. Join starts a member of an ensemble.
@@ -223,7 +227,7 @@ func serve(e *embed.Etcd, cfg *embed.Config, dir string, crashes *crashGuard, op
 		dir:  dir,
 		etcd: e, server: v3rpc.Server(e.Server, nil, nil, pings), pipes: pipe.New(embeddedHost),
 		url:    fmt.Sprintf("http://embedded-%d:2379", started.Add(1)),
-		failed: make(chan error, 3), closed: make(chan struct{}),
+		failed: make(chan error, 4), closed: make(chan struct{}),
 		callerQuota: opts.QuotaBytes, backendQuota: cfg.QuotaBackendBytes, log: opts.Log,
 		compactRequests: make(chan struct{}, 1), maintainDone: make(chan struct{}),
 	}
@@ -293,6 +297,9 @@ func (m *Member) stop() {
 func (m *Member) Close() error {
 	close(m.closed)
 	<-m.maintainDone
+	if m.compareDone != nil {
+		<-m.compareDone
+	}
 	if m.peerServer != nil {
 		defer m.peerServer.close()
 	}

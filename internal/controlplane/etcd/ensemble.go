@@ -148,6 +148,9 @@ func Join(ctx context.Context, dir string, g *Ensemble, opts Options) (_ *Member
 		return nil, err
 	}
 	m := serve(e, cfg, dir, crashes, opts)
+	if err = g.compareContent(ctx, m, opts); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
 	m.peerServer = p
 	go func() {
 		if err := <-p.done; err != nil {
@@ -155,6 +158,29 @@ func Join(ctx context.Context, dir string, g *Ensemble, opts Options) (_ *Member
 		}
 	}()
 	return m, nil
+}
+
+// compareContent returns an error if the content of a started member differs from that of the others
+// (compare.go), and begins to compare it after each compaction otherwise.
+func (g *Ensemble) compareContent(ctx context.Context, m *Member, opts Options) error {
+	c, err := g.newComparer(m.etcd, opts.Log)
+	if err != nil {
+		return err
+	}
+	cause := c.damage(ctx)
+	switch {
+	case cause != nil:
+		err = opts.damagedError(m.dir, cause)
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.close()
+		return err
+	}
+	m.compareDone = make(chan struct{})
+	go m.watchContent(c, opts)
+	return nil
 }
 
 // join starts the member's etcd, and retries while it finds no other member to join.

@@ -17,17 +17,32 @@ import (
 // ErrDamaged reports that the member cannot start from its files.
 var ErrDamaged = errors.New("resource store (etcd) is damaged")
 
-// damagedError wraps err with what the operator should do.
-func (o *Options) damagedError(dir string, err error) error {
+// Damage is the error about damaged files of a member. It wraps ErrDamaged and its cause.
+type Damage struct {
+	// Cause names the file, relative to the directory, and the problem.
+	Cause       error
+	dir, advice string
+}
+
+// Error returns the cause and what the operator should do.
+func (d *Damage) Error() string {
+	return fmt.Sprintf("%v: %v in %s; %s", ErrDamaged, d.Cause, d.dir, d.advice)
+}
+
+// Unwrap returns ErrDamaged and the cause.
+func (d *Damage) Unwrap() []error { return []error{ErrDamaged, d.Cause} }
+
+// damagedError returns the error about damaged files, with what the operator should do.
+func (o *Options) damagedError(dir string, cause error) error {
 	advice := cmp.Or(o.Advice, "keep a copy of it, then restore the data directory from a backup; freshet check lists "+
 		"the damaged files")
-	return fmt.Errorf("%w: %w in %s; %s", ErrDamaged, err, dir, advice)
+	return &Damage{cause, dir, advice}
 }
 
 // Intact returns nil when the files of a stopped member are intact, as far as can be determined
 // without starting it. After an orderly stop they must match the close record. Every record of the log,
 // the snapshot that the log refers to and every page of the tree are checked; values in the tree have no
-// checksum. Errors name the file relative to dir.
+// checksum (compare.go compares them). Errors name the file relative to dir.
 func Intact(dir string) error {
 	if _, err := cleanclose.Verify(cleanclose.Dir(dir)); err != nil {
 		return fmt.Errorf("%w; if they were replaced on purpose, remove %s", err, filepath.Join(dir, cleanclose.Name))

@@ -2,19 +2,16 @@ package integrity
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/lograte"
 )
 
@@ -34,6 +31,12 @@ type Part struct {
 	Healed time.Time `json:"healed,omitzero"`
 	// Damages is how many times damage was found.
 	Damages int `json:"damages,omitempty"`
+}
+
+// Fetched reports whether a member fetches a part again without an operator when it is damaged. Other
+// parts, such as etcd, need a command.
+func (p *Part) Fetched() bool {
+	return p.Name == "logs" || strings.HasPrefix(p.Name, "shard ") || strings.HasPrefix(p.Name, "journal ")
 }
 
 // Options configure a Register.
@@ -83,14 +86,7 @@ func Open(dir string, o Options) (*Register, error) {
 	if err := os.MkdirAll(filepath.Join(dir, quarantineDir), dirPermission); err != nil {
 		return nil, fmt.Errorf("opening the register of verified files: %w", err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, partsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	var parts []Part
-	if err == nil {
-		err = json.Unmarshal(text, &parts)
-	}
+	parts, err := readParts(dir)
 	if err != nil {
 		r.log.Warn("register of verified files cannot be read; beginning a new one", slog.Any("error", err))
 	}
@@ -120,8 +116,12 @@ func (r *Register) Damaged(part, file string, cause error) {
 		p.File, p.Problem = cmp.Or(file, p.File), cause.Error()
 	})
 	if ok, _ := r.lines.Allow(part); ok {
-		r.log.Error("damaged files; this member does not use them and fetches a good copy",
-			slog.String("part", part), slog.String("file", file), slog.Any("error", cause))
+		text := "damaged files; this member does not use them; freshet check names the command that replaces them"
+		if p := (&Part{Name: part}); p.Fetched() {
+			text = "damaged files; this member does not use them and fetches a good copy"
+		}
+		r.log.Error(text, slog.String("part", part), slog.String("file", file),
+			slog.Any("error", cause))
 	}
 }
 
@@ -207,10 +207,7 @@ func (r *Register) change(name string, edit func(*Part)) {
 func (r *Register) storeLocked() {
 	close(r.changed)
 	r.changed = make(chan struct{})
-	text, err := json.MarshalIndent(r.sortedLocked(), "", "  ")
-	if err == nil {
-		err = atomicfile.Replace(filepath.Join(r.dir, partsFile), text)
-	}
+	err := writeParts(r.dir, r.sortedLocked())
 	if err != nil {
 		r.log.Warn("storing the register of verified files failed", slog.Any("error", err))
 	}

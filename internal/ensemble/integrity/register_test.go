@@ -75,6 +75,46 @@ func TestDamagedRegister(t *testing.T) {
 	}
 }
 
+// TestDamagedBit begins a new register when any bit of its file has flipped, and reads it unchanged
+// otherwise.
+func TestDamagedBit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open(t, dir, Options{}).Damaged("etcd", "etcd/member/snap/db", errors.New("content differs"))
+	path := filepath.Join(dir, partsFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parts, _, err := Read(dir); err != nil || len(parts) != 1 || parts[0].Name != "etcd" || parts[0].Damaged.IsZero() {
+		t.Errorf("got %+v, %v, want the damaged part", parts, err)
+	}
+	for bit := range len(data) * 8 {
+		damaged := bytes.Clone(data)
+		damaged[bit/8] ^= 1 << (bit % 8)
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if parts, _, err := Read(dir); err == nil {
+			t.Fatalf("bit %d flipped: got %+v, want an error", bit, parts)
+		}
+	}
+}
+
+// TestLines checks that the line about damage promises a good copy only for parts that are fetched.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	r := open(t, t.TempDir(), Options{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+	for part, fetched := range map[string]bool{"logs": true, "shard c/0": true, "journal c/j": true, "etcd": false} {
+		lines.Reset()
+		r.Damaged(part, "", errors.New("damaged"))
+		if got := strings.Contains(lines.String(), "fetches a good copy"); got != fetched {
+			t.Errorf("%s: got %s, want that it is fetched: %t", part, &lines, fetched)
+		}
+	}
+}
+
 // TestQuarantine keeps damaged files for a day and counts their bytes.
 func TestQuarantine(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,28 @@ type copyVisitor struct {
 // errDamagedCopy means that a copy has a frame that is incomplete or does not verify.
 var errDamagedCopy = errors.New("copy of the journal is damaged")
 
+// errCutCopy means that the last frame of a copy is incomplete, as after a crash.
+var errCutCopy = fmt.Errorf("%w: a frame is cut off", errDamagedCopy)
+
+// CopySuffix is the end of the name of a file with a copy.
+const CopySuffix = ".copy"
+
+// VerifyCopy verifies the copy of a journal in a file that no process has open. It returns the position of
+// its last record. A record that a crash has left incomplete at the end is no damage: the member fetches
+// it again.
+func VerifyCopy(path string) (position uint64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	state, err := scanCopy(f, copyVisitor{})
+	if errors.Is(err, errCutCopy) && state.link.known() {
+		err = nil
+	}
+	return state.end, err
+}
+
 // scanCopy reads and verifies a copy. It returns the state of the part before the first damage, and
 // errDamagedCopy if there is one. state.end is meaningful only if the snapshot is complete, that is, if
 // state.link is known.
@@ -93,7 +115,7 @@ func readFrame(in io.Reader) ([]byte, error) {
 		if errors.Is(err, io.EOF) {
 			return nil, io.EOF
 		}
-		return nil, fmt.Errorf("%w: a frame is cut off", errDamagedCopy)
+		return nil, errCutCopy
 	}
 	size := binary.BigEndian.Uint32(head[:])
 	if size == 0 || size > maxFrameBytes {
@@ -101,7 +123,7 @@ func readFrame(in io.Reader) ([]byte, error) {
 	}
 	frame := make([]byte, size)
 	if _, err := io.ReadFull(in, frame); err != nil {
-		return nil, fmt.Errorf("%w: a frame is cut off", errDamagedCopy)
+		return nil, errCutCopy
 	}
 	if crc32.Checksum(frame, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
 		return nil, fmt.Errorf("%w: the checksum of a frame does not match", errDamagedCopy)

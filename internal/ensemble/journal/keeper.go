@@ -25,7 +25,6 @@ const (
 	publishInterval = 2 * time.Second // between two reports of a copy's position
 	compactInterval = 10 * time.Second
 	maxQueuedBytes  = 4 << 20
-	copySuffix      = ".copy"
 )
 
 // keeper maintains this member's copy of a journal: the newest snapshot and all records after it. The
@@ -51,7 +50,7 @@ type keeper struct {
 }
 
 // copyPath returns the file of a journal's copy.
-func copyPath(dir, name string) string { return filepath.Join(dir, encodeToken(name)+copySuffix) }
+func copyPath(dir, name string) string { return filepath.Join(dir, encodeToken(name)+CopySuffix) }
 
 func newKeeper(g *guarded) *keeper {
 	return &keeper{

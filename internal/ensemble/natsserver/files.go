@@ -94,18 +94,13 @@ func (s *Server) verify(ctx context.Context) (*natsfiles.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	floors, err := natsfiles.ReadFloors(s.statePath(floorsFile))
-	if err != nil {
-		s.log.Warnf("record of the ends of the logs cannot be used: %v", err)
-	}
-	report, err := natsfiles.Verify(ctx, s.filesPath(), natsfiles.Options{
-		BytesPerSecond: startBytesPerSecond, Stopped: compared.Stopped,
-	})
+	report, badFloors, err := verifyFiles(ctx, s.opts.Dir, compared, startBytesPerSecond)
 	if err != nil {
 		return nil, err
 	}
-	report.Findings = append(report.Findings, compared.Findings...)
-	report.Findings = append(report.Findings, report.Below(floors, systemDir)...)
+	if badFloors != nil {
+		s.log.Warnf("record of the ends of the logs cannot be used: %v", badFloors)
+	}
 	damaged := report.Damaged()
 	if len(damaged) > 0 {
 		s.opts.Integrity.Damaged(part, s.damagedFile(damaged[0].File), errors.New(damaged[0].Problem))
@@ -122,6 +117,60 @@ func (s *Server) verify(ctx context.Context) (*natsfiles.Finding, error) {
 	}
 	s.opts.Integrity.Verified(part)
 	return nil, nil
+}
+
+// verifyFiles reads all files of Options.Dir and compares them with the manifest, whose comparison is
+// compared, and with the floors. badFloors is why there are no floors to compare with.
+func verifyFiles(ctx context.Context, dir string, compared natsfiles.Comparison, bytesPerSecond int64,
+) (report *natsfiles.Report, badFloors, err error) {
+	o := Options{Dir: dir}
+	floors, badFloors := natsfiles.ReadFloors(filepath.Join(o.stateDir(), floorsFile))
+	report, err = natsfiles.Verify(ctx, filepath.Join(dir, filesDir), natsfiles.Options{
+		BytesPerSecond: bytesPerSecond, Stopped: compared.Stopped,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	report.Findings = append(report.Findings, compared.Findings...)
+	report.Findings = append(report.Findings, report.Below(floors, systemDir)...)
+	return report, badFloors, nil
+}
+
+// Stopped is the state of the directory of a stopped server.
+type Stopped struct {
+	// Findings are the damaged files, relative to the directory.
+	Findings []natsfiles.Finding
+	// BadState is why the record of the ends of the logs cannot be used; nil if it can.
+	BadState error
+	// Rejoining is set if the server had begun to fetch its logs again from the others.
+	Rejoining bool
+	Files     int
+	Bytes     int64
+}
+
+// VerifyStopped verifies the directory (Options.Dir) of a stopped server and changes nothing. It reads all
+// files, whether or not they have changed since the server was stopped.
+func VerifyStopped(ctx context.Context, dir string) (*Stopped, error) {
+	o := Options{Dir: dir}
+	manifest := filepath.Join(o.stateDir(), manifestFile)
+	compared, err := natsfiles.CompareManifest(manifest, filepath.Join(dir, filesDir))
+	if err != nil {
+		return nil, err
+	}
+	report, badFloors, err := verifyFiles(ctx, dir, compared, 0)
+	if err != nil {
+		return nil, err
+	}
+	_, rejoining := os.Stat(filepath.Join(o.stateDir(), rejoiningFile))
+	found := &Stopped{BadState: badFloors, Rejoining: rejoining == nil, Files: report.Files, Bytes: report.Bytes}
+	seen := map[string]bool{} // a damaged file can differ from the manifest, too
+	for _, f := range report.Findings {
+		if f.File = filepath.Join(filesDir, f.File); !seen[f.File] {
+			seen[f.File] = true
+			found.Findings = append(found.Findings, f)
+		}
+	}
+	return found, nil
 }
 
 // dropIndexes moves damaged indexes into quarantine. The server makes them again from the messages.

@@ -44,8 +44,8 @@ var errHealing = errors.New("files of this copy are damaged, and the member fetc
 // errNoGoodCopy: no copy that could replace a damaged one is known. It wraps engine.ErrCorrupt, because it
 // does not resolve as long as the members with a good copy are absent.
 var errNoGoodCopy = fmt.Errorf("%w: files of this copy are damaged, no live member has a good copy, and the log "+
-	"no longer has its first message; the copy stays closed and is kept: start the other members with a copy, or "+
-	"restore the cluster from a backup", engine.ErrCorrupt)
+	"no longer has its first message; the copy stays closed and is kept: start the other members with a copy",
+	engine.ErrCorrupt)
 
 // The backoff of attempts to replace a damaged copy doubles with each failure.
 const (
@@ -166,8 +166,8 @@ func (s *Shard) replaceDamaged(ctx context.Context, d *copyDamage) error {
 		return fmt.Errorf("%w: %w", errHealing, err)
 	}
 	if state.LastSeq < d.had {
-		return fmt.Errorf("%w: the damaged copy had the log up to message %d, but the log ends at %d; restore a "+
-			"backup", engine.ErrCorrupt, d.had, state.LastSeq)
+		return fmt.Errorf("%w: the damaged copy had the log up to message %d, but the log ends at %d; start "+
+			"the other members, which may have the rest", engine.ErrCorrupt, d.had, state.LastSeq)
 	}
 	fetchErr := s.fetchMatching(ctx, st)
 	if fetchErr == nil {

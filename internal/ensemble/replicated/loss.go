@@ -57,9 +57,8 @@ type Loss struct {
 
 var (
 	errNothingLost = errs.New(errs.Precondition, "no copy of the shard is lost; there is nothing to accept")
-	errNoCopy      = errs.New(errs.Precondition,
-		"no member with a copy of the shard responded; start one, or restore a backup")
-	errNoLogStart = errs.New(errs.Precondition, "log of the shard is gone or no longer has its first message, so the "+
+	errNoCopy      = errs.New(errs.Precondition, "no member with a copy of the shard responded; start one of them")
+	errNoLogStart  = errs.New(errs.Precondition, "log of the shard is gone or no longer has its first message, so the "+
 		"shard cannot continue from it; choose a member's copy")
 	errChanged = errs.New(errs.Conflict, "shard has changed since it was reviewed; review what would be lost again")
 )

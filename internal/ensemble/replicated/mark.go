@@ -25,7 +25,8 @@ import (
 // them instead. They identify the ownerships whose writes the store contains (rebuild.go).
 
 const (
-	markSuffix = ".mark"
+	// MarkSuffix is what the name of the file has in addition to that of the store's directory.
+	MarkSuffix = ".mark"
 	markMagic  = "FMK1"
 	// markEntryBytes is the size of one of the two copies of the mark, which are written in turn so
 	// that one of them is always complete. markEntryOffset is the distance between them: they are in
@@ -83,6 +84,12 @@ func openMark(path string) (*mark, error) {
 		return m, fmt.Errorf("%w: %s", errDamagedMark, path)
 	}
 	return m, nil
+}
+
+// VerifyMark returns an error if a mark file has no complete copy of the mark.
+func VerifyMark(path string) error {
+	_, err := openMark(path)
+	return err
 }
 
 // encode returns one copy of the mark:

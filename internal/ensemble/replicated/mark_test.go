@@ -11,7 +11,7 @@ import (
 // mark, never a later one.
 func TestMark(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "cluster", "shard"+markSuffix)
+	path := filepath.Join(t.TempDir(), "cluster", "shard"+MarkSuffix)
 	m, err := openMark(path)
 	if err != nil || m.position().seq != 0 {
 		t.Fatalf("new mark: got %+v and error %v, want an empty one", m.position(), err)

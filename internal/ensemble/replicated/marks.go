@@ -65,7 +65,7 @@ func parseMark(text []byte) (at logPosition, when time.Time, err error) {
 // openMark opens the mark of this member's copy and publishes it. When etcd has a later mark, an
 // earlier process of this member, perhaps with another disk, has acknowledged it: the mark stays.
 func (s *Shard) openMark(ctx context.Context) error {
-	m, err := openMark(s.o.Dir + markSuffix)
+	m, err := openMark(s.o.Dir + MarkSuffix)
 	if errors.Is(err, errDamagedMark) {
 		// Only the marks of the other members, and the one in etcd, are left.
 		s.log.Warn("position that this member has last acknowledged cannot be read; continuing with the published one",
@@ -362,7 +362,7 @@ func PublishMarks(ctx context.Context, etcd *clientv3.Client, prefix, member str
 		var reads, writes []clientv3.Op
 		var local []logPosition
 		for _, file := range batch {
-			if m, err := openMark(file.Dir + markSuffix); err == nil && m.at.seq > 0 {
+			if m, err := openMark(file.Dir + MarkSuffix); err == nil && m.at.seq > 0 {
 				o := Options{Prefix: prefix, Cluster: file.Cluster, Number: file.Number}
 				reads = append(reads, clientv3.OpGet(o.keys().marks+member))
 				local = append(local, m.at)
@@ -401,7 +401,7 @@ func PublishMarks(ctx context.Context, etcd *clientv3.Client, prefix, member str
 func FindMarks(cluster string, shards int, dir func(number int) string) []MarkFile {
 	var files []MarkFile
 	for i := range shards {
-		if _, err := os.Stat(dir(i) + markSuffix); err == nil {
+		if _, err := os.Stat(dir(i) + MarkSuffix); err == nil {
 			files = append(files, MarkFile{Cluster: cluster, Number: i, Dir: dir(i)})
 		}
 	}

@@ -58,7 +58,7 @@ func TestFaultRestarts(t *testing.T) {
 		t.Logf("round %d: %v, servers %t", round, names, withServers)
 		older := map[string][]byte{}
 		for _, name := range trioNames { // as they are on the disk after a power cut
-			older[name], _ = os.ReadFile(p.dir + "/" + name + markSuffix)
+			older[name], _ = os.ReadFile(p.dir + "/" + name + MarkSuffix)
 		}
 		for range 1 + rng.IntN(20) {
 			texts = append(texts, p.accepts(t))
@@ -78,7 +78,7 @@ func TestFaultRestarts(t *testing.T) {
 		}
 		p.g.nats.Ready()
 		for _, name := range names {
-			damageMark(t, rng, p.dir+"/"+name+markSuffix, older[name])
+			damageMark(t, rng, p.dir+"/"+name+MarkSuffix, older[name])
 			p.run(t, name)
 		}
 		texts = append(texts, p.serves(t, texts))

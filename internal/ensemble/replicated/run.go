@@ -72,8 +72,8 @@ func (s *Shard) run() {
 			}
 			continue
 		}
-		s.logProblem(slog.LevelError, "copy of the shard does not match its log; restore a backup, or see what would "+
-			"be lost with: freshet ensemble accept-loss", err)
+		s.logProblem(slog.LevelError, "copy of the shard does not match its log; start the members that are "+
+			"stopped, or see what would be lost with: freshet ensemble accept-loss", err)
 		if !s.tryApplyAccepted() && !s.tryRebuild() {
 			s.awaitAccepted(logLostInterval)
 		}

@@ -1,8 +1,9 @@
 // Package check verifies the data directory of a stopped server: keys, certificates, etcd, the
-// audit log and every store, and on a member of an ensemble its bundle and its part of the message
-// log (member.go). It reports for each damaged part how it is replaced. It stands beside package
-// server, because it reads the data of a whole system; how each part is verified is in the package
-// that owns it. It locks the data directory (ops/datadir) and has no other locks.
+// audit log and every store (clusters.go), and on a member of an ensemble its bundle, its part of the
+// message log, its copies of journals and its register of damage (member.go). It reports for each
+// damaged part how it is replaced (remedies.go). It stands beside package server, because it reads the
+// data of a whole system; how each part is verified is in the package that owns it. It locks the data
+// directory (ops/datadir) and has no other locks.
 package check
 
 import (
@@ -17,12 +18,15 @@ import (
 	"path/filepath"
 	"strings"
 
+	"freshet/internal/base/cleanclose"
 	"freshet/internal/base/errs"
 	"freshet/internal/config"
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/identity"
+	"freshet/internal/identity/atrest"
+	"freshet/internal/ops/adminfiles"
 	"freshet/internal/ops/datadir"
-	"freshet/internal/storage/pebble"
+	"freshet/internal/server/rejoin"
 )
 
 // Report receives the results of Directory. It is an alias of an interface literal, so that
@@ -53,14 +57,19 @@ func Directory(ctx context.Context, cfg *config.Config, report Report) error {
 	} else {
 		report.Part(datadir.FormatFile, "formats that this version reads")
 	}
-	c.keys()
-	c.tls()
+	c.secrets()
 	c.admin()
 	c.bundle()
 	c.etcd()
 	c.audit()
-	c.logs()
-	return c.clusters(ctx)
+	if err := c.logs(ctx); err != nil {
+		return err
+	}
+	if err := c.clusters(ctx); err != nil {
+		return err
+	}
+	c.register()
+	return nil
 }
 
 // directoryCheck is one call of Directory.
@@ -68,6 +77,16 @@ type directoryCheck struct {
 	cfg      *config.Config
 	report   Report
 	remedies remedies
+}
+
+// secrets verifies the keys and the certificate authority, which the members of an ensemble share.
+func (c directoryCheck) secrets() {
+	if c.remedies.member {
+		c.shared()
+		return
+	}
+	c.keys()
+	c.tls()
 }
 
 func (c directoryCheck) keys() {
@@ -95,18 +114,19 @@ func (c directoryCheck) tls() {
 	c.report.Part("tls", "certificate authority")
 }
 
+// admin verifies the files of the administrator. Those of a member's token are in shared.
 func (c directoryCheck) admin() {
-	if data, err := os.ReadFile(c.cfg.Path("admin.json")); err == nil && !json.Valid(data) {
-		c.report.Damaged("admin.json",
-			"credentials of the administrator cannot be read", "the next start writes the file again")
+	for name, what := range map[string]string{
+		adminfiles.Credentials: "credentials of the administrator", atrest.RecordFile: "record of sealed secrets",
+	} {
+		if data, err := os.ReadFile(c.cfg.Path(name)); err == nil && !json.Valid(data) {
+			c.report.Damaged(name, what+" cannot be read", "the next start writes the file again")
+		}
 	}
-	data, err := os.ReadFile(c.cfg.Path("admin.token"))
-	switch {
-	case err == nil && strings.TrimSpace(string(data)) == "":
-		c.report.Damaged("admin.token", "token of the administrator is empty, so the server does not start",
+	data, err := os.ReadFile(c.cfg.Path(adminfiles.Token))
+	if err == nil && strings.TrimSpace(string(data)) == "" && !c.remedies.member {
+		c.report.Damaged(adminfiles.Token, "token of the administrator is empty, so the server does not start",
 			c.remedies.token)
-	case errors.Is(err, os.ErrNotExist) && c.remedies.member:
-		c.report.Damaged("admin.token", "token of the administrator is missing", c.remedies.token)
 	}
 }
 
@@ -115,17 +135,29 @@ func (c directoryCheck) etcd() {
 		c.report.Part("etcd", "external")
 		return
 	}
+	dir := c.cfg.Path("etcd")
+	if rejoin.Pending(c.cfg) && !etcd.HasLog(dir) {
+		c.report.Part("etcd", "no data: the next start fetches it from the other members")
+		return
+	}
 	if err := datadir.CheckResourceStore(c.cfg.DataDir); err != nil {
 		c.report.Damaged("etcd", err.Error(), c.remedies.etcd)
 		return
 	}
-	dir := c.cfg.Path("etcd")
+	c.closed("etcd", closedRemedy)
 	if err := errors.Join(etcd.Intact(dir), etcd.Check(dir)); err != nil {
 		c.report.Damaged("etcd", "resources, accounts and keys cannot be read, so the server does not start: "+
 			err.Error(), c.remedies.etcd)
 		return
 	}
 	c.report.Part("etcd", "every page of the tree and every record of the log")
+}
+
+// closed verifies the record of the last orderly stop of a store.
+func (c directoryCheck) closed(store, remedy string) {
+	if err := cleanclose.CheckRecord(cleanclose.Dir(c.cfg.Path(store))); err != nil {
+		c.report.Damaged(filepath.Join(store, cleanclose.Name), err.Error(), remedy)
+	}
 }
 
 // audit reads the files of the audit log. The last line may be incomplete after a crash.
@@ -150,51 +182,6 @@ func (c directoryCheck) audit() {
 			c.report.Part(filepath.Base(file), fmt.Sprintf("%d audit records", lines))
 		}
 	}
-}
-
-func (c directoryCheck) clusters(ctx context.Context) error {
-	stores, err := os.ReadDir(c.cfg.Path("clusters"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	for _, store := range stores {
-		if !store.IsDir() || strings.HasSuffix(store.Name(), ".deleted") {
-			continue
-		}
-		name := filepath.Join("clusters", store.Name())
-		shards, err := filepath.Glob(c.cfg.Path(name, "shard-[0-9][0-9][0-9]")) // of a member of an ensemble
-		if err != nil {
-			return err
-		}
-		for _, shard := range shards {
-			if err := c.store(ctx, filepath.Join(name, filepath.Base(shard))); err != nil {
-				return err
-			}
-		}
-		if len(shards) > 0 {
-			continue
-		}
-		if err := c.store(ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c directoryCheck) store(ctx context.Context, name string) error {
-	damaged := false
-	done, err := pebble.Check(ctx, c.cfg.Path(name), func(file, problem string) {
-		damaged = true
-		c.report.Damaged(filepath.Join(name, file), problem, c.remedies.store)
-	}, func(done, total int64) { c.report.Progress(name, done, total) })
-	if err != nil {
-		return fmt.Errorf("checking %s: %w", name, err)
-	}
-	if !damaged {
-		c.report.Part(name, fmt.Sprintf("%d messages, %d journal records, %d tables", done.Messages,
-			done.Records, done.Tables))
-	}
-	return nil
 }
 
 // countLines returns the number of lines of a file, and of those that are not JSON. It does

@@ -1,52 +1,45 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
-	"freshet/internal/config"
 	"freshet/internal/ensemble/bundle"
+	"freshet/internal/ensemble/integrity"
+	"freshet/internal/ensemble/natsserver"
 	"freshet/internal/server/rejoin"
+	"freshet/internal/server/sharedfiles"
 )
 
-// remedies describe for each part how it is replaced when it is damaged. A member of an ensemble gets
-// most parts from the other members, a single server from a backup.
-type remedies struct {
-	member                                           bool
-	format, keys, shared, token, bundle, etcd, store string
-}
-
-const (
-	automatically = "replaced automatically at the next start, from the other members"
-	fromBackup    = "restore it from a backup"
-	// auditRemedy is the same everywhere: every server has its own trail.
-	auditRemedy = "not replaced: no other server has these records; the server starts and appends to the log"
-	removeFile  = "if no newer version has used the directory, remove the file; the next start writes it again"
-)
-
-// remediesOf returns the remedies for the data directory of a configuration.
-func remediesOf(cfg *config.Config) remedies {
-	name := bundle.InstalledMember(cfg.BundleDir())
-	if name == "" && !cfg.Members.Enabled() {
-		return remedies{
-			format: removeFile, keys: fromBackup, shared: fromBackup,
-			token: "remove the file, and the next start creates a new one",
-			etcd:  "restore the data directory from a backup", store: "restore the folder of the cluster from a backup",
+// shared verifies the secrets that a member has in common with the others.
+func (c directoryCheck) shared() {
+	files := sharedfiles.List(c.cfg)
+	missing := 0 // of the certificate authority
+	for _, f := range files {
+		if _, err := os.Stat(f.Path); errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(f.Name, "tls/") {
+			missing++
 		}
 	}
-	r := remedies{
-		member: true, format: removeFile, keys: automatically, shared: automatically, token: automatically,
-		bundle: "run: freshet ensemble join BUNDLE --config FILE, with the bundle of this member, or a new one of: " +
-			"freshet ensemble replace NAME --only-bundle",
-		etcd: rejoin.Advice, store: automatically,
+	for _, f := range files {
+		if missing == 2 && !c.cfg.Members.Enabled() && strings.HasPrefix(f.Name, "tls/") {
+			continue // without the configuration, the member may have another certificate
+		}
+		if err := f.Check(); err != nil {
+			c.report.Damaged(f.Name, "members do not accept what the others have issued without it: "+err.Error(),
+				c.remedies.shared)
+		} else {
+			c.report.Part(f.Name, "the same on all members")
+		}
 	}
-	if cfg.EncryptionKey.File != "" {
-		r.keys = "copy the file from another member"
+	if c.cfg.EncryptionKey.File != "" {
+		c.keys() // the operator's file, which is not listed
 	}
-	return r
 }
 
 // bundle checks the certificate of a member and how it joins.
@@ -72,29 +65,67 @@ func (c directoryCheck) bundle() {
 		credentials.Expiry().Format("2006-01-02")))
 }
 
-// logs reports this member's part of the message log and of the journals: the directory of the
-// embedded NATS server. NATS verifies the checksums of its blocks when the member starts; this is
-// the place to call a verification of the stopped directory.
-func (c directoryCheck) logs() {
-	dir := c.cfg.Path("log")
-	if _, err := os.Stat(dir); !c.remedies.member || errors.Is(err, fs.ErrNotExist) {
-		return
+// logs verifies this member's part of the message log and of the journals: the directory of the
+// embedded NATS server.
+func (c directoryCheck) logs(ctx context.Context) error {
+	if !c.remedies.member {
+		return nil
 	}
-	files, bytes := 0, int64(0)
-	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		info, err := entry.Info()
-		if err == nil {
-			files++
-			bytes += info.Size()
-		}
-		return err
-	})
+	if c.cfg.NATS.External() {
+		c.report.Part("log", "external")
+		return nil
+	}
+	found, err := natsserver.VerifyStopped(ctx, c.cfg.Path("log"))
 	if err != nil {
-		c.report.Damaged("log", "files of the message log cannot be read: "+err.Error(), automatically)
+		return fmt.Errorf("checking the message log: %w", err)
+	}
+	for _, f := range found.Findings {
+		remedy := logsRemedy
+		if f.Derived {
+			remedy = indexRemedy
+		}
+		c.report.Damaged(filepath.Join("log", f.File), f.Problem, remedy)
+	}
+	if found.BadState != nil {
+		c.report.Damaged("log-state", found.BadState.Error(), stateRemedy)
+	}
+	switch {
+	case len(found.Findings) > 0:
+	case found.Rejoining:
+		c.report.Part("log", fmt.Sprintf("%d files with %d bytes; the next start fetches the rest from the other members",
+			found.Files, found.Bytes))
+	default:
+		c.report.Part("log", fmt.Sprintf("%d files with %d bytes, every block and snapshot", found.Files, found.Bytes))
+	}
+	return nil
+}
+
+// register reports the damage that the member had found while it ran, which its files do not show, and
+// what is in quarantine.
+func (c directoryCheck) register() {
+	dir := c.cfg.Path("integrity")
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	c.report.Part("log", fmt.Sprintf("%d files with %d bytes, which the member verifies when it starts", files, bytes))
+	parts, quarantined, err := integrity.Read(dir)
+	if err != nil {
+		c.report.Damaged("integrity", err.Error(), registerRemedy)
+	}
+	for i := range parts {
+		p := &parts[i]
+		if p.Damaged.IsZero() {
+			continue
+		}
+		remedy := automatically
+		if p.Name == rejoin.Part {
+			remedy = c.remedies.etcd
+		}
+		c.report.Damaged("integrity: "+p.Name, fmt.Sprintf("the member has found damage of %s at %s: %s", p.File,
+			p.Damaged.Format(time.RFC3339), p.Problem), remedy)
+	}
+	for _, q := range quarantined {
+		c.report.Part(filepath.Join("integrity", "quarantine", filepath.Base(q.Dir)),
+			fmt.Sprintf("%d bytes of damaged files of %s since %s, which are removed after a day", q.Bytes, q.Part,
+				q.At.Format(time.RFC3339)))
+	}
 }

@@ -44,6 +44,8 @@ import (
 const (
 	// Part is the name of etcd's data in the register of the member's files.
 	Part = "etcd"
+	// treeFile is the file of damage that is not visible in the files: values have no checksums.
+	treeFile = "etcd/member/snap/db"
 	// Advice is what the operator of a member does about damaged etcd data.
 	Advice = "while the other members run, run on this machine: freshet ensemble rejoin --config FILE, with the " +
 		"configuration of this member, and start it again; it then fetches the data from the other members"
@@ -69,8 +71,8 @@ func Options(cfg *config.Config, log *slog.Logger) ensemble.Options {
 	return options
 }
 
-// pending reports whether Prepare has prepared the member and it has not rejoined yet.
-func pending(cfg *config.Config) bool {
+// Pending reports whether Prepare has prepared the member and it has not rejoined yet.
+func Pending(cfg *config.Config) bool {
 	_, err := os.Stat(cfg.Path(markerFile))
 	return err == nil
 }
@@ -95,7 +97,7 @@ func Prepare(ctx context.Context, cfg *config.Config) (damage string, err error)
 	defer func() { err = errors.Join(err, m.Close()) }()
 	cause := Damage(cfg, m)
 	if cause == nil {
-		if pending(cfg) {
+		if Pending(cfg) {
 			return "", errs.New(errs.Precondition, "member is already prepared to rejoin; start it")
 		}
 		return "", errs.New(errs.Precondition, "etcd data of this member is intact; start the member")
@@ -123,7 +125,7 @@ func Damage(cfg *config.Config, m *ensemble.Member) error {
 	if err := etcd.Intact(dir); err != nil {
 		return fmt.Errorf("%w in %s", err, dir)
 	}
-	if !etcd.HasLog(dir) && !pending(cfg) {
+	if !etcd.HasLog(dir) && !Pending(cfg) {
 		return fmt.Errorf("%s has no data of etcd", dir)
 	}
 	return nil
@@ -148,7 +150,8 @@ func Start(ctx context.Context, cfg *config.Config, m *ensemble.Member, g *etcd.
 ) (*etcd.Member, error) {
 	dir := cfg.Path("etcd")
 	opts.Advice = Advice
-	rejoining := pending(cfg)
+	opts.ReportDamage = func(cause error) { m.Integrity().Damaged(Part, treeFile, cause) }
+	rejoining := Pending(cfg)
 	if part := m.Integrity().Part(Part); !part.Damaged.IsZero() && !rejoining {
 		return nil, fmt.Errorf("%w: %s in %s; %s", etcd.ErrDamaged, part.Problem, dir, Advice)
 	}
@@ -163,8 +166,9 @@ func Start(ctx context.Context, cfg *config.Config, m *ensemble.Member, g *etcd.
 	}
 	started, err := etcd.Join(ctx, dir, g, opts)
 	if err != nil {
-		if errors.Is(err, etcd.ErrDamaged) && etcd.Intact(dir) == nil {
-			m.Integrity().Damaged(Part, "", err) // the next start does not find it in the files
+		var damage *etcd.Damage
+		if errors.As(err, &damage) && etcd.Intact(dir) == nil {
+			m.Integrity().Damaged(Part, treeFile, damage.Cause) // the next start does not find it in the files
 		}
 		return nil, err
 	}

@@ -39,11 +39,12 @@ var (
 		"messaging cluster is not open on this member yet; the member tries again; retry in a moment")
 	ErrClosed  = errs.New(errs.Unavailable, "engine is closed")
 	ErrLogLost = errs.New(errs.Unavailable, "shard's copy does not match its replicated log; "+
-		"restore a backup, or list what would be lost with: freshet ensemble accept-loss")
+		"start the members that are stopped, or list what would be lost with: freshet ensemble accept-loss")
 	ErrJournalLost = errs.New(errs.Unavailable, "journal of the cluster has lost records and is closed; "+
 		"show what the members have with: freshet ensemble repair")
 	ErrNewerFormat = errs.New(errs.Unavailable, "stored data was written by a newer version of the server; "+
-		"start that version, or restore a backup that this one made")
+		"start that version, or restore a backup of this version; a member of an ensemble can join again without data, "+
+		"with: freshet ensemble replace")
 )
 
 // DamagedMessage identifies a message that could not be read. It wraps ErrCorrupt.

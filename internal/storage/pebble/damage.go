@@ -136,8 +136,8 @@ func (s *store) recordStoreDamage(err error) error {
 		return err
 	}
 	if s.damage.store.CompareAndSwap(nil, &err) {
-		s.log.Error("store is damaged: stop the server, run freshet check on its data directory, and restore the "+
-			"store from a backup", slog.String("dir", s.dir), slog.Any("error", err))
+		s.log.Error("store is damaged: stop the server and run freshet check on its data directory, which reports "+
+			"how the store is replaced", slog.String("dir", s.dir), slog.Any("error", err))
 	}
 	return err
 }

@@ -60,7 +60,7 @@ func Classes() []Class {
 		{"shard-log", []string{shard + "*.log"}},
 		{"closed", []string{shard + "CLOSED", "etcd/CLOSED"}},
 		{"checkpoint", []string{"clusters/*/shard-*-checkpoints/*/*"}},
-		{"journal-copy", []string{"clusters/*/journal*/*", "journals/*", "journals/*/*"}},
+		{"journal-copy", []string{"clusters/*/journal-copies/*.copy"}},
 		{"parts", []string{"integrity/parts.json"}},
 		{"format", []string{"FORMAT"}},
 		{"encryption-key", []string{"encryption.key"}},

@@ -130,7 +130,8 @@ func TestClasses(t *testing.T) {
 		"log/jetstream/$SYS/_js_/_meta_/msgs/3.blk", "log/jetstream/$SYS/_js_/_meta_/tav.idx",
 		"etcd/member/snap/db", "etcd/member/wal/0.wal", "clusters/u/shard-000/000004.sst",
 		"clusters/u/shard-000/000002.log", "clusters/u/shard-000/MANIFEST-000001", "clusters/u/shard-000/CLOSED",
-		"clusters/u/shard-000-checkpoints/id/000004.sst", "members/ca.crt", "FORMAT", "admin.token",
+		"clusters/u/shard-000-checkpoints/id/000004.sst", "clusters/u/journal-copies/catalogue.copy", "members/ca.crt",
+		"FORMAT", "admin.token",
 	}
 	for _, name := range files {
 		write(t, dir, name, []byte("x"), 0)

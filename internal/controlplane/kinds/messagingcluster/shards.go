@@ -144,7 +144,7 @@ func (c *Controller) logLost(cluster *object) string {
 	if len(lost) == 0 {
 		return ""
 	}
-	return strings.Join(lost, "; ") + ". Restore a backup, or review the loss and accept it with: " +
+	return strings.Join(lost, "; ") + ". Start the members that are stopped, or review the loss and accept it with: " +
 		strings.Join(commands, "; ")
 }
 
