@@ -116,36 +116,45 @@ func (g *team) zero(record string) {
 // TestALostJournalIsRebuilt damages the stream of a journal while its members run, and while they are
 // stopped. The journal continues with the same records at the same positions.
 func TestALostJournalIsRebuilt(t *testing.T) {
-	g := newTeam(t)
-	for i, damage := range damages {
-		for _, stopped := range []bool{false, true} {
-			g.name = fmt.Sprintf("j%d-%t", i, stopped)
-			t.Run(fmt.Sprintf("%s, members stopped %t", damage.name, stopped), func(t *testing.T) {
-				g.t = t
-				g.start("a", "b", "c")
-				g.open("a", "b", "c")
-				last := g.append(0, 20, "a", "b", "c")
-				if damage.name != "records removed" {
-					g.snapshot("b", 15)
-				}
-				last = g.append(last, 10, "c", "a", "b")
-				want, _ := g.content("a")
-				g.awaitCopies(last, "a", "b", "c")
-				if stopped {
-					g.stop("a", "b", "c")
-				}
-				js, err := natsjs.New(g.nats.Connect(0))
-				if err != nil {
-					t.Fatal(err)
-				}
-				damage.inject(g, js)
-				g.start("a", "b", "c")
-				g.open("a", "b", "c")
-				g.check(want, last)
-				last = g.append(last, 5, "a", "b", "c")
-				after, _ := g.content("a")
-				g.check(after, last)
-			})
-		}
+	t.Parallel()
+	for _, stopped := range []bool{false, true} {
+		t.Run(fmt.Sprintf("members stopped %t", stopped), func(t *testing.T) {
+			t.Parallel()
+			g := newTeam(t)
+			for i, damage := range damages {
+				t.Run(damage.name, func(t *testing.T) {
+					g.t, g.name = t, fmt.Sprintf("j%d", i)
+					g.loseAndRebuild(damage.inject, damage.name != "records removed", stopped)
+				})
+			}
+		})
 	}
+}
+
+// loseAndRebuild damages the stream of a journal and checks that the journal continues.
+func (g *team) loseAndRebuild(inject func(g *team, js natsjs.JetStream), snapshot, stopped bool) {
+	g.t.Helper()
+	g.start("a", "b", "c")
+	g.open("a", "b", "c")
+	last := g.append(0, 20, "a", "b", "c")
+	if snapshot {
+		g.snapshot("b", 15)
+	}
+	last = g.append(last, 10, "c", "a", "b")
+	want, _ := g.content("a")
+	g.awaitCopies(last, "a", "b", "c")
+	if stopped {
+		g.stop("a", "b", "c")
+	}
+	js, err := natsjs.New(g.nats.Connect(0))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	inject(g, js)
+	g.start("a", "b", "c")
+	g.open("a", "b", "c")
+	g.check(want, last)
+	last = g.append(last, 5, "a", "b", "c")
+	after, _ := g.content("a")
+	g.check(after, last)
 }
