@@ -369,18 +369,34 @@ func TestSuspectReplacesDamagedFiles(t *testing.T) {
 	damages[0].do(t, e.file(victim, `$G/streams/S/msgs/*.blk`))
 	e.Stop(1)
 	e.Server(victim).Suspect("a record does not verify")
-	if p := e.Integrity(victim).Part("logs"); p.Damages != 0 {
-		t.Errorf("got %+v while another server is stopped, want no examination", p)
+	if p := e.Integrity(victim).Part("logs"); p.Damages != 1 || p.Problem != "a record does not verify" {
+		t.Errorf("got %+v, want the suspicion", p)
+	}
+	if found := e.Integrity(victim).Quarantined(); len(found) > 0 {
+		t.Errorf("got %v in quarantine while another server is stopped, want no examination", found)
 	}
 	e.Start(1)
-	e.retry("waiting for the examination", func(context.Context) error {
-		e.Server(victim).Suspect("a record does not verify")
-		if p := e.Integrity(victim).Part("logs"); p.Damages == 0 {
-			return fmt.Errorf("part is %+v", p)
-		}
-		return nil
-	})
 	e.awaitHealed(victim, records)
+	if found := e.Integrity(victim).Quarantined(); len(found) != 1 {
+		t.Errorf("got %v in quarantine, want the damaged files", found)
+	}
+}
+
+// TestSuspectReplacesRefutedFiles suspects a server whose files verify. The first examination clears the
+// suspicion, the next one replaces the files: what they contain was stored like that.
+func TestSuspectReplacesRefutedFiles(t *testing.T) {
+	t.Parallel()
+	e := newEnsemble(t, natstest.VerifyInterval(time.Second))
+	e.Server(victim).Suspect("a record does not verify")
+	e.awaitHealed(victim, records)
+	if found := e.Integrity(victim).Quarantined(); len(found) > 0 {
+		t.Errorf("got %v in quarantine, want files that verify in their place", found)
+	}
+	e.Server(victim).Suspect("a record does not verify")
+	e.awaitHealed(victim, records)
+	if found := e.Integrity(victim).Quarantined(); len(found) != 1 {
+		t.Errorf("got %v in quarantine, want the files that were suspected again", found)
+	}
 }
 
 // TestBackgroundVerification damages snapshots of a running server, which finds and replaces them.
