@@ -24,7 +24,7 @@ const (
 
 var (
 	// ErrAgreed means that a majority of the replicas was read, and none of them has a good record.
-	ErrAgreed = errors.New("a majority of the replicas has no record that verifies")
+	ErrAgreed = errors.New("majority of the replicas has no record that verifies")
 	// ErrUndecided means that the replicas that could be read have no good record, and are no majority.
 	ErrUndecided = errors.New("replicas that can be read have no record that verifies, and the others do not respond")
 )
