@@ -87,7 +87,8 @@ func Check(ctx context.Context, js jetstream.JetStream, stream, server string,
 		return false, err
 	}
 	if now.Leader != server {
-		if !slices.ContainsFunc(now.Replicas, func(r *jetstream.PeerInfo) bool { return r.Name == server && isCurrent(r) }) {
+		current := func(r *jetstream.PeerInfo) bool { return r.Name == server && isCurrent(r) }
+		if !slices.ContainsFunc(now.Replicas, current) {
 			return false, ErrUndecided
 		}
 		if err := lead(ctx, js, stream, server); err != nil {

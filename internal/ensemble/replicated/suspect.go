@@ -71,8 +71,9 @@ func (s *suspicions) mayCheck(server string) bool {
 func (s *suspicions) report(servers []string, stream string, seq uint64) {
 	for _, server := range servers {
 		if ok, _ := s.lines.Allow(server); ok {
-			s.log.Warn("replica of the log has a record that does not verify, or lacks it; another replica has it, and "+
-				"the server of the bad one verifies its files", slog.String("server", server), slog.Uint64("message", seq))
+			s.log.Warn("replica of the log has a record that does not verify, or lacks it; another replica has it, "+
+				"and the server of the bad one verifies its files", slog.String("server", server),
+				slog.Uint64("message", seq))
 		}
 		if s.suspect != nil {
 			s.suspect(server, fmt.Sprintf("message %d of stream %s does not verify or is missing, and another replica "+
@@ -96,7 +97,8 @@ func (st *stream) confirm(ctx context.Context, seq uint64, served string, good f
 		case seq < state.FirstSeq:
 			return false, errBehind // purged
 		case seq > state.LastSeq:
-			return false, fmt.Errorf("leader of the log ends at message %d and has no message %d yet", state.LastSeq, seq)
+			return false, fmt.Errorf("leader of the log ends at message %d and has no message %d yet", state.LastSeq,
+				seq)
 		}
 		found, err = st.read(ctx, nil, seq) // the zero record with an error
 		if errors.Is(err, errNoMessage) || errors.Is(err, errForeign) {
