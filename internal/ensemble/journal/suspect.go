@@ -112,7 +112,8 @@ func (j *journal) suspect(servers []string, position uint64) {
 	for _, server := range servers {
 		if ok, _ := j.suspicions.Allow("suspect " + server); ok {
 			j.s.log.Warn("replica of a journal has a record that does not verify, or lacks it; another replica has "+
-				"it, and the server of the bad one verifies its files", slog.String("journal", j.s.opts.Prefix+"/"+j.name),
+				"it, and the server of the bad one verifies its files",
+				slog.String("journal", j.s.opts.Prefix+"/"+j.name),
 				slog.String("server", server), slog.Uint64("position", position))
 		}
 		if j.s.opts.Suspect != nil {
