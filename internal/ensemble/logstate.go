@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
+	"time"
 
 	"freshet/internal/ensemble/natsserver"
 )
@@ -61,3 +63,57 @@ func (m *Member) checkOtherLogs(ctx context.Context) error {
 	asked.Wait()
 	return errors.Join(problems...)
 }
+
+const suspectPath = "/v1/log-suspect"
+
+// suspectTimeout bounds the report of a suspicion to another member. A report that gets lost is repeated by
+// the next reader.
+const suspectTimeout = 5 * time.Second
+
+// logSuspicion reports that records of a member's NATS server do not verify.
+type logSuspicion struct {
+	Reason string `json:"reason"`
+}
+
+// SuspectLog makes the NATS server of a member verify its files, because it returned a record that does not
+// verify, or lacks one that another server has. It returns at once. Nothing happens if the servers are
+// external ones.
+func (m *Member) SuspectLog(member, reason string) {
+	if member == m.opts.Self {
+		m.suspectOwnLog(reason)
+		return
+	}
+	if m.logIsExternal() || !slices.Contains(m.names, member) {
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), suspectTimeout)
+		defer cancel()
+		_ = m.Post(ctx, member, suspectPath, logSuspicion{reason}, new(struct{}))
+	}()
+}
+
+func (m *Member) suspectOwnLog(reason string) {
+	log := m.log.Load()
+	if log == nil {
+		return
+	}
+	if own, ok := (*log).(*natsserver.Server); ok {
+		own.Suspect(reason)
+	}
+}
+
+// serveLogSuspicion handles the report of another member.
+func (m *Member) serveLogSuspicion(w http.ResponseWriter, r *http.Request) {
+	var found logSuspicion
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSuspicionBytes)).Decode(&found)
+	if err != nil || found.Reason == "" {
+		http.Error(w, "request is no suspicion", http.StatusBadRequest)
+		return
+	}
+	m.suspectOwnLog(found.Reason)
+	_ = json.NewEncoder(w).Encode(struct{}{}) // fails only if the caller disconnected
+}
+
+// maxSuspicionBytes bounds a report.
+const maxSuspicionBytes = 4 << 10

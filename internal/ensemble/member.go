@@ -143,6 +143,7 @@ func (m *Member) Listen(ctx context.Context, o ListenOptions) error {
 	m.Handle("POST "+healthPath, http.HandlerFunc(m.serveHealth))
 	m.Handle("POST "+stepDownPath, http.HandlerFunc(m.serveStepDown))
 	m.Handle("POST "+logStatePath, http.HandlerFunc(m.serveLogState))
+	m.Handle("POST "+suspectPath, http.HandlerFunc(m.serveLogSuspicion))
 	m.Handle("POST "+rejoinPath, http.HandlerFunc(m.serveRejoin))
 	return nil
 }

@@ -57,6 +57,9 @@ type Membership interface {
 	// LogSynced reports whether external NATS servers sync every write. external is false
 	// when the members run the servers.
 	LogSynced() (external, synced, known bool, reason, message string)
+	// SuspectLog makes the NATS server of a member verify its files, because a record that it returned does
+	// not verify.
+	SuspectLog(member, reason string)
 	// Observation returns the latest state of the streams and files of all members; nil before the
 	// first.
 	Observation() *ensemble.Observation
@@ -212,7 +215,7 @@ func (g *Ensemble) shardOptions(cluster string, number int) replicated.Options {
 		Cluster: cluster, Number: number, JetStream: g.jetStream, Replicas: len(g.opts.Members),
 		Etcd: g.opts.Etcd, Lease: g.opts.Membership, Prefix: g.key("shards/"),
 		Member: g.opts.Self, Members: g.members, Peers: g.opts.Membership, Logger: g.opts.Logger,
-		Integrity: g.opts.Integrity, Metrics: g.appends,
+		Integrity: g.opts.Integrity, Metrics: g.appends, Suspect: g.opts.Membership.SuspectLog,
 	}
 }
 

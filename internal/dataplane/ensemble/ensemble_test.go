@@ -82,6 +82,8 @@ type testMembership struct {
 func (m testMembership) Session() *concurrency.Session { return m.session }
 func (testMembership) Alive() bool                     { return true }
 
+func (testMembership) SuspectLog(string, string) {}
+
 func (testMembership) LogSynced() (external, synced, known bool, reason, message string) {
 	return false, true, true, "", ""
 }

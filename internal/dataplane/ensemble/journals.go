@@ -33,6 +33,7 @@ func (g *Ensemble) journalOptions(uid string) journal.Options {
 		Etcd: g.opts.Etcd, Keys: g.key("shards/" + uid + "/journal"), Dir: g.copiesDir(uid),
 		Member: g.opts.Self, All: g.opts.Members, Peers: g.opts.Membership,
 		Session: func() *concurrency.Session { return g.opts.Membership.Session() },
+		Suspect: g.opts.Membership.SuspectLog,
 	}
 }
 

@@ -65,9 +65,11 @@ func (g *team) behind() (all string) {
 // TestALossThatCannotBeDecided stops the only member that has all records. The journal stays closed and
 // names the member. It continues when the member is back, or when an operator accepts the loss.
 func TestALossThatCannotBeDecided(t *testing.T) {
-	g := newTeam(t)
+	t.Parallel()
 	t.Run("the member returns", func(t *testing.T) {
-		g.t, g.name = t, "returns"
+		t.Parallel()
+		g := newTeam(t)
+		g.name = "returns"
 		all := g.behind()
 		g.awaitLost("a", `start member "c"`)
 		options := g.options("a")
@@ -83,7 +85,9 @@ func TestALossThatCannotBeDecided(t *testing.T) {
 		}
 	})
 	t.Run("an operator accepts the loss", func(t *testing.T) {
-		g.t, g.name = t, "accepts"
+		t.Parallel()
+		g := newTeam(t)
+		g.name = "accepts"
 		g.behind()
 		g.awaitLost("a", `start member "c"`)
 		reports, err := journal.Inspect(t.Context(), g.options("a"), g.member("a").js, "")
@@ -121,77 +125,92 @@ func TestALossThatCannotBeDecided(t *testing.T) {
 	})
 }
 
-// TestADamagedCopyIsMadeAnew damages the copy of a stopped member. A copy that is cut off after its
-// reported position is not damaged: a crash does that.
+// TestADamagedCopyIsMadeAnew damages the copies of a stopped member, each in another way. A copy that is cut
+// off after its reported position is not damaged: a crash does that.
 func TestADamagedCopyIsMadeAnew(t *testing.T) {
+	t.Parallel()
 	g := newTeam(t)
-	g.start("a", "b", "c")
-	for i, damage := range []struct {
+	type copyCase struct {
 		name string
 		edit func(text []byte) []byte // nil deletes the file
 		harm int
-	}{
-		{"flip in a record", func(b []byte) []byte { b[len(b)-50] ^= 1; return b }, 1},
-		{"flip in the snapshot", func(b []byte) []byte { b[600] ^= 1; return b }, 1},
-		{"zero", func(b []byte) []byte { clear(b[len(b)/2 : len(b)/2+64]); return b }, 1},
-		{"cut", func(b []byte) []byte { return b[:len(b)-10] }, 1},
-		{"empty", func([]byte) []byte { return nil }, 1},
-		{"deleted", nil, 1},
-		{"incomplete record at the end", func(b []byte) []byte { return append(b, b[len(b)-100:]...) }, 0},
-	} {
-		t.Run(damage.name, func(t *testing.T) {
-			g.t, g.name = t, fmt.Sprintf("copy%d", i)
-			g.start("a")
-			g.open("a", "b", "c")
-			last := g.append(0, 20, "a", "b", "c")
-			g.snapshot("b", 15)
-			want, _ := g.content("b")
-			g.awaitCopies(last, "a", "b", "c")
-			g.stop("a")
-			text, err := os.ReadFile(g.copyFile("a"))
-			if err == nil && damage.edit == nil {
-				err = os.Remove(g.copyFile("a"))
-			} else if err == nil {
-				err = os.WriteFile(g.copyFile("a"), damage.edit(text), 0o600)
+		want string
+		last uint64
+	}
+	cases := []*copyCase{
+		{name: "record", edit: func(b []byte) []byte { b[len(b)-50] ^= 1; return b }, harm: 1},
+		{name: "snapshot", edit: func(b []byte) []byte { b[600] ^= 1; return b }, harm: 1},
+		{name: "zero", edit: func(b []byte) []byte { clear(b[len(b)/2 : len(b)/2+64]); return b }, harm: 1},
+		{name: "cut", edit: func(b []byte) []byte { return b[:len(b)-10] }, harm: 1},
+		{name: "empty", edit: func([]byte) []byte { return nil }, harm: 1},
+		{name: "deleted", harm: 1},
+		{name: "incomplete", edit: func(b []byte) []byte { return append(b, b[len(b)-100:]...) }},
+	}
+	// The journals go through the steps together: most of the time is spent on waiting for reports.
+	each := func(do func(c *copyCase)) {
+		t.Helper()
+		for _, c := range cases {
+			g.name = c.name
+			do(c)
+		}
+	}
+	g.start("a", "b", "c")
+	each(func(c *copyCase) {
+		g.open("a", "b", "c")
+		c.last = g.append(0, 20, "a", "b", "c")
+		g.snapshot("b", 15)
+		c.want, _ = g.content("b")
+	})
+	each(func(c *copyCase) { g.awaitCopies(c.last, "a", "b", "c") })
+	g.stop("a")
+	each(func(c *copyCase) { g.damageCopy("a", c.edit) })
+	g.start("a")
+	each(func(c *copyCase) {
+		g.open("a", "b", "c")
+		g.until(func() string {
+			got := g.member("a").register.Part("journal x/" + c.name)
+			if got.Damages != c.harm || !got.Damaged.IsZero() || got.Verified.IsZero() {
+				return fmt.Sprintf("%s: got %+v, want %d damages and none left", c.name, got, c.harm)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			g.start("a")
-			g.open("a")
-			part := "journal x/" + g.name
-			g.until(func() string {
-				got := g.member("a").register.Part(part)
-				if got.Damages != damage.harm || !got.Damaged.IsZero() || got.Verified.IsZero() {
-					return fmt.Sprintf("part: got %+v, want %d damages and none left", got, damage.harm)
-				}
-				return ""
-			})
-			g.check(want, last)
-			last = g.append(last, 3, "a", "b", "c")
-			g.awaitCopies(last, "a", "b", "c")
-			if damage.harm == 0 {
-				return
-			}
-			// The new copy is as good as the others: the journal is rebuilt from it alone.
-			want, _ = g.content("a")
-			g.stop("a", "b", "c")
-			for _, other := range []string{"b", "c"} {
-				if err := os.Remove(g.copyFile(other)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			g.deleteStream()
-			g.start("a", "b", "c")
-			g.open("a", "b", "c")
-			g.check(want, last)
+			return ""
 		})
+		g.check(c.want, c.last)
+		c.last = g.append(c.last, 3, "a", "b", "c")
+		c.want, _ = g.content("a")
+	})
+	each(func(c *copyCase) { g.awaitCopies(c.last, "a", "b", "c") })
+	// The new copies are as good as the others: the journals are rebuilt from them alone.
+	g.stop("a", "b", "c")
+	each(func(*copyCase) {
+		g.damageCopy("b", nil)
+		g.damageCopy("c", nil)
+		g.deleteStream()
+	})
+	g.start("a", "b", "c")
+	each(func(c *copyCase) {
+		g.open("a", "b", "c")
+		g.check(c.want, c.last)
+	})
+}
+
+// damageCopy changes or, without edit, deletes a member's copy of the journal.
+func (g *team) damageCopy(name string, edit func(text []byte) []byte) {
+	g.t.Helper()
+	text, err := os.ReadFile(g.copyFile(name))
+	if err == nil && edit == nil {
+		err = os.Remove(g.copyFile(name))
+	} else if err == nil {
+		err = os.WriteFile(g.copyFile(name), edit(text), 0o600)
+	}
+	if err != nil {
+		g.t.Fatal(err)
 	}
 }
 
 // TestARebuildThatEndsMidway makes a member crash after each step of a rebuild. The other members
 // finish it.
 func TestARebuildThatEndsMidway(t *testing.T) {
+	t.Parallel()
 	g := newTeam(t)
 	for steps := 1; steps <= journal.RebuildSteps; steps++ {
 		t.Run(fmt.Sprintf("after step %d", steps), func(t *testing.T) {

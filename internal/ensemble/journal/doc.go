@@ -60,7 +60,8 @@
 //     snapshot is kept, because a member may still be reading it.
 //
 //  7. A message has the sum of the records before it (link.go). A reader that knows the sum
-//     compares it before it passes the records on.
+//     compares it before it passes the records on. It reads a record that does not verify at the
+//     other replicas (suspect.go); the journal is lost when a majority has no good one.
 //
 //  8. A member reports a position in etcd when its copy has the records up to it on disk. A
 //     journal that ends before a reported position answers nothing (guarded.go).
@@ -81,7 +82,7 @@
 //	journal.appending  semaphore channel: one publisher to the journal at a time in this
 //	                   process. Held over network calls.
 //	journal.mu         the cached tail, index and latest snapshot pointer of the
-//	                   stream, and grown. Never held over a network call.
+//	                   stream, grown and agreed. Never held over a network call.
 //	guarded.mu         which stream is the journal, and its loss. Never held over a network
 //	                   call.
 //	keeper.mu          the copy of a journal. Held over network calls, by one sync at a time.

@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"context"
+	"flag"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -13,9 +14,15 @@ import (
 	"freshet/test/tally"
 )
 
+// TestMain runs many tests in parallel, because they mostly wait: for intervals of copies, for leases and
+// for elections. Tests under load are not among them.
 func TestMain(m *testing.M) {
 	if natstest.Served() {
 		return
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

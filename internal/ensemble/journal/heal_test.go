@@ -83,69 +83,124 @@ func (g *team) shorten(js natsjs.JetStream, same bool) {
 	}
 }
 
-// zero zeroes the block of a record in the stream's files of all servers, one after the other.
+// zero zeroes a record in the stream's files of all servers, one after the other.
 func (g *team) zero(record string) {
 	g.t.Helper()
 	for i := range g.nats.Size() {
-		dir := g.nats.Dir(i)
-		g.nats.Stop(i)
-		found := 0
-		err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ".blk" || !strings.Contains(path, "/streams/"+g.stream()+"/") {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			if at := bytes.Index(text, []byte(record)); at >= 0 {
-				found++
-				clear(text[at : at+64])
-				return os.WriteFile(path, text, 0o600)
-			}
-			return nil
-		})
-		if err != nil || found == 0 {
-			g.t.Fatalf("zeroing a record of server %d: got %d blocks, error %v; want one", i, found, err)
+		g.zeroOn(i, record)
+	}
+}
+
+// zeroOn zeroes a record in the stream's files of a server, which it restarts.
+func (g *team) zeroOn(i int, record string) {
+	g.t.Helper()
+	dir := g.nats.Dir(i)
+	g.nats.Stop(i)
+	found := 0
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".blk" || !strings.Contains(path, "/streams/"+g.stream()+"/") {
+			return err
 		}
-		g.nats.Start(i)
-		g.nats.Ready()
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if at := bytes.Index(text, []byte(record)); at >= 0 {
+			found++
+			clear(text[at : at+64])
+			return os.WriteFile(path, text, 0o600)
+		}
+		return nil
+	})
+	if err != nil || found == 0 {
+		g.t.Fatalf("zeroing a record of server %d: got %d blocks, error %v; want one", i, found, err)
+	}
+	g.nats.Start(i)
+	g.nats.Ready()
+}
+
+// TestABadReplica zeroes a record on one server, which leads the journal. Members get the record from another
+// server: the journal is not lost, and the server is suspected.
+func TestABadReplica(t *testing.T) {
+	t.Parallel()
+	g := newTeam(t)
+	g.start("a", "b", "c")
+	g.open("a", "b", "c")
+	last := g.append(0, 30, "a", "b", "c")
+	want, _ := g.content("a")
+	g.awaitCopies(last, "a", "b", "c")
+	const bad = 2
+	g.zeroOn(bad, "record 12 ")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*teamWait)
+	defer cancel()
+	conn := g.nats.Connect(0)
+	g.until(func() string {
+		// A member that starts knows no records. Any server may answer it, until the damaged one does.
+		g.stop("c")
+		if !g.nats.Lead(ctx, conn, g.stream(), bad) {
+			return "the damaged server did not become the leader"
+		}
+		g.start("c")
+		g.open("c")
+		g.check(want, last)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if len(g.suspects) != 1 || g.suspects["n2"] == "" {
+			return fmt.Sprintf("got suspected servers %v, want n2", g.suspects)
+		}
+		return ""
+	})
+	js, err := natsjs.New(g.nats.Connect(0))
+	if err == nil {
+		_, err = js.Stream(ctx, g.stream()) // not replaced by a rebuilt one
+	}
+	if err != nil {
+		t.Errorf("stream of the journal: got error %v, want none", err)
 	}
 }
 
 // TestALostJournalIsRebuilt damages the stream of a journal while its members run, and while they are
 // stopped. The journal continues with the same records at the same positions.
 func TestALostJournalIsRebuilt(t *testing.T) {
-	g := newTeam(t)
-	for i, damage := range damages {
-		for _, stopped := range []bool{false, true} {
-			g.name = fmt.Sprintf("j%d-%t", i, stopped)
-			t.Run(fmt.Sprintf("%s, members stopped %t", damage.name, stopped), func(t *testing.T) {
-				g.t = t
-				g.start("a", "b", "c")
-				g.open("a", "b", "c")
-				last := g.append(0, 20, "a", "b", "c")
-				if damage.name != "records removed" {
-					g.snapshot("b", 15)
-				}
-				last = g.append(last, 10, "c", "a", "b")
-				want, _ := g.content("a")
-				g.awaitCopies(last, "a", "b", "c")
-				if stopped {
-					g.stop("a", "b", "c")
-				}
-				js, err := natsjs.New(g.nats.Connect(0))
-				if err != nil {
-					t.Fatal(err)
-				}
-				damage.inject(g, js)
-				g.start("a", "b", "c")
-				g.open("a", "b", "c")
-				g.check(want, last)
-				last = g.append(last, 5, "a", "b", "c")
-				after, _ := g.content("a")
-				g.check(after, last)
-			})
-		}
+	t.Parallel()
+	for _, stopped := range []bool{false, true} {
+		t.Run(fmt.Sprintf("members stopped %t", stopped), func(t *testing.T) {
+			t.Parallel()
+			g := newTeam(t)
+			for i, damage := range damages {
+				t.Run(damage.name, func(t *testing.T) {
+					g.t, g.name = t, fmt.Sprintf("j%d", i)
+					g.loseAndRebuild(damage.inject, damage.name != "records removed", stopped)
+				})
+			}
+		})
 	}
+}
+
+// loseAndRebuild damages the stream of a journal and checks that the journal continues.
+func (g *team) loseAndRebuild(inject func(g *team, js natsjs.JetStream), snapshot, stopped bool) {
+	g.t.Helper()
+	g.start("a", "b", "c")
+	g.open("a", "b", "c")
+	last := g.append(0, 20, "a", "b", "c")
+	if snapshot {
+		g.snapshot("b", 15)
+	}
+	last = g.append(last, 10, "c", "a", "b")
+	want, _ := g.content("a")
+	g.awaitCopies(last, "a", "b", "c")
+	if stopped {
+		g.stop("a", "b", "c")
+	}
+	js, err := natsjs.New(g.nats.Connect(0))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	inject(g, js)
+	g.start("a", "b", "c")
+	g.open("a", "b", "c")
+	g.check(want, last)
+	last = g.append(last, 5, "a", "b", "c")
+	after, _ := g.content("a")
+	g.check(after, last)
 }

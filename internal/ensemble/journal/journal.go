@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	"freshet/internal/base/lograte"
 	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 )
@@ -42,6 +43,8 @@ type journal struct {
 	links   *links
 	accept  func(*message) // called with messages that were read or written; must return quickly
 	retired chan struct{}  // closed when another stream replaces this one
+	// suspicions limits searches for good replicas.
+	suspicions *lograte.Limiter
 
 	appending   chan struct{} // semaphore: held while publishing to the journal
 	saving      chan struct{} // semaphore: held while saving a snapshot
@@ -52,6 +55,8 @@ type journal struct {
 	index []indexEntry    // cache of messages with records, by sequence; protected by mu
 	snap  snapshotPointer // latest known snapshot; protected by mu
 	grown chan struct{}   // closed when tail advances; protected by mu
+
+	agreed agreement // the last one; protected by mu
 
 	unconfirmedSince time.Time // when a no-op entry was sent that is not confirmed yet, else zero; protected by mu
 }
@@ -65,14 +70,15 @@ func newJournal(s *Journals, name, generation string) *journal {
 	}
 	return &journal{
 		s: s, name: name,
-		stream:    s.baseStream() + "_" + token,
-		subject:   journalSubjects + encodeToken(s.opts.Prefix) + "." + token,
-		links:     newLinks(),
-		accept:    func(*message) {},
-		retired:   make(chan struct{}),
-		appending: make(chan struct{}, 1),
-		saving:    make(chan struct{}, 1),
-		grown:     make(chan struct{}),
+		stream:     s.baseStream() + "_" + token,
+		subject:    journalSubjects + encodeToken(s.opts.Prefix) + "." + token,
+		links:      newLinks(),
+		accept:     func(*message) {},
+		retired:    make(chan struct{}),
+		suspicions: lograte.New(suspicionLines),
+		appending:  make(chan struct{}, 1),
+		saving:     make(chan struct{}, 1),
+		grown:      make(chan struct{}),
 	}
 }
 

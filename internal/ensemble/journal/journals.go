@@ -35,8 +35,13 @@ type Options struct {
 	Integrity *integrity.Register
 	Logger    *slog.Logger // nil logs nothing
 
+	// Suspect is called with a server whose replica of a journal has a record that does not verify, or lacks
+	// one, while another replica has it. It must return quickly. nil suspects no server. The server of this
+	// member has the name Member.
+	Suspect func(server, reason string)
+
 	// Etcd makes this member keep a copy of each journal that it opens, and rebuild a journal whose
-	// stream has lost records from the members' copies. When it is nil, the other fields are not used.
+	// stream has lost records from the members' copies. When it is nil, the fields below are not used.
 	Etcd *clientv3.Client
 	// Keys is the prefix of the cluster's keys in etcd, such as /freshet/shards/<uid>/journal.
 	Keys string

@@ -76,23 +76,29 @@ func (j *journal) replayBatch(ctx context.Context, last *uint64, end uint64, vis
 
 // fetchBatch reads and verifies the messages with the records after a position, at least one. The
 // nearest replica serves them. When its response does not continue the records before, the leader is
-// asked, so that one damaged replica harms nobody. The error is a lossError when the leader has no
-// such record either.
+// asked, and after that the other replicas, so that one damaged replica harms nobody. The error is a
+// lossError when a majority of them has no such record.
 func (j *journal) fetchBatch(ctx context.Context, last uint64) ([]*message, error) {
 	if last < j.compactedPosition() {
 		return nil, engine.ErrCompacted
 	}
+	var loss *lossError
 	seq, err := j.sequenceOf(ctx, last+1)
+	if errors.As(err, &loss) && loss != errFenced {
+		return j.fetchElsewhere(ctx, last, loss)
+	}
 	if err != nil {
 		return nil, err
 	}
 	var batch []*message
+	doubtful := false // the nearest replica has other records than the leader, or lacks some
 	err = withRetry(ctx, func(ctx context.Context) error {
 		found, err := j.s.getNearest(ctx, j.stream, j.recordSubject(), seq)
 		if err == nil {
 			if batch, err = j.verifyBatch(last, found); err == nil && len(batch) > 0 {
 				return nil
 			}
+			doubtful = true
 		}
 		if err := j.gone(err); err != nil && !isFinal(err) && !errors.Is(err, errNoMessage) {
 			return err
@@ -106,6 +112,12 @@ func (j *journal) fetchBatch(ctx context.Context, last uint64) ([]*message, erro
 		}
 		return err
 	})
+	switch {
+	case err == nil && doubtful:
+		j.checkNearest(last, batch[0])
+	case errors.As(err, &loss) && loss != errFenced:
+		return j.fetchElsewhere(ctx, last, loss)
+	}
 	return batch, err
 }
 

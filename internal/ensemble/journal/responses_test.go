@@ -104,6 +104,7 @@ func TestASnapshotWithoutAnAcknowledgementIsWhole(t *testing.T) {
 }
 
 func TestAPublishWithoutAnAcknowledgementIsStoredOnce(t *testing.T) {
+	t.Parallel()
 	for _, servers := range []int{1, 3} {
 		natsCluster := natstest.New(t, servers)
 		l := &lossy{to: natsCluster.Server(0)}

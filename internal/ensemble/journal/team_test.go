@@ -42,8 +42,9 @@ type team struct {
 	// name is the journal that the test uses.
 	name string
 
-	mu      sync.Mutex
-	members map[string]*teamMember // that run
+	mu       sync.Mutex
+	members  map[string]*teamMember // that run
+	suspects map[string]string      // servers that members suspect, with the reason
 }
 
 type teamMember struct {
@@ -69,6 +70,7 @@ func newTeam(t testing.TB) *team {
 		t: t, etcd: store, nats: natstest.New(t, 3, natstest.Unsafe, natstest.Unverified), dir: t.TempDir(),
 		names: []string{"a", "b", "c"}, name: "j",
 		log: slog.New(slog.NewTextHandler(testLog{t}, nil)), members: map[string]*teamMember{},
+		suspects: map[string]string{},
 	}
 	g.client = g.newClient()
 	t.Cleanup(func() {
@@ -167,7 +169,7 @@ func (g *team) run(name string) {
 	m.js, err = journal.Open(ctx, m.conn, journal.Options{
 		Prefix: "x", Replicas: 3, Timeout: 30 * time.Second, Integrity: m.register, Etcd: m.client, Keys: "/t/x",
 		Dir: filepath.Join(dir, "copies"), Member: name, All: g.names, Peers: g,
-		Session: func() *concurrency.Session { return m.session }, Logger: g.log,
+		Session: func() *concurrency.Session { return m.session }, Logger: g.log, Suspect: g.suspect,
 	})
 	if err != nil {
 		g.t.Fatalf("opening the journals of %s: got error %v, want none", name, err)
@@ -178,6 +180,13 @@ func (g *team) run(name string) {
 	g.mu.Lock()
 	g.members[name] = m
 	g.mu.Unlock()
+}
+
+// suspect records that a member suspects a server.
+func (g *team) suspect(server, reason string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.suspects[server] = reason
 }
 
 type testLog struct{ t testing.TB }

@@ -2,6 +2,7 @@ package natsserver_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,9 +19,15 @@ import (
 	"freshet/test/tally"
 )
 
+// TestMain runs many tests in parallel, because they mostly wait: a server rejoins and counts as current only
+// when that has been so for seconds.
 func TestMain(m *testing.M) {
 	if natstest.Served() {
 		return
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -209,61 +216,65 @@ func (e *ensemble) file(i int, pattern string) string {
 // TestFaultDamagedAfterStop damages each kind of file in each way after a server was stopped in good
 // order. The server notices, fetches good copies and has all messages.
 func TestFaultDamagedAfterStop(t *testing.T) {
-	e := newEnsemble(t)
-	injected := 0
-	for i, kind := range fileKinds {
-		for j, d := range damages {
-			if (i+j)%len(damages) != 0 { // each takes seconds; test/cluster has them all
-				continue
+	t.Parallel()
+	const each = 3 // kinds of files for an ensemble
+	for first := 0; first < len(fileKinds); first += each {
+		t.Run(fmt.Sprintf("kinds from %d", first), func(t *testing.T) {
+			t.Parallel()
+			e := newEnsemble(t)
+			injected := 0
+			for i := first; i < min(first+each, len(fileKinds)); i++ {
+				// Each takes seconds; test/ensemble/damage has all kinds with all damages.
+				kind, d := fileKinds[i], damages[(len(fileKinds)-i)%len(damages)]
+				e.Stop(victim)
+				path := e.file(victim, kind.pattern)
+				d.do(t, path)
+				before := e.Integrity(victim).Part("logs").Damages
+				e.Start(victim)
+				derived := strings.HasSuffix(path, "index.db")
+				if got := e.Integrity(victim).Part("logs"); got.Damages == before && (!derived || d.name != "delete") {
+					t.Errorf("%s, %s: got %+v, want damage", kind.name, d.name, got)
+				}
+				e.publish(5)
+				e.awaitHealed(victim, e.count())
+				injected++
 			}
-			e.Stop(victim)
-			path := e.file(victim, kind.pattern)
-			d.do(t, path)
-			before := e.Integrity(victim).Part("logs").Damages
-			e.Start(victim)
-			derived := strings.HasSuffix(path, "index.db")
-			if got := e.Integrity(victim).Part("logs"); got.Damages == before && (!derived || d.name != "delete") {
-				t.Errorf("%s, %s: got %+v, want damage", kind.name, d.name, got)
+			if !t.Failed() {
+				tally.Fault{Name: "file of a stopped server damaged", Injected: injected, Checked: injected}.Record(t)
 			}
-			e.publish(5)
-			e.awaitHealed(victim, e.count())
-			injected++
-		}
+		})
 	}
-	if t.Failed() {
-		return
-	}
-	tally.Fault{Name: "file of a stopped server damaged", Injected: injected, Checked: injected}.Record(t)
 }
 
 // TestFaultDamagedAfterKill damages files of a server that was killed.
 func TestFaultDamagedAfterKill(t *testing.T) {
-	injected := 0
+	t.Parallel()
 	for _, c := range []struct{ kind, damage string }{
 		{"block of a stream", "flip"},
 		{"log of a group", "delete"},
 		{"vote of a group", "zero"},
 		{"peers of the meta layer", "flip"},
 	} {
-		e := newEnsemble(t, natstest.Processes(victim))
-		awaitFloors(t, e, victim)
-		e.Stop(victim)
-		e.Adopt(victim)
-		isKind := func(k struct{ name, pattern string }) bool { return k.name == c.kind }
-		kind := fileKinds[slices.IndexFunc(fileKinds, isKind)]
-		d := damages[slices.IndexFunc(damages, func(d damage) bool { return d.name == c.damage })]
-		d.do(t, e.file(victim, kind.pattern))
-		e.Start(victim)
-		if got := e.Integrity(victim).Part("logs"); got.Damages == 0 {
-			t.Errorf("%s, %s: got %+v, want damage", c.kind, c.damage, got)
-		}
-		e.awaitHealed(victim, e.count())
-		injected++
+		t.Run(c.kind+", "+c.damage, func(t *testing.T) {
+			t.Parallel()
+			e := newEnsemble(t, natstest.Processes(victim))
+			awaitFloors(t, e, victim)
+			e.Stop(victim)
+			e.Adopt(victim)
+			isKind := func(k struct{ name, pattern string }) bool { return k.name == c.kind }
+			kind := fileKinds[slices.IndexFunc(fileKinds, isKind)]
+			d := damages[slices.IndexFunc(damages, func(d damage) bool { return d.name == c.damage })]
+			d.do(t, e.file(victim, kind.pattern))
+			e.Start(victim)
+			if got := e.Integrity(victim).Part("logs"); got.Damages == 0 {
+				t.Errorf("got %+v, want damage", got)
+			}
+			e.awaitHealed(victim, e.count())
+			if !t.Failed() {
+				tally.Fault{Name: "file of a killed server damaged", Injected: 1, Checked: 1}.Record(t)
+			}
+		})
 	}
-	if t.Failed() {
-		return
-	}
-	tally.Fault{Name: "file of a killed server damaged", Injected: injected, Checked: injected}.Record(t)
 }
 
 // awaitFloors waits until a server has recorded the ends of the logs of the stream and of its consumer.
@@ -289,6 +300,7 @@ func awaitFloors(t *testing.T, e *ensemble, i int) {
 // TestFaultLogLostItsEnd cuts the log of a killed server between two records, which no checksum shows.
 // The server does not take part with the shorter log.
 func TestFaultLogLostItsEnd(t *testing.T) {
+	t.Parallel()
 	e := newEnsemble(t, natstest.Processes(victim))
 	awaitFloors(t, e, victim)
 	e.Stop(victim)
@@ -309,6 +321,7 @@ func TestFaultLogLostItsEnd(t *testing.T) {
 // TestFaultWaitsForAllOthers: a damaged server does not take part while another one is stopped, says so,
 // and rejoins when all others are current.
 func TestFaultWaitsForAllOthers(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var reports []string
 	e := newEnsemble(t, natstest.Waiting(func(_ int, why string) {
@@ -351,22 +364,39 @@ func TestFaultWaitsForAllOthers(t *testing.T) {
 
 // TestSuspectReplacesDamagedFiles damages a block of a running server, which does not notice it without help.
 func TestSuspectReplacesDamagedFiles(t *testing.T) {
+	t.Parallel()
 	e := newEnsemble(t)
 	damages[0].do(t, e.file(victim, `$G/streams/S/msgs/*.blk`))
 	e.Stop(1)
 	e.Server(victim).Suspect("a record does not verify")
-	if p := e.Integrity(victim).Part("logs"); p.Damages != 0 {
-		t.Errorf("got %+v while another server is stopped, want no examination", p)
+	if p := e.Integrity(victim).Part("logs"); p.Damages != 1 || p.Problem != "a record does not verify" {
+		t.Errorf("got %+v, want the suspicion", p)
+	}
+	if found := e.Integrity(victim).Quarantined(); len(found) > 0 {
+		t.Errorf("got %v in quarantine while another server is stopped, want no examination", found)
 	}
 	e.Start(1)
-	e.retry("waiting for the examination", func(context.Context) error {
-		e.Server(victim).Suspect("a record does not verify")
-		if p := e.Integrity(victim).Part("logs"); p.Damages == 0 {
-			return fmt.Errorf("part is %+v", p)
-		}
-		return nil
-	})
 	e.awaitHealed(victim, records)
+	if found := e.Integrity(victim).Quarantined(); len(found) != 1 {
+		t.Errorf("got %v in quarantine, want the damaged files", found)
+	}
+}
+
+// TestSuspectReplacesRefutedFiles suspects a server whose files verify. The first examination clears the
+// suspicion, the next one replaces the files: what they contain was stored like that.
+func TestSuspectReplacesRefutedFiles(t *testing.T) {
+	t.Parallel()
+	e := newEnsemble(t, natstest.VerifyInterval(time.Second))
+	e.Server(victim).Suspect("a record does not verify")
+	e.awaitHealed(victim, records)
+	if found := e.Integrity(victim).Quarantined(); len(found) > 0 {
+		t.Errorf("got %v in quarantine, want files that verify in their place", found)
+	}
+	e.Server(victim).Suspect("a record does not verify")
+	e.awaitHealed(victim, records)
+	if found := e.Integrity(victim).Quarantined(); len(found) != 1 {
+		t.Errorf("got %v in quarantine, want the files that were suspected again", found)
+	}
 }
 
 // TestDamageBeforeStop damages a block of a running server, which then stops in good order.
@@ -383,6 +413,7 @@ func TestDamageBeforeStop(t *testing.T) {
 
 // TestBackgroundVerification damages snapshots of a running server, which finds and replaces them.
 func TestBackgroundVerification(t *testing.T) {
+	t.Parallel()
 	e := newEnsemble(t, natstest.VerifyInterval(100*time.Millisecond))
 	damaged := ""
 	e.retry("waiting for the damage", func(context.Context) error {

@@ -22,7 +22,7 @@
 //
 //	Server.mu  conns. Never held over a call.
 //
-// Server.started, opts, running, examined, healthy and floors belong to Start, and afterwards to
+// Server.started, opts, running, examined, foundIntact, healthy and floors belong to Start, and afterwards to
 // the watch goroutine, which also calls launch. Close reads them after that goroutine has ended.
 // Server.nats, rejoining and waiting are atomic, because watch changes them while other
 // goroutines use them.

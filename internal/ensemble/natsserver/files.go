@@ -48,8 +48,11 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	select {
-	case found := <-s.suspicions: // nats-server does not accept a file that verifies
-		s.stop()
+	case found := <-s.suspicions:
+		if !found.refused {
+			return err
+		}
+		s.stop() // nats-server does not accept a file that verifies
 		if err := s.rejoin(ctx, &natsfiles.Finding{File: ".", Problem: found.reason}); err != nil {
 			return err
 		}

@@ -94,13 +94,15 @@ type Server struct {
 
 	started chan struct{} // of the current server: closed when its start has succeeded or failed
 
-	suspicions chan suspicion         // for the watch goroutine
-	examined   time.Time              // when it last examined one
-	floors     *floorRecorder         // used by the watch goroutine
-	healthy    int                    // successive checks of a rejoining server, in the watch goroutine
-	running    bool                   // the current server was started on files that verified
-	rejoining  atomic.Bool            // the files are being fetched from the other servers
-	waiting    atomic.Pointer[string] // why the server does not run yet, for Health
+	suspicions chan suspicion // for the watch goroutine
+	examined   time.Time      // when it last examined one
+	// foundIntact is when an examination last found no damage; zero if the files were replaced since.
+	foundIntact time.Time
+	floors      *floorRecorder         // used by the watch goroutine
+	healthy     int                    // successive checks of a rejoining server, in the watch goroutine
+	running     bool                   // the current server was started on files that verified
+	rejoining   atomic.Bool            // the files are being fetched from the other servers
+	waiting     atomic.Pointer[string] // why the server does not run yet, for Health
 
 	cancel   context.CancelFunc
 	watching sync.WaitGroup // the watch and scrub goroutines, which end with cancel

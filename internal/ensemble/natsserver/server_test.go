@@ -41,6 +41,7 @@ func withTimeout(t *testing.T, d time.Duration) context.Context {
 }
 
 func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
+	t.Parallel()
 	for _, servers := range []int{1, 3} {
 		c := natstest.New(t, servers)
 		ctx := withTimeout(t, 2*time.Minute)
@@ -86,6 +87,7 @@ func TestAcknowledgedMessagesSurviveRestarts(t *testing.T) {
 // TestStepDown: StepDown gives up all streams that the server leads, and other servers lead
 // them when it returns.
 func TestStepDown(t *testing.T) {
+	t.Parallel()
 	c := natstest.New(t, 3)
 	ctx := withTimeout(t, time.Minute)
 	js := open(t, c, 0)

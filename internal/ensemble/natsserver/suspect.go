@@ -11,50 +11,61 @@ import (
 )
 
 const (
-	// examineInterval is the least time between two examinations: each of them restarts the server.
+	// examineInterval is the least time between two examinations, unless the interval of verifications is
+	// shorter: each of them restarts the server.
 	examineInterval = 5 * time.Minute
-	// suspicionTime is how long a suspicion waits for the other servers to be current.
-	suspicionTime  = 10 * time.Minute
+	// suspicionTime is how long a suspicion waits for the other servers to be current, if no register records it.
+	suspicionTime = 10 * time.Minute
+	// repeatTime is how long an examination that found nothing is remembered. A record that does not verify
+	// although its files do was stored like that, so the next suspicion replaces the files.
+	repeatTime     = time.Hour
 	verifyInterval = 7 * 24 * time.Hour
-	firstVerify    = 24 * time.Hour
+	// suspicionInterval is how often a waiting suspicion looks at the other servers.
+	suspicionInterval = 2 * time.Second
+	firstVerify       = 24 * time.Hour
 )
 
 // suspicion is a reason to verify the files of a running server.
 type suspicion struct {
-	reason string
-	since  time.Time
+	reason  string
+	since   time.Time
+	refused bool // nats-server does not accept a file
 }
 
-// Suspect makes the server verify its files, because a record that it returned does not verify. It stops
-// the server for that, and replaces damaged files. It returns at once. Nothing happens while another server
-// is not current, because the streams would lose their majority, nor soon after the last examination.
-func (s *Server) Suspect(reason string) {
+// Suspect reports that the files may be damaged, because a reader got a record of this server that does not
+// verify, or did not get one that another server has. The server stops, verifies its files, replaces damaged
+// ones and runs again. Suspect returns at once. The server waits while another one is not current, because
+// the streams would lose their majority, and examines its files at most once in examineInterval.
+func (s *Server) Suspect(reason string) { s.suspect(suspicion{reason: reason}) }
+
+// suspectFiles handles messages of nats-server about damaged files.
+func (s *Server) suspectFiles(problem string) { s.suspect(suspicion{reason: problem, refused: true}) }
+
+func (s *Server) suspect(found suspicion) {
 	if s.opts.Unverified {
 		return
 	}
+	if s.opts.Integrity.Part(part).Damaged.IsZero() {
+		// It stays reported until the files are verified or replaced, also after a restart.
+		s.opts.Integrity.Damaged(part, s.filesPath(), errors.New(found.reason))
+	}
+	found.since = time.Now()
 	select {
-	case s.suspicions <- suspicion{reason: reason, since: time.Now()}:
+	case s.suspicions <- found:
 	default: // one is waiting already
 	}
 }
 
-// suspectFiles handles messages of nats-server about damaged files.
-func (s *Server) suspectFiles(problem string) {
-	s.opts.Integrity.Damaged(part, s.filesPath(), errors.New(problem))
-	s.Suspect(problem)
-}
-
 // examine verifies the files because of a suspicion. The watch goroutine calls it.
 func (s *Server) examine(ctx context.Context, found suspicion) {
-	if s.isAlone() || s.opts.CheckOthers == nil || time.Since(found.since) > suspicionTime {
+	if s.isAlone() || s.opts.CheckOthers == nil {
 		return
 	}
-	if !s.examined.IsZero() && time.Since(s.examined) < examineInterval {
-		s.log.Warnf("files of the replicated log were verified a short time ago and are not verified again: %s",
-			found.reason)
-		return
+	if s.opts.Integrity.Part(part).Damaged.IsZero() && time.Since(found.since) > suspicionTime {
+		return // the files were verified meanwhile, or nothing records that they were not
 	}
-	if err := s.checkOthers(ctx); err != nil {
+	recently := !s.examined.IsZero() && time.Since(s.examined) < min(examineInterval, s.verifyInterval())
+	if s.rejoining.Load() || recently || s.checkOthers(ctx) != nil {
 		s.later(ctx, found)
 		return
 	}
@@ -62,20 +73,41 @@ func (s *Server) examine(ctx context.Context, found suspicion) {
 	s.log.Warnf("verifying the files of the replicated log, which stops for that: %s", found.reason)
 	s.handOver()
 	s.stop()
+	repeated := !s.foundIntact.IsZero() && time.Since(s.foundIntact) < repeatTime
 	for ctx.Err() == nil {
-		err := s.open(ctx)
+		err := s.reopen(ctx, found, repeated)
 		if err == nil {
 			return
 		}
+		repeated = false // the files are in quarantine, or the next attempt verifies them
 		s.log.Errorf("restarting the replicated log of this member failed; retrying: %v", err)
 		_ = retry.Sleep(ctx, othersInterval)
 	}
 }
 
+// reopen starts the stopped server on files that verify, or, with replace, on files that the other servers
+// send it.
+func (s *Server) reopen(ctx context.Context, found suspicion, replace bool) error {
+	if !replace {
+		err := s.open(ctx)
+		if err == nil && !s.rejoining.Load() {
+			s.foundIntact = time.Now()
+		}
+		return err
+	}
+	s.foundIntact = time.Time{}
+	damage := natsfiles.Finding{File: ".", Problem: found.reason}
+	s.opts.Integrity.Damaged(part, s.filesPath(), errors.New(found.reason))
+	if err := s.rejoin(ctx, &damage); err != nil {
+		return err
+	}
+	return s.launch(ctx)
+}
+
 // later returns a suspicion to the queue after a while.
 func (s *Server) later(ctx context.Context, found suspicion) {
 	s.watching.Go(func() {
-		if retry.Sleep(ctx, othersInterval) != nil {
+		if retry.Sleep(ctx, suspicionInterval) != nil {
 			return
 		}
 		select {
@@ -85,12 +117,17 @@ func (s *Server) later(ctx context.Context, found suspicion) {
 	})
 }
 
+// verifyInterval returns the time in which the running server reads all its files again.
+func (s *Server) verifyInterval() time.Duration {
+	if s.opts.VerifyInterval <= 0 {
+		return verifyInterval
+	}
+	return s.opts.VerifyInterval
+}
+
 // scrub verifies full blocks and snapshots of the running server again and again.
 func (s *Server) scrub(ctx context.Context) {
-	interval := s.opts.VerifyInterval
-	if interval <= 0 {
-		interval = verifyInterval
-	}
+	interval := s.verifyInterval()
 	pause := rand.N(min(interval, firstVerify))
 	for retry.Sleep(ctx, pause) == nil {
 		pause = interval - interval/10 + rand.N(interval/5+1)

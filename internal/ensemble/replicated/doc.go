@@ -38,6 +38,8 @@
 //   - verify.go: the tables of a copy are verified after anything but a clean stop, and
 //     periodically.
 //   - damage.go: a damaged copy is closed and replaced by that of another member.
+//   - suspect.go: a record that does not verify is read at the other replicas of the log, and the
+//     servers of bad replicas verify their files.
 //   - loss.go, accept.go: how an operator continues a shard whose copies and log do not
 //     match.
 //   - seed.go: a shard that starts with the content of another server.
@@ -78,6 +80,7 @@
 //	                      (changeLocked). Never held over a call.
 //	checkpoints.mu        checkpoints.all, and the use of its elements. Never held over a
 //	                      call.
+//	suspicions.mu         which records no replica has; a leaf. Never held over a call.
 //	mark.mu               the mark and its file. Held over a write to the file, not over a sync.
 //	writer.mu             the queue of appends; end, known, next, sends, flow and holding; the
 //	                      attempt of each entry. Held while the NATS client buffers a message,

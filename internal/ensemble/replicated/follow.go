@@ -55,41 +55,52 @@ func (f *follower) resume() error {
 	return nil
 }
 
-// applyRecord applies the next message of the log.
-func (f *follower) applyRecord(r record) error {
+// verify returns nil if a record is the next message of the log and continues the ones before it, or is void.
+// It changes nothing.
+func (f *follower) verify(r record) error {
 	if r.seq != f.seq+1 {
 		return fmt.Errorf("%w: message %d follows message %d", errBehind, r.seq, f.seq)
 	}
-	f.seq = r.seq
 	if !r.continues(f.last) {
-		f.applied.Store(r.seq)
-		return nil // void
+		return nil
 	}
-	sum := r.sumAfter(f.last.sum)
 	switch {
-	case sum != r.sum:
+	case r.sumAfter(f.last.sum) != r.sum:
 		return fmt.Errorf("%w: message %d of the log does not continue the store's content, or is damaged",
 			engine.ErrLogLost, r.seq)
 	case r.isEpoch() && r.log != f.st.id.String():
 		return fmt.Errorf("%w: message %d belongs to log %s, but the shard's log is %s", engine.ErrLogLost, r.seq,
 			r.log, f.st.id)
-	}
-	if err := knownPacking(r.packing); err != nil {
-		return fmt.Errorf("message %d: %w", r.seq, err)
-	}
-	at := logPosition{log: f.st.id, seq: r.seq, epoch: r.epoch, index: r.index, sum: sum}
-	f.last = at
-	if r.isEpoch() {
-		f.parts = nil // an earlier owner left the batch incomplete
-		return f.apply(nil, at)
-	}
-	switch {
+	case r.isEpoch():
+		return nil
 	case r.part != len(f.parts)+1:
 		return fmt.Errorf("%w: message %d is part %d of a batch, but follows part %d", engine.ErrLogLost, r.seq,
 			r.part, len(f.parts))
 	case r.part > 1 && r.packing != f.packing:
 		return fmt.Errorf("%w: message %d has packing %q, but the earlier part of its batch %q", engine.ErrLogLost,
 			r.seq, r.packing, f.packing)
+	}
+	return nil
+}
+
+// applyRecord applies the next message of the log, if it verifies.
+func (f *follower) applyRecord(r record) error {
+	if err := f.verify(r); err != nil {
+		return err
+	}
+	if !r.continues(f.last) {
+		f.seq = r.seq
+		f.applied.Store(r.seq)
+		return nil // void
+	}
+	if err := knownPacking(r.packing); err != nil {
+		return fmt.Errorf("message %d: %w", r.seq, err)
+	}
+	at := logPosition{log: f.st.id, seq: r.seq, epoch: r.epoch, index: r.index, sum: r.sum}
+	f.seq, f.last = r.seq, at
+	if r.isEpoch() {
+		f.parts = nil // an earlier owner left the batch incomplete
+		return f.apply(nil, at)
 	}
 	if r.part < r.parts {
 		f.parts, f.packing = append(f.parts, r.data), r.packing
@@ -108,6 +119,38 @@ func (f *follower) applyRecord(r record) error {
 		return err
 	}
 	f.bytes.Add(int64(len(data)))
+	return nil
+}
+
+// applyConfirmed applies the next message of the log, of which the server served has returned another one or
+// none. It applies nothing but a message that verifies.
+func (f *follower) applyConfirmed(ctx context.Context, served string) error {
+	r, err := f.st.confirm(ctx, f.seq+1, served, func(r record) bool { return f.verify(r) == nil })
+	switch {
+	case errors.Is(err, errNoMessage):
+		return errBehind
+	case errors.Is(err, errForeign):
+		return fmt.Errorf("%w: %w", engine.ErrLogLost, err)
+	case err != nil:
+		return err
+	}
+	return f.applyRecord(r)
+}
+
+// applyReceived applies a message that a consumer has delivered, and before it those that the consumer's
+// replica lacks and another one has.
+func (f *follower) applyReceived(ctx context.Context, r record, parseErr error, served func() string) error {
+	if r.seq <= f.seq {
+		return f.applyRecord(r) // an error
+	}
+	for f.seq < r.seq {
+		if parseErr == nil && f.verify(r) == nil {
+			return f.applyRecord(r)
+		}
+		if err := f.applyConfirmed(ctx, served()); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -163,14 +206,19 @@ func (f *follower) follow(ctx context.Context, until uint64) error {
 		}
 		f.end.Store(max(f.end.Load(), meta.Sequence.Stream+meta.NumPending))
 		r, err := parseRecord(meta.Sequence.Stream, msg.Headers(), msg.Data())
-		if err != nil {
-			return fmt.Errorf("%w: %w", engine.ErrLogLost, err)
-		}
-		if err := f.applyRecord(r); err != nil {
+		if err := f.applyReceived(ctx, r, err, func() string { return serverOf(consumer) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// serverOf returns the server whose replica a consumer reads; "" if that is not known.
+func serverOf(c jetstream.Consumer) string {
+	if info := c.CachedInfo(); info != nil && info.Cluster != nil {
+		return info.Cluster.Leader
+	}
+	return ""
 }
 
 // received is a message or an error from a consumer of the log.
@@ -215,13 +263,13 @@ func (f *follower) catchUp(ctx context.Context) error {
 	}
 	for f.seq < state.LastSeq {
 		r, err := f.st.read(ctx, nil, f.seq+1)
-		if errors.Is(err, errNoMessage) {
-			return errBehind
+		switch {
+		case err == nil && f.verify(r) == nil:
+			err = f.applyRecord(r)
+		case err == nil, errors.Is(err, errNoMessage), errors.Is(err, errForeign):
+			err = f.applyConfirmed(ctx, "")
 		}
 		if err != nil {
-			return err
-		}
-		if err := f.applyRecord(r); err != nil {
 			return err
 		}
 	}

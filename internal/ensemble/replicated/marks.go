@@ -256,7 +256,7 @@ func (s *Shard) compareMarks(ctx context.Context, f *follower, marks []memberMar
 			continue
 		}
 		checked[m.at] = true
-		r, err := f.st.read(ctx, nil, m.at.seq)
+		r, err := f.st.readGood(ctx, m.at.seq, func(r record) bool { return r.is(m.at) })
 		if errors.Is(err, errNoMessage) {
 			var state jetstream.StreamState
 			if state, err = f.st.state(ctx); err == nil && m.at.seq >= state.FirstSeq {

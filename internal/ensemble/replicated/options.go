@@ -79,6 +79,10 @@ type Options struct {
 	// Integrity records damage of the copy's files; nil records nothing.
 	Integrity *integrity.Register
 
+	// Suspect is called with a server of the log whose replica has a record that does not verify, or lacks one,
+	// while another replica has it. It must return quickly. nil suspects no server.
+	Suspect func(server, reason string)
+
 	// Metrics counts the appends to the log that needed questions; nil counts nothing.
 	Metrics *Metrics
 
@@ -103,6 +107,8 @@ type Options struct {
 
 	// Logger has the cluster as an attribute; the shard adds its number.
 	Logger *slog.Logger
+
+	suspicions *suspicions // of the shard's log; set by withDefaults
 }
 
 // Role is a member's role in a shard.
@@ -165,5 +171,6 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Store.Logger = o.Logger.With(slog.Int("shard", o.Number))
+	o.suspicions = newSuspicions(&o)
 	return o
 }

@@ -164,7 +164,9 @@ func (s *Shard) hasAll(ctx context.Context, own logPosition, marks *shardMarks) 
 // that the copy has not, and then, if fence is set, keeps every earlier owner from appending. It
 // returns the epoch that the new log must exceed, and the end of the log.
 func (s *Shard) closeLog(ctx context.Context, own, at logPosition, fence bool) (epoch, end uint64, err error) {
-	st := &stream{js: s.o.JetStream, name: streamName(&s.o), subject: streamSubject(&s.o), id: at.log}
+	st := &stream{
+		js: s.o.JetStream, name: streamName(&s.o), subject: streamSubject(&s.o), id: at.log, suspicions: s.o.suspicions,
+	}
 	found, err := st.find(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return at.epoch, 0, nil
@@ -182,7 +184,7 @@ func (s *Shard) closeLog(ctx context.Context, own, at logPosition, fence bool) (
 	}
 	end = info.State.LastSeq
 	if end >= own.seq {
-		r, err := st.read(ctx, nil, own.seq)
+		r, err := st.readGood(ctx, own.seq, func(r record) bool { return r.is(own) })
 		if err == nil && r.is(own) || own.seq < info.State.FirstSeq {
 			return 0, 0, fmt.Errorf("%w: the log has everything that was acknowledged", errNotRebuilt)
 		}

@@ -28,6 +28,8 @@ type stream struct {
 	subject string
 	handle  jetstream.Stream
 	id      logID
+
+	suspicions *suspicions
 }
 
 // metaLog is the key of the log's identity in the stream's metadata.
@@ -48,7 +50,7 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the identity of the log: %w", err)
 	}
-	st := &stream{js: o.JetStream, name: streamName(o), subject: streamSubject(o)}
+	st := &stream{js: o.JetStream, name: streamName(o), subject: streamSubject(o), suspicions: o.suspicions}
 	find := func(ctx context.Context) (jetstream.Stream, error) { return o.JetStream.Stream(ctx, st.name) }
 	st.handle, err = queryLeader(ctx, nil, find)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && len(known.Kvs) == 0 {
@@ -191,7 +193,7 @@ func (st *stream) matches(ctx context.Context, m logPosition) error {
 	case m.seq < state.FirstSeq:
 		return nil // the next message exists, and its checksum covers the ones before it
 	}
-	r, err := st.read(ctx, nil, m.seq)
+	r, err := st.readGood(ctx, m.seq, func(r record) bool { return r.is(m) })
 	if err != nil {
 		return err
 	}

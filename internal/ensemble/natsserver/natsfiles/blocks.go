@@ -31,6 +31,8 @@ const (
 	erasedRecord = 1 << 63 // in the sequence
 	tombstone    = 1 << 62 // in the sequence
 	minIndex     = 32      // bytes of an index
+	indexMagic   = 11      // first byte of an index
+	indexVersion = 4       // second byte of an index
 	resyncWindow = 1 << 20 // sequences that a record after a damaged one can have skipped
 )
 
@@ -44,6 +46,17 @@ type logFiles struct {
 	records     int
 	shifted     bool // the blocks begin with a mark
 	gaps        []gap
+	indexed     uint64 // the first sequence that the index knows; zero without an intact index
+}
+
+// begin returns the last sequence that the log does not have any more. The blocks can still contain records
+// that were removed: a block is rewritten only when enough of it is unused, and the index alone shows which
+// records count. An index that does not fit the blocks is older than they are, and shows nothing.
+func (l *logFiles) begin() uint64 {
+	if l.records > 0 && l.indexed > l.first && l.indexed <= l.last+1 {
+		return max(l.base, l.indexed-1)
+	}
+	return l.base
 }
 
 // gap is a range of sequences without a record, both ends included.
@@ -82,7 +95,7 @@ func (v *verifier) blocks(path, name string, strict bool, do func(record)) (logF
 		return log, err
 	} else if len(pending) > 0 {
 		dir = filepath.Join(path, newBlocksDir) // nats-server continues the purge
-	} else if err := v.index(filepath.Join(dir, indexFile), name); err != nil {
+	} else if log.indexed, err = v.index(filepath.Join(dir, indexFile), name); err != nil {
 		return log, err
 	}
 	numbers, err := v.indices(dir)
@@ -132,19 +145,31 @@ func (v *verifier) indices(dir string) ([]uint32, error) {
 	return numbers, nil
 }
 
-// index verifies the index of a log. It need not exist.
-func (v *verifier) index(file, name string) error {
+// index verifies the index of a log, which need not exist, and returns the first sequence that it knows.
+func (v *verifier) index(file, name string) (first uint64, err error) {
 	if v.Sealed {
-		return nil
+		return 0, nil
 	}
 	data, exists, err := v.read(file)
 	if err != nil || !exists {
-		return err
+		return 0, err
 	}
 	if n := len(data) - sumBytes; n < minIndex-sumBytes || !bytes.Equal(sum(digest(name), data[:n]), data[n:]) {
 		v.findDerived(file, "index does not match its checksum")
+		return 0, nil
 	}
-	return nil
+	if data[0] != indexMagic || data[1] > indexVersion {
+		return 0, nil // another version of nats-server wrote it
+	}
+	data = data[2:]
+	for range 3 { // the number of messages, their bytes, the first sequence
+		value, n := binary.Uvarint(data)
+		if n <= 0 {
+			return 0, nil
+		}
+		first, data = value, data[n:]
+	}
+	return first, nil
 }
 
 // block is a block of a log while it is verified.

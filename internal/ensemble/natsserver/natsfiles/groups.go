@@ -56,10 +56,11 @@ func (v *verifier) group(path string) error {
 	}
 	g.Last = max(g.Snapshot, log.last, log.base)
 	established := g.Snapshot > 0 || log.records > 0 || log.base > 0
-	if log.base > g.Snapshot {
+	// The server writes and syncs a snapshot before it removes the entries that the snapshot covers.
+	if begin := log.begin(); begin > g.Snapshot {
 		v.find(filepath.Join(path, snapshotsDir),
 			"log begins after entry %d, and the newest snapshot ends at entry %d: a snapshot or blocks are missing",
-			log.base, g.Snapshot)
+			begin, g.Snapshot)
 	}
 	about, err := v.description(path, name, established)
 	if err != nil {

@@ -2,6 +2,7 @@ package natsfiles_test
 
 import (
 	"context"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,8 @@ const (
 	messageBytes = 100_000
 )
 
-// writtenFiles returns the files of a server after a stop in good order.
+// writtenFiles returns the files of a server after a stop in good order. The logs of its Raft groups do not
+// have their first entries any more, so that nothing but the snapshots has them.
 func writtenFiles(t *testing.T) string {
 	t.Helper()
 	c := natstest.New(t, 3, natstest.Unsafe)
@@ -38,9 +40,53 @@ func writtenFiles(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	await(t, "server 2", func() bool { return c.Server(2).Current() == nil })
-	c.Stop(2)
-	return c.Files(2)
+	const stopped = 2
+	current := func() bool { return c.Server(stopped).Current() == nil }
+	await(t, "server that is current", current)
+	c.Stop(stopped)
+	// A server that is stopped while it writes a snapshot leaves the log as it is. It compacts it at the
+	// next snapshot, for which it needs entries.
+	for range 20 {
+		if isCompacted(t, c.Files(stopped), "S-*") && isCompacted(t, c.Files(stopped), "_meta_") {
+			return c.Files(stopped)
+		}
+		c.Start(stopped)
+		await(t, "server that is current", current)
+		c.CreateStream(ctx, js, jetstream.StreamConfig{Name: "OTHER", Subjects: []string{"other"}, Replicas: 3})
+		if err := js.DeleteStream(ctx, "OTHER"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.Publish(ctx, "s", []byte("x"), jetstream.WithRetryAttempts(1000)); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "server that is current", current)
+		c.Stop(stopped)
+	}
+	t.Fatal("got logs of groups with all entries after 20 stops, want compacted ones")
+	return ""
+}
+
+// isCompacted reports whether the log of a group has lost its first entry to a snapshot: its first block is
+// gone, or the index says so.
+func isCompacted(t *testing.T, dir, group string) bool {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "$SYS", "_js_", group, "msgs"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("got groups %q and error %v, want one", found, err)
+	}
+	if _, err := os.Stat(filepath.Join(found[0], "1.blk")); os.IsNotExist(err) {
+		return true
+	}
+	index, err := os.ReadFile(filepath.Join(found[0], "index.db"))
+	if err != nil {
+		return false
+	}
+	first, index := uint64(0), index[2:]
+	for range 3 { // messages, bytes, first sequence
+		value, n := binary.Uvarint(index)
+		first, index = value, index[n:]
+	}
+	return first > 1
 }
 
 // TestVerify checks what verification finds in the files of a server that were changed.

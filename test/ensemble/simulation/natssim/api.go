@@ -30,7 +30,7 @@ func (s *Servers) callLocked(operation string, m *message) {
 		return
 	case "DIRECT.GET":
 		name = parts[2]
-	case "STREAM.MSG":
+	case "STREAM.MSG", "STREAM.LEADER":
 		kind, name = kind+"."+parts[2], parts[3]
 	}
 	st := s.streams[name]
@@ -53,10 +53,33 @@ func (s *Servers) callLocked(operation string, m *message) {
 		s.getLocked(st, m)
 	case "DIRECT.GET":
 		s.directLocked(st, m)
+	case "STREAM.LEADER.STEPDOWN":
+		s.stepDownLocked(st, m)
 	default:
 		s.failLocked(m.reply, noSuchOperation)
 	}
 }
+
+// stepDownLocked makes the preferred replica of a request the leader of a stream.
+func (s *Servers) stepDownLocked(st *stream, m *message) {
+	var request struct {
+		Placement struct {
+			Preferred string `json:"preferred"`
+		} `json:"placement"`
+	}
+	if json.Unmarshal(m.data, &request) != nil {
+		s.failLocked(m.reply, errBadRequest)
+		return
+	}
+	for i := range Replicas {
+		if request.Placement.Preferred == serverName(i) {
+			st.leader = i
+		}
+	}
+	s.respondLocked(m.reply, map[string]any{"success": true})
+}
+
+func serverName(i int) string { return fmt.Sprintf("server-%d", i) }
 
 // createLocked creates a stream.
 func (s *Servers) createLocked(name string, m *message) {
@@ -89,12 +112,12 @@ func (s *Servers) infoLocked(st *stream, m *message) {
 		State: jetstream.StreamState{
 			Msgs: uint64(len(st.messages)), FirstSeq: st.first, LastSeq: st.last,
 		},
-		Cluster: &jetstream.ClusterInfo{Name: "sim", Leader: fmt.Sprintf("server-%d", st.leader)},
+		Cluster: &jetstream.ClusterInfo{Name: "sim", Leader: serverName(st.leader)},
 	}
 	for i := range Replicas {
 		if i != st.leader {
 			info.Cluster.Replicas = append(info.Cluster.Replicas,
-				&jetstream.PeerInfo{Name: fmt.Sprintf("server-%d", i), Current: true, Active: 1})
+				&jetstream.PeerInfo{Name: serverName(i), Current: true, Active: 1})
 		}
 	}
 	for _, stored := range st.messages {
