@@ -235,7 +235,9 @@ func TestSiblingsDivideWriteBuffers(t *testing.T) {
 				o.MemTableBytes, o.EraBytes, want, defaultMemTable/4)
 		}
 	}
-	if o := (Options{Siblings: 8, MemTableBytes: 1 << 20}).withDefaults(); o.MemTableBytes != 1<<20 || o.EraBytes != 1<<18 {
-		t.Errorf("size that is set: got %d and eras of %d bytes, want %d and %d", o.MemTableBytes, o.EraBytes, 1<<20, 1<<18)
+	o := Options{Siblings: 8, MemTableBytes: 1 << 20}.withDefaults()
+	if o.MemTableBytes != 1<<20 || o.EraBytes != 1<<18 {
+		t.Errorf("size that is set: got %d and eras of %d bytes, want %d and %d", o.MemTableBytes, o.EraBytes,
+			1<<20, 1<<18)
 	}
 }
