@@ -23,19 +23,20 @@ import (
 
 const (
 	// loadTime is how long the producers of BenchmarkEnsembleBatches run in a round.
-	loadTime = 12 * time.Second
+	loadTime = 20 * time.Second
 	// sampleInterval is the interval between two samples of the members' memory.
 	sampleInterval = 200 * time.Millisecond
 	// starvedNice is the priority of starved members: each gets a tenth of a busy processor.
 	starvedNice = 10
-	// batchBytes is the size of the producers' batches.
-	batchBytes = 256 << 10
 )
 
+// batchSizes are the sizes of the producers' batches.
+var batchSizes = []int{256 << 10, 4 << 20}
+
 // BenchmarkEnsembleBatches has Kafka producers write incompressible messages of 1 KiB in batches of
-// 256 KiB, as fast as they can, once with the members at normal priority and once with the members
-// behind busy processes. It reports what grows when a member is too slow for its load: memory, bytes
-// written for each message, appends of the log that were sent twice, and seconds with few messages.
+// 256 KiB and of 4 MiB, as fast as they can, once with the members at normal priority and once with the
+// members behind busy processes. It reports what grows when a member is too slow for its load: memory,
+// bytes written for each message, appends of the log that were sent twice, and seconds with few messages.
 //
 // FRESHET_BEFORE is the binary of another build, which is measured in turn.
 func BenchmarkEnsembleBatches(b *testing.B) {
@@ -44,21 +45,23 @@ func BenchmarkEnsembleBatches(b *testing.B) {
 	if before := os.Getenv("FRESHET_BEFORE"); before != "" {
 		builds = append(builds, struct{ name, binary string }{"before", before})
 	}
-	b.Logf("%-22s %9s %14s %14s %12s %8s %8s", "", "msg/s", "slowest second", "KB written/msg", "MB resident",
+	b.Logf("%-30s %9s %14s %14s %12s %8s %8s", "", "msg/s", "slowest second", "KB written/msg", "MB resident",
 		"asked", "resent")
-	for _, starved := range []bool{false, true} {
-		for _, build := range builds {
-			name := build.name
-			if starved {
-				name += ", starved"
+	for _, size := range batchSizes {
+		for _, starved := range []bool{false, true} {
+			for _, build := range builds {
+				name := fmt.Sprintf("%s, %d KiB", build.name, size>>10)
+				if starved {
+					name += ", starved"
+				}
+				measureBatches(b, name, build.binary, of, size, starved)
 			}
-			measureBatches(b, name, build.binary, of, starved)
 		}
 	}
 }
 
 // measureBatches starts an ensemble of a build, applies the load, and reports it as a row.
-func measureBatches(b *testing.B, name, binary string, of *kind, starved bool) {
+func measureBatches(b *testing.B, name, binary string, of *kind, size int, starved bool) {
 	b.Helper()
 	g, err := chaos.NewEnsemble(b.Context(), chaos.EnsembleOptions{Binary: binary, Dir: b.TempDir()}, 1)
 	if err != nil {
@@ -93,39 +96,77 @@ func measureBatches(b *testing.B, name, binary string, of *kind, starved bool) {
 	var wg sync.WaitGroup
 	for i := range producers {
 		wg.Go(func() {
-			if err := produceBatches(ctx, s, of, i, &acked); err != nil {
+			if err := produceBatches(ctx, s, of, i, size, &acked); err != nil {
 				b.Error(err)
 			}
 		})
 	}
-	resident, slowest := s.watch(ctx, b, &acked)
-	rate := float64(acked.Load()) / loadTime.Seconds()
+	resident, counted := s.watch(ctx, b, &acked)
+	rate, slowest := float64(acked.Load())/loadTime.Seconds(), slowestSecond(counted)
 	wg.Wait() // every message is written, also those of the last moment
 	wrote := float64(s.written(b)-before) / float64(len(s.pids)) / float64(max(1, acked.Load()))
-	b.Logf("%-22s %9.0f %14d %14.1f %12d %8.0f %8.0f", name, rate, slowest, wrote/1000, resident>>20,
+	b.Logf("%-30s %9.0f %14.0f %14.1f %12d %8.0f %8.0f", name, rate, slowest, wrote/1000, resident>>20,
 		s.metric(b, "freshet_log_asked_appends_total"), s.metric(b, "freshet_log_resent_appends_total"))
+	b.Logf("  messages in each second:%s", eachSecond(counted))
+	unit := strings.NewReplacer(" ", "-", ",", "").Replace(name)
+	b.ReportMetric(rate, "msg/s/"+unit)
+	b.ReportMetric(slowest, "slowest-msg/s/"+unit)
+	b.ReportMetric(float64(resident>>20), "MB/"+unit)
+}
+
+// count is the number of messages that were acknowledged until a moment.
+type count struct {
+	at       time.Time
+	messages int64
+}
+
+// perSecond is the number of samples in a second.
+const perSecond = int(time.Second / sampleInterval)
+
+// rateSince returns the messages per second since an earlier count. A sample can be late on a busy machine.
+func (c count) rateSince(earlier count) float64 {
+	return float64(c.messages-earlier.messages) / c.at.Sub(earlier.at).Seconds()
+}
+
+// slowestSecond returns the lowest rate of any second but the first, in messages per second.
+func slowestSecond(counted []count) float64 {
+	slowest := -1.0
+	for i := 2 * perSecond; i < len(counted); i++ {
+		if rate := counted[i].rateSince(counted[i-perSecond]); slowest < 0 || rate < slowest {
+			slowest = rate
+		}
+	}
+	return slowest
+}
+
+// eachSecond lists the rates of successive seconds.
+func eachSecond(counted []count) string {
+	var list strings.Builder
+	for i := perSecond; i < len(counted); i += perSecond {
+		fmt.Fprintf(&list, " %.0f", counted[i].rateSince(counted[i-perSecond]))
+	}
+	return list.String()
 }
 
 // watch samples the members until the context ends. It returns the largest memory of a member, and the
-// smallest number of messages acknowledged within a second.
-func (s *target) watch(ctx context.Context, b *testing.B, acked *atomic.Int64) (resident, slowest int64) {
+// acknowledged messages at each sample.
+func (s *target) watch(ctx context.Context, b *testing.B, acked *atomic.Int64) (resident int64, counted []count) {
 	b.Helper()
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
 	dir, saved := os.Getenv("FRESHET_BENCH_PROFILES"), int64(0)
-	history := []int64{0}
-	slowest = -1
 	for {
+		counted = append(counted, count{time.Now(), acked.Load()})
 		select {
 		case <-ctx.Done():
-			return resident, slowest
+			return resident, counted
 		case <-tick.C:
 		}
 		for i, pid := range s.pids {
 			now, err := process.Resident(pid)
 			if err != nil {
 				b.Error(err)
-				return resident, slowest
+				return resident, counted
 			}
 			resident = max(resident, now)
 			if dir != "" && now > saved+saved/4 {
@@ -136,21 +177,14 @@ func (s *target) watch(ctx context.Context, b *testing.B, acked *atomic.Int64) (
 				}
 			}
 		}
-		history = append(history, acked.Load())
-		if n := int(time.Second / sampleInterval); len(history) > 2*n { // not the first second
-			got := history[len(history)-1] - history[len(history)-1-n]
-			if slowest < 0 || got < slowest {
-				slowest = got
-			}
-		}
 	}
 }
 
 // produceBatches runs a producer until the context ends, and then waits for its last messages.
-func produceBatches(ctx context.Context, s *target, of *kind, producer int, acked *atomic.Int64) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.kafka...),
+func produceBatches(ctx context.Context, s *target, of *kind, producer, size int, acked *atomic.Int64) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.kafka...), kgo.MaxBufferedRecords(4*size/1024+10_000),
 		kgo.SASL(plain.Auth{User: "bench", Pass: s.token}.AsMechanism()),
-		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(batchBytes),
+		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(int32(size)),
 		kgo.ProducerLinger(50*time.Millisecond))
 	if err != nil {
 		return err
@@ -158,8 +192,9 @@ func produceBatches(ctx context.Context, s *target, of *kind, producer int, acke
 	defer client.Close()
 	var failed atomic.Pointer[error]
 	for k := 0; ctx.Err() == nil && failed.Load() == nil; k++ {
-		// A batch has 240 messages, so a topic's messages are produced one after the other.
-		record := &kgo.Record{Topic: topic(producer + k/240), Value: of.record(producer, k)}
+		// A batch has this many messages, so a topic's messages are produced one after the other.
+		batch := k / (size/1024 - size/1024/16)
+		record := &kgo.Record{Topic: topic(producer + batch), Value: of.record(producer, k)}
 		client.Produce(context.WithoutCancel(ctx), record, func(_ *kgo.Record, err error) {
 			if err != nil {
 				failed.CompareAndSwap(nil, &err)

@@ -267,7 +267,7 @@ func (p *Plane) openShardsLocked(ctx context.Context, g Ensemble, c *Cluster, sp
 			Dir: filepath.Join(p.dir(spec.UID), sharded.ShardDir(i)),
 			Store: pebble.Options{
 				Splitter: messaging.Splitter{}, Cache: p.cache, Logger: log, MinFreeBytes: p.opts.DiskReserve,
-				DeadLetters: c.Engine,
+				DeadLetters: c.Engine, Siblings: len(c.shards),
 			},
 			Ownership: s,
 		})

@@ -93,6 +93,7 @@ type Ensemble struct {
 	members   *liveMembers
 	jetStream natsjs.JetStream
 	appends   *replicated.Metrics
+	unacked   replicated.Unacknowledged
 
 	mu         sync.Mutex
 	openShards map[shardKey]*replicated.Shard // protected by mu
@@ -215,7 +216,8 @@ func (g *Ensemble) shardOptions(cluster string, number int) replicated.Options {
 		Cluster: cluster, Number: number, JetStream: g.jetStream, Replicas: len(g.opts.Members),
 		Etcd: g.opts.Etcd, Lease: g.opts.Membership, Prefix: g.key("shards/"),
 		Member: g.opts.Self, Members: g.members, Peers: g.opts.Membership, Logger: g.opts.Logger,
-		Integrity: g.opts.Integrity, Metrics: g.appends, Suspect: g.opts.Membership.SuspectLog,
+		Integrity: g.opts.Integrity, Metrics: g.appends, Unacknowledged: &g.unacked,
+		Suspect: g.opts.Membership.SuspectLog,
 	}
 }
 

@@ -111,9 +111,14 @@ func (s *Journals) get(ctx context.Context, stream string, r getRequest) (stored
 
 // getNearest reads messages of a subject from a sequence on from the nearest replica. When that
 // replica returns none, one message is read from the leader. It returns errNoMessage
-// when the leader has none either.
+// when the leader has none either. The replica gets half of the attempt's time, which grows with each
+// attempt (withRetry), so that a starved replica is not asked for megabytes that nobody waits for.
 func (s *Journals) getNearest(ctx context.Context, stream, subject string, from uint64) ([]storedMessage, error) {
-	part, cancel := context.WithTimeout(ctx, minTimeout/2)
+	share := minTimeout / 2
+	if deadline, ok := ctx.Deadline(); ok {
+		share = min(max(share, time.Until(deadline)/2), maxTimeout/2)
+	}
+	part, cancel := context.WithTimeout(ctx, share)
 	found, err := s.getDirect(part, stream,
 		getRequest{Seq: from, NextFor: subject, Batch: batchMessages, MaxBytes: batchBytes})
 	cancel()
@@ -177,19 +182,5 @@ func (s *Journals) publish(ctx context.Context, msg *nats.Msg) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var ack struct {
-		Error  *apiError `json:"error"`
-		Stream string    `json:"stream"`
-		Seq    uint64    `json:"seq"`
-	}
-	if err := json.Unmarshal(response.Data, &ack); err != nil {
-		return 0, fmt.Errorf("decoding the publish acknowledgement: %w", err)
-	}
-	if ack.Error != nil {
-		return 0, ack.Error
-	}
-	if ack.Stream == "" || ack.Seq == 0 {
-		return 0, errors.New("publish acknowledgement has no stream or no sequence")
-	}
-	return ack.Seq, nil
+	return parseAck(response)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -139,9 +138,13 @@ func (j *journal) claimLocked(ctx context.Context, subject string, id [idBytes]b
 			msg.Header.Set(sumHeader, m.before.String())
 		}
 	}
+	p := j.s.newPublisher(msg, m.seq)
+	defer p.end()
 	ambiguous := false // whether the outcome of some publish is unknown
+	accepted := false  // the leader has a message at the sequence, as far as the writer knows
 	for wait, timeout := minBackoff, minTimeout; ; wait, timeout = min(2*wait, maxBackoff), min(2*timeout, maxTimeout) {
-		err := j.publishLocked(ctx, msg, m, timeout)
+		err := j.publishLocked(ctx, p, m, !accepted)
+		accepted = errors.Is(err, errAccepted)
 		switch {
 		case err == nil:
 			return true, nil
@@ -181,11 +184,15 @@ func (j *journal) claimLocked(ctx context.Context, subject string, id [idBytes]b
 	}
 }
 
-// publishLocked makes one attempt to store a message at its sequence.
-func (j *journal) publishLocked(ctx context.Context, msg *nats.Msg, m *message, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	seq, err := j.s.publish(ctx, msg)
+// publishLocked waits until a message is stored at its sequence. It sends the message first, unless the leader
+// has accepted it already. When the outcome is not known, it returns an error that is not final.
+func (j *journal) publishLocked(ctx context.Context, p *publisher, m *message, send bool) error {
+	if send {
+		if err := p.send(); err != nil {
+			return err
+		}
+	}
+	seq, err := p.await(ctx)
 	switch {
 	case isStorageFull(err):
 		return fmt.Errorf("%w: %w", engine.ErrDiskFull, err)

@@ -34,11 +34,12 @@
 //     So exactly one of two competing writers gets the next sequence. An acknowledged
 //     message is on the disks of a majority.
 //
-//  2. A publish without an acknowledgement has an unknown outcome. The writer reads the
-//     message at that sequence from the leader: its own message means success, another
-//     writer's message means final failure. While the sequence is empty, the writer
-//     publishes the same message again under the same condition, so the message is stored
-//     at most once.
+//  2. A publish without an acknowledgement has an unknown outcome. The writer asks the
+//     leader where the stream ends (publish.go). Then it reads the message at that sequence
+//     from the leader: its own message means success, another writer's message means final
+//     failure. When the leader has no message there, not even one that is not committed, the
+//     writer publishes the same message again under the same condition, so the message is
+//     stored at most once.
 //
 //  3. When Append returns ErrConflict, the winning record can be read through every
 //     member, because a read falls back to the leader when a replica lags.
@@ -88,6 +89,7 @@
 //	keeper.mu          the copy of a journal. Held over network calls, by one sync at a time.
 //	keeper.queueMu     messages that are not in the copy yet; a leaf.
 //	links.mu           the cached sums; a leaf.
+//	replies.mu         the publishers that wait for replies; a leaf.
 //	Journals.mu        the map of open journals. Never held over a network call.
 //
 // Order: saving, then appending, then journal.mu. guarded.mu is held when journal.mu or

@@ -83,6 +83,8 @@ type Journals struct {
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
+	replies replies // to the messages of all journals
+
 	mu     sync.Mutex
 	open   map[string]*guarded // protected by mu
 	closed bool                // Close was called; protected by mu
@@ -112,13 +114,16 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Journals, error) {
 		return nil, err
 	}
 	defer leave()
-	err = s.ensureStream(ctx, natsjs.StreamConfig{
-		Name:     s.baseStream(),
-		Subjects: []string{snapshotSubjects + encodeToken(o.Prefix) + ".>"},
-	})
+	if err = s.replies.start(conn); err == nil {
+		err = s.ensureStream(ctx, natsjs.StreamConfig{
+			Name:     s.baseStream(),
+			Subjects: []string{snapshotSubjects + encodeToken(o.Prefix) + ".>"},
+		})
+	}
 	if err != nil {
 		err = s.wrapError(ctx, "opening journals", err) // before cancel, which would hide the reason
 		s.cancel(engine.ErrClosed)
+		s.replies.stop()
 		return nil, err
 	}
 	s.wg.Go(s.poll)
@@ -133,6 +138,7 @@ func (s *Journals) Close() {
 	s.mu.Unlock()
 	s.cancel(engine.ErrClosed)
 	s.wg.Wait()
+	s.replies.stop()
 	for _, name := range names {
 		if g := s.lookup(name); g != nil {
 			j, _ := g.healthy()

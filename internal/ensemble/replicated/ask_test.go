@@ -70,7 +70,7 @@ func newTestLog(t *testing.T, c *natstest.Cluster) *stream {
 func newTestWriter(t *testing.T, st *stream) (*writer, *Metrics) {
 	t.Helper()
 	m := NewMetrics()
-	w, err := newWriter(st, logPosition{}, "owner", func() bool { return true }, math.MaxInt64, m)
+	w, err := newWriter(st, logPosition{}, "owner", func() bool { return true }, math.MaxInt64, m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -343,7 +343,7 @@ func (m *member) fence() {
 		}
 		rival, err := newWriter(st,
 			logPosition{log: st.id, seq: last.seq, epoch: last.epoch, index: last.index, sum: last.sum}, "rival",
-			func() bool { return true }, 1<<30, nil)
+			func() bool { return true }, 1<<30, nil, nil)
 		if err != nil {
 			return
 		}

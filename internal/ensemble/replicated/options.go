@@ -85,6 +85,8 @@ type Options struct {
 
 	// Metrics counts the appends to the log that needed questions; nil counts nothing.
 	Metrics *Metrics
+	// Unacknowledged is shared by all shards of the member; nil means that there is no other shard.
+	Unacknowledged *Unacknowledged
 
 	// LogBytes is the size of the log at which produce requests are rejected; 0 means 4 GiB.
 	LogBytes int64

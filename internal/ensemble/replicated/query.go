@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"freshet/internal/base/retry"
 )
 
 const (
@@ -78,4 +80,75 @@ func isNoLeader(err error) bool {
 		errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.As(err, &refused) &&
 		refused.Code == http.StatusServiceUnavailable
+}
+
+// largeQueryPause is how long the leader may take for a large response before the query is sent again. It
+// doubles with each attempt.
+const largeQueryPause = time.Second
+
+// queryLarge is queryLeader for a response of up to megabytes, which a starved member sends slowly. Sending the
+// query again makes the leader send the response twice, so queryLarge repeats a small query (probe) instead. It
+// sends the query again when the leader has answered the probe, and the response is late or the query was
+// refused. A signal on elected announces a new leader, which did not get the query.
+func queryLarge[T any](ctx context.Context, elected <-chan struct{}, probe func(ctx context.Context) error,
+	query func(ctx context.Context) (T, error),
+) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	defer cancel()
+	type reply struct {
+		answer T
+		err    error
+	}
+	replies := make(chan reply)
+	var last error
+	for pause := largeQueryPause; ; pause *= 2 {
+		go func() {
+			var r reply
+			r.answer, r.err = query(ctx) // also a late response counts
+			select {
+			case replies <- r:
+			case <-ctx.Done():
+			}
+		}()
+		late := time.After(pause)
+		probing, stop := context.WithCancel(ctx)
+		probed := startProbe(probing, probe)
+		for due, answered := false, false; !due || !answered; {
+			select {
+			case r := <-replies:
+				if !isNoLeader(r.err) {
+					stop()
+					return r.answer, r.err
+				}
+				last, due = r.err, true
+			case <-late:
+				due = true
+			case <-probed:
+				answered, probed = true, nil // it is closed
+			case <-elected:
+				due, answered, pause = true, true, minQueryInterval
+			case <-ctx.Done():
+				stop()
+				var none T
+				return none, cmp.Or(last, ctx.Err())
+			}
+		}
+		stop()
+	}
+}
+
+// startProbe repeats a probe from minQueryInterval on. The returned channel is closed when the leader has
+// answered.
+func startProbe(ctx context.Context, probe func(ctx context.Context) error) <-chan struct{} {
+	answered := make(chan struct{})
+	go func() {
+		if retry.Sleep(ctx, minQueryInterval) != nil {
+			return
+		}
+		_, err := queryLeader(ctx, nil, func(ctx context.Context) (struct{}, error) { return struct{}{}, probe(ctx) })
+		if ctx.Err() == nil && !isNoLeader(err) {
+			close(answered)
+		}
+	}()
+	return answered
 }

@@ -89,6 +89,86 @@ func TestQueryAcceptsALateResponse(t *testing.T) {
 	})
 }
 
+// A large response that is slow is requested again only after waits that double.
+func TestLargeQueryIsNotRepeatedWhileItsResponseIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const arrives = 6 * time.Second
+		began := time.Now()
+		var queries, probes atomic.Int64
+		probe := func(context.Context) error { probes.Add(1); return nil }
+		_, err := queryLarge(t.Context(), nil, probe, func(ctx context.Context) (int, error) {
+			queries.Add(1)
+			select {
+			case <-time.After(arrives):
+				return 0, nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		})
+		if waited := time.Since(began); err != nil || waited != arrives {
+			t.Errorf("got error %v after %s, want the response after %s", err, waited, arrives)
+		}
+		if got := queries.Load(); got != 3 { // at 0, 1 and 3 s
+			t.Errorf("got %d queries and %d probes, want 3 queries", got, probes.Load())
+		}
+	})
+}
+
+// A large query that a lost leader dropped is sent again as soon as the next leader answers a probe, or
+// announces itself, and not before.
+func TestLargeQueryFollowsElections(t *testing.T) {
+	for name, announced := range map[string]bool{"announced": true, "found": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const election = 2350 * time.Millisecond
+				began := time.Now()
+				led := func(ctx context.Context) error {
+					if time.Since(began) >= election {
+						return nil
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				var elected chan struct{}
+				if announced {
+					elected = make(chan struct{}, 1)
+					time.AfterFunc(election, func() { wake(elected) })
+				}
+				var queries atomic.Int64
+				_, err := queryLarge(t.Context(), elected, led, func(ctx context.Context) (int, error) {
+					queries.Add(1)
+					return 0, led(ctx)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if late := time.Since(began) - election; late > maxQueryInterval || announced && late > 0 {
+					t.Errorf("got the response %s after the election, want at most %s, and 0 when announced", late,
+						maxQueryInterval)
+				}
+				if got := queries.Load(); got != 2 {
+					t.Errorf("got %d queries, want 2", got)
+				}
+			})
+		})
+	}
+}
+
+// Without a leader, a large query returns the last error.
+func TestLargeQueryEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		refused := func(context.Context) error { return nats.ErrNoResponders }
+		_, err := queryLarge(t.Context(), nil, refused, func(context.Context) (int, error) {
+			return 0, nats.ErrNoResponders
+		})
+		if !errors.Is(err, nats.ErrNoResponders) || time.Since(began) != leaderTimeout {
+			t.Errorf("without a leader: got %v after %s, want %v after %s", err, time.Since(began),
+				nats.ErrNoResponders, leaderTimeout)
+		}
+	})
+}
+
 // An error in a response ends the query; without a leader the last error is returned.
 func TestQueryEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

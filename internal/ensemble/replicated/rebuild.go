@@ -206,7 +206,7 @@ func (s *Shard) closeLog(ctx context.Context, own, at logPosition, fence bool) (
 	}
 	w, err := newWriter(st, logPosition{
 		log: at.log, seq: end, epoch: max(last.epoch, at.epoch), sum: last.sum,
-	}, s.instance, s.o.Lease.Alive, s.o.LogBytes, s.o.Metrics)
+	}, s.instance, s.o.Lease.Alive, s.o.LogBytes, s.o.Metrics, s.o.Unacknowledged)
 	if err != nil {
 		return 0, 0, err
 	}

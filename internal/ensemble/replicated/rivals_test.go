@@ -173,7 +173,7 @@ func (r *rival) term(ctx context.Context) error {
 	r.terms++
 	at := r.at
 	at.seq = r.seen
-	w, err := newWriter(r.st, at, fmt.Sprint(r.name, "/", r.terms), func() bool { return true }, 1<<40, nil)
+	w, err := newWriter(r.st, at, fmt.Sprint(r.name, "/", r.terms), func() bool { return true }, 1<<40, nil, nil)
 	if err != nil {
 		return nil
 	}

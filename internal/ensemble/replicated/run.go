@@ -422,7 +422,7 @@ func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
 		// The rest of an incomplete batch will never arrive.
 		at := f.last
 		at.seq, at.epoch = f.seq, max(at.epoch, epoch)
-		w, err := newWriter(f.st, at, s.instance, s.o.Lease.Alive, s.o.LogBytes, s.o.Metrics)
+		w, err := newWriter(f.st, at, s.instance, s.o.Lease.Alive, s.o.LogBytes, s.o.Metrics, s.o.Unacknowledged)
 		if err != nil {
 			return nil, err
 		}

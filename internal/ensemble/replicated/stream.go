@@ -136,7 +136,8 @@ var errNoMessage = errors.New("log has no such message")
 // committed; a message that it does not have may still arrive. A signal on elected announces
 // a new leader; elected may be nil.
 func (st *stream) read(ctx context.Context, elected <-chan struct{}, seq uint64) (record, error) {
-	msg, err := queryLeader(ctx, elected,
+	probe := func(ctx context.Context) error { _, err := st.js.Stream(ctx, st.name); return err }
+	msg, err := queryLarge(ctx, elected, probe,
 		func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return st.handle.GetMsg(ctx, seq) })
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return record{}, errNoMessage

@@ -40,6 +40,7 @@ type writer struct {
 
 	appended atomic.Int64 // bytes, compressed, since the writer was created
 	metrics  *Metrics
+	unacked  *Unacknowledged // includes the data of queue
 
 	mu      sync.Mutex
 	end     logPosition // of the last entry, except for its sequence
@@ -82,17 +83,21 @@ type ackResult struct {
 	err error
 }
 
-// newWriter creates a writer that continues the log after a position. metrics may be nil.
+// newWriter creates a writer that continues the log after a position. metrics and unacked may be nil.
 func newWriter(st *stream, at logPosition, owner string, live func() bool, bound int64, metrics *Metrics,
+	unacked *Unacknowledged,
 ) (*writer, error) {
+	if unacked == nil {
+		unacked = new(Unacknowledged)
+	}
 	conn := st.js.Conn()
 	w := &writer{
 		st: st, conn: conn, epoch: at.epoch + 1, owner: owner, live: live, end: at, bound: bound,
 		known: at.seq, next: at.seq + 1,
 		maxPart: min(maxPartBytes, int(conn.MaxPayload())-4096),
 		inbox:   conn.NewInbox(),
-		metrics: metrics,
-		wakeup:  make(chan struct{}, 1), elected: make(chan struct{}, 1), answers: make(chan answer, 1),
+		metrics: metrics, unacked: unacked,
+		wakeup: make(chan struct{}, 1), elected: make(chan struct{}, 1), answers: make(chan answer, 1),
 		lost: make(chan struct{}), ended: make(chan struct{}),
 	}
 	w.end.log = st.id
@@ -150,6 +155,7 @@ func (w *writer) enqueueLocked(r record) *entry {
 		return e
 	}
 	w.queue = append(w.queue, e)
+	w.unacked.bytes.Add(int64(len(e.data)))
 	if !w.holding {
 		w.sendLocked(e)
 	}
@@ -336,6 +342,7 @@ func (w *writer) finish(e *entry, seq uint64) {
 	w.flow.acknowledged(len(e.data), e.sentAt)
 	w.queue[0] = nil
 	w.queue = w.queue[1:]
+	w.unacked.bytes.Add(-int64(len(e.data)))
 	close(e.done)
 }
 
@@ -348,6 +355,9 @@ func (w *writer) lose(err error) {
 		return
 	}
 	w.err = err
+	for _, e := range w.queue {
+		w.unacked.bytes.Add(-int64(len(e.data)))
+	}
 	w.queue = nil
 	close(w.lost)
 	w.unsubscribe()
@@ -409,6 +419,9 @@ func (w *writer) Full() (messages, records bool) {
 	n := w.bytes.Load()
 	return n > w.bound, n > w.bound+w.bound/4
 }
+
+// Crowded implements pebble.Log.
+func (w *writer) Crowded() bool { return w.unacked.crowded() }
 
 // errRival means that another member has appended to the log.
 var errRival = errors.New("another member has appended to the log")

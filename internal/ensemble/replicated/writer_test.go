@@ -11,7 +11,7 @@ import (
 func TestWriterEndsWhileAnAcknowledgementArrives(t *testing.T) {
 	t.Parallel()
 	e := &entry{acks: make(chan ackResult, 1), done: make(chan struct{})}
-	w := &writer{queue: []*entry{e}, lost: make(chan struct{})}
+	w := &writer{queue: []*entry{e}, lost: make(chan struct{}), unacked: new(Unacknowledged)}
 	if first, _ := w.head(); first != e {
 		t.Fatal("head of the queue: got another entry, want the first")
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
@@ -20,17 +21,61 @@ import (
 const memoryShare = 0.8
 
 // LimitMemory sets the runtime's soft memory limit from the cgroup of the process,
-// unless GOMEMLIMIT is set. It returns the limit in force, or 0 if there is none.
+// unless GOMEMLIMIT is set. Without either, the limit is defaultLimit while the live heap is
+// small. It returns the limit in force, or 0 if there is none.
 func LimitMemory() int64 {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		if limit, ok := cgroupLimit(os.DirFS("/")); ok {
 			debug.SetMemoryLimit(int64(float64(limit) * memoryShare))
+		} else {
+			debug.SetMemoryLimit(limitFor(0))
+			afterCollections(func() {
+				if limit := limitFor(liveHeap()); limit != debug.SetMemoryLimit(-1) {
+					debug.SetMemoryLimit(limit)
+				}
+			})
 		}
 	}
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return limit
 	}
 	return 0
+}
+
+const (
+	// defaultLimit is the soft memory limit of a server without any other limit. The runtime otherwise
+	// lets the heap grow to twice what is live, so that a burst of 500 MB takes more than 1 GB.
+	defaultLimit = 768 << 20
+	// maxLimitedHeap is the live heap up to which defaultLimit holds. With more, the runtime would
+	// collect too often, so the heap may double as without a limit.
+	maxLimitedHeap = defaultLimit * 2 / 3
+)
+
+// limitFor returns the soft memory limit for a live heap.
+func limitFor(live uint64) int64 {
+	if live > maxLimitedHeap {
+		return math.MaxInt64
+	}
+	return defaultLimit
+}
+
+// liveHeap returns the bytes that the last collection found in use.
+func liveHeap() uint64 {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64()
+}
+
+// collected is an object that nothing refers to, so the next collection frees it. It has a pointer,
+// because the runtime frees small objects without pointers late.
+type collected struct{ _ *collected }
+
+// afterCollections calls do after every garbage collection.
+func afterCollections(do func()) {
+	runtime.AddCleanup(new(collected), func(do func()) {
+		do()
+		afterCollections(do)
+	}, do)
 }
 
 // unlimited is less than the value that cgroup v1 shows for no limit, and more than any

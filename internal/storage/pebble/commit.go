@@ -20,7 +20,7 @@ const (
 	// sync starts has to wait for the next one.
 	maxInFlight = 128
 	// maxBatchBytes limits the size of the current batch; when it is full, appends
-	// wait for the next one.
+	// wait for the next one. With an external log the limit is maxLoggedBatchBytes.
 	maxBatchBytes = 8 << 20
 	// maxUnsyncedBytes limits the memory of the batches in flight.
 	maxUnsyncedBytes = 32 << 20
@@ -92,8 +92,9 @@ func (g *commitBatch) deleteRangeLocked(start, end []byte) { _ = g.batch.DeleteR
 
 // committer collects writes into commit batches and makes them durable in order.
 type committer struct {
-	e   *Engine
-	log Log // the external log; nil when Pebble writes its own
+	e          *Engine
+	log        Log // the external log; nil when Pebble writes its own
+	batchLimit int // of the bytes of cur: maxBatchBytes or maxLoggedBatchBytes
 
 	mu            sync.Mutex
 	cur           *commitBatch
@@ -120,8 +121,9 @@ func (c *committer) start(e *Engine) {
 	c.wakeup = make(chan struct{}, 1)
 	c.stop = make(chan struct{})
 	inFlight := maxInFlight
+	c.batchLimit = maxBatchBytes
 	if c.log != nil {
-		inFlight = maxLoggedInFlight
+		inFlight, c.batchLimit = maxLoggedInFlight, maxLoggedBatchBytes
 		c.joined, c.lingerLimit = make(chan struct{}, 1), maxLinger
 	}
 	c.tokens = make(chan struct{}, inFlight)
@@ -149,7 +151,7 @@ func (c *committer) close() {
 
 func (c *committer) newBatch() *commitBatch {
 	return &commitBatch{
-		batch: c.e.db.NewBatch(cdb.WithInitialSizeBytes(16<<10), cdb.WithMaxRetainedSizeBytes(maxBatchBytes)),
+		batch: c.e.db.NewBatch(cdb.WithInitialSizeBytes(16<<10), cdb.WithMaxRetainedSizeBytes(c.batchLimit)),
 		done:  make(chan struct{}),
 	}
 }
@@ -166,7 +168,7 @@ func (c *committer) lockWithCapacity(ctx context.Context, need int) (*commitBatc
 			defer c.mu.Unlock()
 			return nil, c.err
 		}
-		if c.cur.bytes == 0 || c.cur.bytes+need <= maxBatchBytes {
+		if c.cur.bytes == 0 || c.cur.bytes+need <= c.batchLimit {
 			return c.cur, nil
 		}
 		if c.capacity == nil {

@@ -69,7 +69,8 @@
 //     (commitBatch.pinLocked). So a topic that is loaded from the store contains only
 //     durable data.
 //  9. Memory is bounded: cur by maxBatchBytes (appends wait for the next batch, small
-//     writes do not), batches in flight by maxInFlight and maxUnsyncedBytes.
+//     writes do not), batches in flight by maxInFlight and maxUnsyncedBytes. With an
+//     external log the limits are maxLoggedBatchBytes, maxLoggedInFlight and Log.Crowded.
 //
 // # External log
 //

@@ -13,6 +13,10 @@ const (
 	// the second one is sent only when it has largeBatchBytes bytes.
 	maxLoggedInFlight = 2
 	largeBatchBytes   = 256 << 10
+	// maxLoggedBatchBytes is maxBatchBytes for an external log. Larger batches are not cheaper for a
+	// log, but the members hold about ten copies of a batch in flight, and its callers wait for all
+	// of it.
+	maxLoggedBatchBytes = 2 << 20
 	// A batch waits for writers at most for the log's latency divided by lingerDivisor,
 	// and at most for maxLinger.
 	lingerDivisor = 2
@@ -34,8 +38,8 @@ type lingerState struct {
 // linger waits until the current batch is large enough for the log. applyLoop calls it.
 func (c *committer) linger() {
 	c.mu.Lock()
-	for c.err == nil && len(c.inFlight) > 0 && c.cur.bytes < largeBatchBytes {
-		c.synced.Wait()
+	for c.err == nil && len(c.inFlight) > 0 && (c.cur.bytes < largeBatchBytes || c.log.Crowded()) {
+		c.synced.Wait() // at the latest until the batch in flight is acknowledged
 	}
 	if c.err != nil || len(c.inFlight) > 0 || c.cur.readyFor(c.expectedWriters) {
 		c.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ type heldLog struct {
 	appended chan int      // number of messages of each appended batch
 	release  chan struct{} // each value lets the log acknowledge one batch
 	position uint64        // used only by the goroutine that calls Wait
+	crowded  atomic.Bool
 }
 
 // heldMessage is part of every message of these tests, and of nothing else.
@@ -36,6 +38,7 @@ func (l *heldLog) Wait() ([]byte, error) {
 
 func (*heldLog) Live() bool                     { return true }
 func (*heldLog) Full() (messages, records bool) { return false, false }
+func (l *heldLog) Crowded() bool                { return l.crowded.Load() }
 
 // lingerTest is a test with an engine on a heldLog and a topic.
 type lingerTest struct {
@@ -132,6 +135,24 @@ func TestLargeBatchesDoNotWait(t *testing.T) {
 	g.write(largeBatchBytes)
 	g.wantBatch(1)
 	g.log.release <- struct{}{}
+	g.log.release <- struct{}{}
+}
+
+// TestCrowdedLogGetsOneBatchAtATime checks that a large batch waits for the one in flight while the logs are
+// crowded, and that the first batch does not wait.
+func TestCrowdedLogGetsOneBatchAtATime(t *testing.T) {
+	t.Parallel()
+	g := newLingerTest(t)
+	g.setLinger(0)
+	g.log.crowded.Store(true)
+	g.write(largeBatchBytes)
+	g.wantBatch(1)
+	g.write(largeBatchBytes)
+	g.awaitWriters(1)
+	g.write(0)
+	g.awaitWriters(2) // both are in the batch that waits
+	g.log.release <- struct{}{}
+	g.wantBatch(2)
 	g.log.release <- struct{}{}
 }
 

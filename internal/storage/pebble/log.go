@@ -24,6 +24,10 @@ type Log interface {
 	// Full reports whether the log rejects messages, and whether it also rejects journal
 	// records. It is called often and must be fast.
 	Full() (messages, records bool)
+	// Crowded reports whether the logs of this process have many bytes that are not
+	// acknowledged yet. Then a batch is appended only when the log has acknowledged all
+	// earlier ones. It is called often and must be fast.
+	Crowded() bool
 }
 
 // LogAppend is an append to a Log that may not be acknowledged yet.

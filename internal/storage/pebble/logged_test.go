@@ -65,6 +65,8 @@ func (w *logWriter) Full() (messages, records bool) {
 	return w.log.full, w.log.full
 }
 
+func (*logWriter) Crowded() bool { return false }
+
 // Wait appends with a delay, so that batches are in flight for longer than they take to apply.
 func (p *memoryAppend) Wait() ([]byte, error) {
 	time.Sleep(200 * time.Microsecond)

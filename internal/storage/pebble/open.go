@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,8 +46,11 @@ type Options struct {
 	// a share of the disk's size (see diskspace.go); a negative value disables the
 	// check.
 	MinFreeBytes int64
-	// MemTableBytes is the size of Pebble's write buffer; 0 means 64 MiB.
+	// MemTableBytes is the size of Pebble's write buffer; 0 means 64 MiB, or less with Siblings.
 	MemTableBytes int
+	// Siblings is the number of stores of the same cluster, including this one, which are written at the
+	// same time. They divide the memory of one busy store (writeBuffers). 0 means 1.
+	Siblings int
 	// IdleAfter is how long an unused topic stays in memory; 0 means a minute.
 	IdleAfter time.Duration
 	// MaxLoaded is how many topics stay in memory, used or not. Topics with a
@@ -56,7 +60,7 @@ type Options struct {
 	// trimmed message by message; 0 means 3 seconds.
 	TrimDelay time.Duration
 	// EraBytes is the size of the messages of one era; 0 means a quarter of
-	// MemTableBytes. See era.go.
+	// MemTableBytes, and 16 MiB without it. See era.go.
 	EraBytes int64
 	// DedupWindow is the minimum retention of a topic that deduplicates; 0 means
 	// 10 minutes.
@@ -102,7 +106,10 @@ func NewCache(bytes int64, tables int, budget *unpacking.Budget) *Cache {
 	}
 }
 
-const defaultMemTable = 64 << 20
+const (
+	defaultMemTable = 64 << 20
+	minMemTable     = 8 << 20 // of a store with many siblings
+)
 
 // writeBuffers returns the memory for the write buffers of a busy store: one being
 // written and one being flushed.
@@ -121,11 +128,12 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.MemTableBytes == 0 {
-		o.MemTableBytes = defaultMemTable
-	}
 	if o.EraBytes == 0 {
-		o.EraBytes = int64(o.MemTableBytes) / 4
+		o.EraBytes = int64(cmp.Or(o.MemTableBytes, defaultMemTable)) / 4
+	}
+	if o.MemTableBytes == 0 {
+		share := int(writeBuffers(defaultMemTable)) / max(1, o.Siblings)
+		o.MemTableBytes = min(max(share, minMemTable), defaultMemTable)
 	}
 	if o.IdleAfter == 0 {
 		o.IdleAfter = time.Minute

@@ -222,3 +222,22 @@ func TestMessagesHaveTablesOfTheirOwn(t *testing.T) {
 		t.Errorf("got %d tables, want at least 10", tables)
 	}
 }
+
+// TestSiblingsDivideWriteBuffers checks the size of a store's write buffer, which depends on how many stores are
+// written at the same time. The size of an era does not.
+func TestSiblingsDivideWriteBuffers(t *testing.T) {
+	for siblings, want := range map[int]int{
+		0: defaultMemTable, 1: defaultMemTable, 2: defaultMemTable, 8: defaultMemTable / 4, 1000: minMemTable,
+	} {
+		o := Options{Siblings: siblings}.withDefaults()
+		if o.MemTableBytes != want || o.EraBytes != defaultMemTable/4 {
+			t.Errorf("%d siblings: got a write buffer of %d and eras of %d bytes, want %d and %d", siblings,
+				o.MemTableBytes, o.EraBytes, want, defaultMemTable/4)
+		}
+	}
+	o := Options{Siblings: 8, MemTableBytes: 1 << 20}.withDefaults()
+	if o.MemTableBytes != 1<<20 || o.EraBytes != 1<<18 {
+		t.Errorf("size that is set: got %d and eras of %d bytes, want %d and %d", o.MemTableBytes, o.EraBytes,
+			1<<20, 1<<18)
+	}
+}
