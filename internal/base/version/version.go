@@ -12,8 +12,8 @@ import (
 // ErrNewer is the error for stored data that this version cannot read, because a later version
 // wrote it. Wrap it with the name of the data.
 var ErrNewer = errs.New(errs.Precondition,
-	"was written by a newer version of the server; start that version, or restore a backup of this version; a member of "+
-		"an ensemble can join again without data, with: freshet ensemble replace")
+	"was written by a newer version of the server; start that version, or restore a backup of this version; a member "+
+		"of an ensemble can join again without data, with: freshet ensemble replace")
 
 // version and commit are set by the linker (see the Makefile).
 var (

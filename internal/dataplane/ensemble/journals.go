@@ -33,9 +33,12 @@ func (g *Ensemble) journalOptions(uid string) journal.Options {
 		Etcd: g.opts.Etcd, Keys: g.key("shards/" + uid + "/journal"), Dir: g.copiesDir(uid),
 		Member: g.opts.Self, All: g.opts.Members, Peers: g.opts.Membership,
 		Session: func() *concurrency.Session { return g.opts.Membership.Session() },
-		Suspect: g.opts.Membership.SuspectLog,
+		Suspect: g.suspectLog,
 	}
 }
+
+// suspectLog makes a member verify its logs, because a record that it returned does not verify.
+func (g *Ensemble) suspectLog(member, reason string) { g.opts.Membership.SuspectLog(member, reason) }
 
 // copiedJournals are the journals of an open cluster. The other members can read their copies.
 type copiedJournals struct {

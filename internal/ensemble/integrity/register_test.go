@@ -86,7 +86,8 @@ func TestDamagedBit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if parts, _, err := Read(dir); err != nil || len(parts) != 1 || parts[0].Name != "etcd" || parts[0].Damaged.IsZero() {
+	parts, _, err := Read(dir)
+	if err != nil || len(parts) != 1 || parts[0].Name != "etcd" || parts[0].Damaged.IsZero() {
 		t.Errorf("got %+v, %v, want the damaged part", parts, err)
 	}
 	for bit := range len(data) * 8 {

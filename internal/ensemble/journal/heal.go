@@ -219,7 +219,7 @@ func (j *journal) publishFence(ctx context.Context) error {
 	msg := nats.NewMsg(j.fenceSubject())
 	msg.Data = encodeFence(id, tail.last+1)
 	msg.Header.Set(nats.ExpectedStreamHdr, j.stream)
-	_, err := j.s.publish(ctx, msg)
+	err := j.s.publish(ctx, msg)
 	return err
 }
 

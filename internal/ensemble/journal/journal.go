@@ -43,7 +43,7 @@ type journal struct {
 	links   *links
 	accept  func(*message) // called with messages that were read or written; must return quickly
 	retired chan struct{}  // closed when another stream replaces this one
-	// suspicions limits searches for good replicas.
+	// suspicions limits searches for replicas with good records.
 	suspicions *lograte.Limiter
 
 	appending   chan struct{} // semaphore: held while publishing to the journal

@@ -15,6 +15,7 @@ import (
 
 	"freshet/internal/ensemble/natsserver/natstest"
 	"freshet/internal/storage/engine"
+	"freshet/test/poll"
 )
 
 // slowLink provides connections on which everything that a client sends waits in a queue, while the link is
@@ -142,16 +143,10 @@ func TestASlowAppendIsSentOnce(t *testing.T) {
 	l.hold(true)
 	done := make(chan error, 1)
 	go func() { _, err := j.Append(t.Context(), 0, record); done <- err }()
-	for deadline := time.Now().Add(time.Minute); ; {
+	poll.Until(t, time.Minute, "two questions", func() bool {
 		attempts, questions := l.counts()
-		if questions >= 2 || attempts > 1 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("got %d attempts and %d questions within a minute, want two questions", attempts, questions)
-		}
-		time.Sleep(time.Millisecond)
-	}
+		return questions >= 2 || attempts > 1
+	})
 	l.hold(false)
 	if err := <-done; err != nil {
 		t.Errorf("append: got error %v, want none", err)
@@ -175,7 +170,7 @@ func TestADroppedAppendIsSentAgain(t *testing.T) {
 		}
 	}
 	if attempts, questions := l.counts(); attempts != 4 || questions < 2 {
-		t.Errorf("got %d attempts and %d questions, want 4 attempts and a question for each lost one", attempts, questions)
+		t.Errorf("got %d attempts and %d questions, want 4 and a question for each lost one", attempts, questions)
 	}
 	wantSizes(t, j, 1, 2)
 }

@@ -273,7 +273,7 @@ func (w *snapshotWriter) store(chunk []byte) error {
 	msg.Data = chunk
 	msg.Header.Set(nats.MsgIdHdr, w.p.ID+"/"+strconv.Itoa(w.p.Chunks))
 	err = withRetry(ctx, func(ctx context.Context) error {
-		_, err := w.j.s.publish(ctx, msg)
+		err := w.j.s.publish(ctx, msg)
 		if isStorageFull(err) {
 			return fmt.Errorf("%w: %w", engine.ErrDiskFull, err)
 		}

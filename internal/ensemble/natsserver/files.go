@@ -227,7 +227,7 @@ func (s *Server) recordStop() {
 		return
 	}
 	if err := natsfiles.WriteManifest(s.statePath(manifestFile), s.filesPath()); err != nil {
-		s.log.Warnf("state of the stopped replicated log could not be recorded; the next start does not notice a lost end: %v",
-			err)
+		s.log.Warnf("state of the stopped replicated log could not be recorded; the next start does not "+
+			"notice a lost end: %v", err)
 	}
 }

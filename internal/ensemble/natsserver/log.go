@@ -32,8 +32,9 @@ func newLogAdapter(log *slog.Logger) *logAdapter {
 }
 
 // corruptMessages are parts of the server's messages about files that it cannot use.
-var corruptMessages = []string{"Snapshot corrupt", "Corrupt WAL", "raft: corrupt peer", "Commit file corrupt",
-	"malformed or corrupt message"}
+var corruptMessages = []string{
+	"Snapshot corrupt", "Corrupt WAL", "raft: corrupt peer", "Commit file corrupt", "malformed or corrupt message",
+}
 
 // check reports a message about a damaged file.
 func (b *logAdapter) check(format string, args []any) {

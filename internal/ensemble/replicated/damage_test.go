@@ -378,7 +378,8 @@ func TestDamagedSource(t *testing.T) {
 	}
 	eventually(t, "the problem published", func() bool {
 		return slices.ContainsFunc(c.Status().Copies, func(c Copy) bool {
-			return c.Member == "a" && strings.Contains(c.Problem, ".sst") && strings.Contains(c.Problem, "backup")
+			return c.Member == "a" && strings.Contains(c.Problem, ".sst") &&
+				strings.Contains(c.Problem, "start the other members")
 		})
 	})
 	b = k.run(t, "b")

@@ -28,14 +28,14 @@ func TestUnacknowledgedBytesAreCounted(t *testing.T) {
 		pending[i] = w.Append(batch).(*pendingAppend)
 	}
 	if got := shared.bytes.Load(); got != 2*int64(len(batch)) || !writers[0].Crowded() {
-		t.Errorf("two batches in flight: got %d bytes, crowded %t; want %d and true", got, writers[0].Crowded(), 2*len(batch))
+		t.Errorf("two batches: got %d bytes, crowded %t; want %d and true", got, writers[0].Crowded(), 2*len(batch))
 	}
 	releases[0]()
 	if _, err := pending[0].wait(); err != nil {
 		t.Fatalf("append: got error %v, want none", err)
 	}
 	if got := shared.bytes.Load(); got != int64(len(batch)) || writers[1].Crowded() {
-		t.Errorf("one batch in flight: got %d bytes, crowded %t; want %d and false", got, writers[1].Crowded(), len(batch))
+		t.Errorf("one batch: got %d bytes, crowded %t; want %d and false", got, writers[1].Crowded(), len(batch))
 	}
 	ended := errors.New("given up")
 	writers[1].close(ended)

@@ -60,7 +60,7 @@ func CheckFormats(dir string) (write bool, err error) {
 	}
 	stored, err := parseFormats(string(data))
 	if err != nil {
-		return false, fmt.Errorf("%s is damaged, or it was written by a newer version of the server; start that version; "+
+		return false, fmt.Errorf("%s is damaged, or was written by a newer version of the server; start that version; "+
 			"if no newer version has used the directory, remove the file with: rm %s; the next start writes it "+
 			"again: %w", path, path, err)
 	}

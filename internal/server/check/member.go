@@ -92,7 +92,7 @@ func (c directoryCheck) logs(ctx context.Context) error {
 	switch {
 	case len(found.Findings) > 0:
 	case found.Rejoining:
-		c.report.Part("log", fmt.Sprintf("%d files with %d bytes; the next start fetches the rest from the other members",
+		c.report.Part("log", fmt.Sprintf("%d files with %d bytes; the next start fetches the rest from the others",
 			found.Files, found.Bytes))
 	default:
 		c.report.Part("log", fmt.Sprintf("%d files with %d bytes, every block and snapshot", found.Files, found.Bytes))

@@ -233,7 +233,8 @@ func writeShard(t *testing.T, dir string) {
 // writeCopy writes the copy of a journal without records.
 func writeCopy(t *testing.T, path string) {
 	t.Helper()
-	header := `h{"cluster":"u","journal":"catalogue","position":0,"sum":"0000000000000001` + strings.Repeat("0", 32) + `"}`
+	header := `h{"cluster":"u","journal":"catalogue","position":0,"sum":"0000000000000001` +
+		strings.Repeat("0", 32) + `"}`
 	data := binary.BigEndian.AppendUint32([]byte("FRESHETJ1\n"), uint32(len(header)))
 	data = binary.BigEndian.AppendUint32(data, crc32.Checksum([]byte(header), crc32.MakeTable(crc32.Castagnoli)))
 	must(t, os.MkdirAll(filepath.Dir(path), 0o700))

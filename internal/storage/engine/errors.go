@@ -43,8 +43,8 @@ var (
 	ErrJournalLost = errs.New(errs.Unavailable, "journal of the cluster has lost records and is closed; "+
 		"show what the members have with: freshet ensemble repair")
 	ErrNewerFormat = errs.New(errs.Unavailable, "stored data was written by a newer version of the server; "+
-		"start that version, or restore a backup of this version; a member of an ensemble can join again without data, "+
-		"with: freshet ensemble replace")
+		"start that version, or restore a backup of this version; a member of an ensemble can join again without "+
+		"data, with: freshet ensemble replace")
 )
 
 // DamagedMessage identifies a message that could not be read. It wraps ErrCorrupt.

@@ -25,7 +25,8 @@ type Healing struct {
 }
 
 // advised finds the command that a member advises when it refuses to start.
-var advised = regexp.MustCompile(`freshet ensemble (rejoin|replace)( [^,;".]*--only-bundle)?`)
+var advised = regexp.MustCompile(
+	`freshet ensemble (rejoin|join BUNDLE|replace)( [^,;".]*--only-bundle)?|rm /[^ ;"]+`)
 
 // maxRefusal bounds how much of the log is searched for a refusal.
 const maxRefusal = 256 << 10
@@ -62,6 +63,14 @@ func (g *Ensemble) obey(ctx context.Context, m *Member, command string) error {
 		return g.command(ctx, "ensemble", "rejoin", "--config", g.configuration(m.Name))
 	case strings.Contains(command, "--only-bundle"):
 		return g.newBundle(ctx, m)
+	case strings.Contains(command, "join"):
+		return g.join(ctx, m, m.Name+".bundle")
+	case strings.HasPrefix(command, "rm "):
+		name, err := filepath.Rel(m.options.DataDir, strings.TrimPrefix(command, "rm "))
+		if err != nil || !filepath.IsLocal(name) {
+			return fmt.Errorf("%s is not about the data directory %s", command, m.options.DataDir)
+		}
+		return os.Remove(filepath.Join(m.options.DataDir, name))
 	default:
 		return g.empty(ctx, m)
 	}
@@ -73,8 +82,13 @@ func (g *Ensemble) newBundle(ctx context.Context, m *Member) error {
 	if err := g.commandAt(ctx, g.other(m), "ensemble", "replace", m.Name, "--only-bundle", "--group", dir); err != nil {
 		return err
 	}
-	return g.command(ctx, "ensemble", "join", filepath.Join(dir, m.Name+"-new.bundle"), "--data-dir",
-		m.options.DataDir, "--config", g.configuration(m.Name))
+	return g.join(ctx, m, m.Name+"-new.bundle")
+}
+
+// join installs a bundle for a stopped member, which keeps its data.
+func (g *Ensemble) join(ctx context.Context, m *Member, bundle string) error {
+	return g.command(ctx, "ensemble", "join", filepath.Join(g.o.Dir, "group", bundle), "--data-dir", m.options.DataDir,
+		"--config", g.configuration(m.Name))
 }
 
 // other returns a member that is not m, if possible one that runs.

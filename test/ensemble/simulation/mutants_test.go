@@ -15,7 +15,8 @@ type mutant struct{ name, file, was, is string }
 
 var mutants = []mutant{
 	{
-		"an owner does not check the epoch of messages that it did not write", "internal/ensemble/replicated/resolve.go",
+		"an owner does not check the epoch of messages that it did not write",
+		"internal/ensemble/replicated/resolve.go",
 		"case err == nil && (r.epoch > e.epoch || e.isEpoch()):", "case err == nil && e.isEpoch():",
 	},
 	{
@@ -30,7 +31,8 @@ var mutants = []mutant{
 	},
 	{
 		"a copy is promoted before it has read the log", "internal/ensemble/replicated/follow.go",
-		"	f.end.Store(state.LastSeq)\n	if state", "	f.end.Store(state.LastSeq)\n	f.seq = state.LastSeq\n	if state",
+		"	f.end.Store(state.LastSeq)\n	if state",
+		"	f.end.Store(state.LastSeq)\n	f.seq = state.LastSeq\n	if state",
 	},
 	{
 		"a new owner does not compare the log with what was acknowledged", "internal/ensemble/replicated/marks.go",

@@ -20,7 +20,8 @@ func runWorkers(t *testing.T, seeds, first, step, workers uint64) {
 	for worker := range min(workers, seeds) {
 		share := (seeds - worker + workers - 1) / workers
 		running.Go(func() {
-			command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSimulation$", "-test.v", "-test.timeout=24h")
+			command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSimulation$", "-test.v",
+				"-test.timeout=24h")
 			command.Env = append(os.Environ(), envWorkers+"=1", "GOMAXPROCS=1", fmt.Sprint(envSeeds, "=", share),
 				fmt.Sprint(envFirst, "=", first+worker*step), fmt.Sprint(envStep, "=", workers*step))
 			out, err := command.CombinedOutput()
