@@ -30,6 +30,7 @@ type suspicion struct {
 	reason  string
 	since   time.Time
 	refused bool // nats-server does not accept a file
+	led     bool // the server still led its streams when it was suspected
 }
 
 // Suspect reports that the files may be damaged, because a reader got a record of this server that does not
@@ -49,7 +50,7 @@ func (s *Server) suspect(found suspicion) {
 		// It stays reported until the files are verified or replaced, also after a restart.
 		s.opts.Integrity.Damaged(part, s.filesPath(), errors.New(found.reason))
 	}
-	found.since = time.Now()
+	found.since, found.led = time.Now(), true
 	select {
 	case s.suspicions <- found:
 	default: // one is waiting already
@@ -66,6 +67,11 @@ func (s *Server) examine(ctx context.Context, found suspicion) {
 	}
 	recently := !s.examined.IsZero() && time.Since(s.examined) < min(examineInterval, s.verifyInterval())
 	if s.rejoining.Load() || recently || s.checkOthers(ctx) != nil {
+		if found.led {
+			// Another server may be waiting for a record that this one has damaged: another leader sends it.
+			found.led = false
+			s.handOver()
+		}
 		s.later(ctx, found)
 		return
 	}
