@@ -65,6 +65,17 @@ func (c *clientConsumer) Messages(...jetstream.PullMessagesOpt) (jetstream.Messa
 	return &messages{c: c, stopped: make(chan struct{})}, nil
 }
 
+// CachedInfo implements jetstream.Consumer. A consumer reads the leader's replica.
+func (c *clientConsumer) CachedInfo() *jetstream.ConsumerInfo {
+	c.link.s.mu.Lock()
+	defer c.link.s.mu.Unlock()
+	info := &jetstream.ConsumerInfo{Stream: c.stream, Cluster: &jetstream.ClusterInfo{Name: "sim"}}
+	if st := c.link.s.streams[c.stream]; st != nil {
+		info.Cluster.Leader = serverName(st.leader)
+	}
+	return info
+}
+
 type messages struct {
 	jetstream.MessagesContext
 	c       *clientConsumer
