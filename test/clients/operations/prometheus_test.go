@@ -1,11 +1,10 @@
 package operations
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -157,13 +156,21 @@ func prometheus(t *testing.T, program, ops string) string {
 			t.Logf("log of Prometheus:\n%s", text)
 		}
 	})
-	until(t, 30*time.Second, func() string {
-		conn, err := (&net.Dialer{}).DialContext(context.WithoutCancel(t.Context()), "tcp", address)
+	base := "http://" + address
+	until(t, 30*time.Second, func() string { // it listens before it is ready, and answers 503 until then
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/-/ready", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return err.Error()
 		}
-		_ = conn.Close()
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return "Prometheus is not ready: " + response.Status
+		}
 		return ""
 	})
-	return "http://" + address
+	return base
 }
