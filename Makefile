@@ -155,7 +155,7 @@ race-engine: ## Run the engine's suites and calls between members under the race
 .PHONY: race-ensemble
 race-ensemble: ## Run the suites of an ensemble under the race detector: logs, journals, shards, leases
 	@hack/need.sh gcc gcc libc6-dev
-	CGO_ENABLED=1 go test -race -timeout 60m ./internal/ensemble/journal ./internal/ensemble/replicated ./internal/ensemble/natsserver ./internal/ensemble/membership/... ./internal/dataplane/...
+	CGO_ENABLED=1 go test -race -p 1 -timeout 60m ./internal/ensemble/journal ./internal/ensemble/replicated ./internal/ensemble/natsserver ./internal/ensemble/membership/... ./internal/dataplane/...
 
 .PHONY: lint
 lint: $(BIN)/.linters prose ## Run the linters

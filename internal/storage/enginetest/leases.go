@@ -102,12 +102,12 @@ var leaseTests = []testCase{
 		if again[0].Redeliveries != 1 {
 			v.Fatalf("got %d redeliveries, want 1", again[0].Redeliveries)
 		}
+		start := time.Now()
 		v.ok(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Nack, Delay: 5 * v.tick}}))
 		// The consumer that released the message cannot extend its lease.
 		v.want(v.Settle(v.ctx, 1, "s", []engine.Settlement{{ID: got[1].ID, Action: engine.Extend, Delay: 25 * v.tick}}),
 			engine.ErrLeaseEnded)
 		v.expect(1, "s")
-		start := time.Now()
 		got = v.getReq(1, "s", engine.ReceiveRequest{Max: 1, Wait: time.Hour, Partition: engine.AllPartitions})
 		if took := time.Since(start); string(got[0].Payload) != "b" || took < 5*v.tick-2*time.Millisecond ||
 			took > 6*v.tick+v.slack {
