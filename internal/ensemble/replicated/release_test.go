@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"freshet/internal/ensemble/natsserver/natstest"
+	"freshet/test/poll"
 )
 
 // electing is an etcd without a leader for the next tries transactions that delete a key.
@@ -72,5 +73,37 @@ func TestHandedOverWhileEtcdElects(t *testing.T) {
 	}
 	a.awaitOwnerSeen(t, "b")
 	a.stop(t)
+	b.stop(t)
+}
+
+// TestShutdownWhileTakingOver: a member takes over a shard whose log has no majority, and shuts down
+// before the log has taken its epoch record.
+func TestShutdownWhileTakingOver(t *testing.T) {
+	t.Parallel()
+	g := newTestEnsemble(t, 3, natstest.Unverified)
+	g.lease = killedSeconds
+	tm := g.team()
+	a := tm.start(t, "a", 0, vfs.NewCrashableMem())
+	fill(t, a.awaitOwner(t), 3)
+	leader := g.nats.Leader(t.Context(), a.js.Conn(), streamName(&a.o))
+	b := tm.start(t, "b", leader, vfs.NewCrashableMem())
+	b.awaitApplied(t, a.applied.Load())
+	for i := range 3 {
+		if i != leader {
+			g.nats.Stop(i)
+		}
+	}
+	a.kill(t)
+	takesOver := func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.view.owner.Instance == b.instance
+	}
+	poll.Until(t, time.Minute, "member b takes over the shard", takesOver)
+	ctx, cancel := context.WithTimeout(t.Context(), silenceTimeout) // after that an attempt ends without a shutdown
+	defer cancel()
+	if err := b.HandOver(ctx); err != nil {
+		t.Errorf("hand over: got error %v, want none", err)
+	}
 	b.stop(t)
 }

@@ -361,6 +361,9 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 func (s *Shard) own(ctx context.Context, f *follower, c *claim) error {
 	defer s.release(c)
 	w, err := s.begin(ctx, f)
+	if err != nil && s.candidacy.Err() != nil {
+		return nil // the member shuts down
+	}
 	if err != nil {
 		s.postponeCampaign(campaignStagger)
 		if errors.Is(err, engine.ErrLogLost) {
@@ -409,8 +412,12 @@ func (s *Shard) postponeCampaign(d time.Duration) {
 }
 
 // begin reads the log to its end, checks that it has everything that members have acknowledged,
-// and appends the epoch record of this ownership.
+// and appends the epoch record of this ownership. It stops when the member shuts down: a log without
+// a majority may leave the record without an outcome for a minute.
 func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.candidacy, cancel)()
 	for {
 		if err := f.catchUp(ctx); err != nil {
 			return nil, err
@@ -427,7 +434,11 @@ func (s *Shard) begin(ctx context.Context, f *follower) (*writer, error) {
 			return nil, err
 		}
 		w.mark = s.mark
+		ends := context.AfterFunc(ctx, func() { w.lose(context.Cause(ctx)) })
 		after, err := w.begin()
+		if !ends() && err == nil {
+			err = context.Cause(ctx)
+		}
 		if err == nil {
 			err = f.apply(nil, after)
 		}

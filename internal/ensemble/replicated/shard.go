@@ -33,6 +33,9 @@ type Shard struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	// candidacy ends when the member shuts down: it does not take over the shard any more.
+	candidacy context.Context
+	resign    context.CancelFunc
 
 	applied atomic.Uint64
 	end     atomic.Uint64
@@ -100,6 +103,7 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
 	}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.candidacy, s.resign = context.WithCancel(s.ctx)
 	s.wg.Go(s.watch)
 	s.wg.Go(s.run)
 	s.wg.Go(s.upkeep)
@@ -227,6 +231,7 @@ func (s *Shard) HandOver(ctx context.Context) error {
 	s.resigning = true
 	s.changeLocked()
 	s.mu.Unlock()
+	s.resign()
 	s.requestHandOver()
 	for {
 		s.mu.Lock()
