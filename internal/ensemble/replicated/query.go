@@ -34,20 +34,8 @@ func queryLeader[T any](ctx context.Context, elected <-chan struct{},
 ) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
-	type reply struct {
-		answer T
-		err    error
-	}
-	replies := make(chan reply)
-	once := func() {
-		var r reply
-		r.answer, r.err = query(ctx) // also a late response counts
-		select {
-		case replies <- r:
-		case <-ctx.Done():
-		}
-	}
-	go once()
+	replies := make(chan reply[T])
+	go replyTo(ctx, query, replies)
 	pause, last := minQueryInterval, error(nil)
 	again := time.NewTimer(pause)
 	defer again.Stop()
@@ -59,17 +47,32 @@ func queryLeader[T any](ctx context.Context, elected <-chan struct{},
 			}
 			last = r.err
 		case <-again.C:
-			go once()
+			go replyTo(ctx, query, replies)
 			pause = min(2*pause, maxQueryInterval)
 			again.Reset(pause)
 		case <-elected:
-			go once()
+			go replyTo(ctx, query, replies)
 			pause = electedQueryInterval
 			again.Reset(pause)
 		case <-ctx.Done():
 			var none T
 			return none, cmp.Or(last, ctx.Err())
 		}
+	}
+}
+
+// reply is the outcome of one attempt of a query.
+type reply[T any] struct {
+	answer T
+	err    error
+}
+
+// replyTo sends a query once and passes its outcome on, however late it is, unless the caller has stopped waiting.
+func replyTo[T any](ctx context.Context, query func(ctx context.Context) (T, error), replies chan<- reply[T]) {
+	answer, err := query(ctx)
+	select {
+	case replies <- reply[T]{answer, err}:
+	case <-ctx.Done():
 	}
 }
 
@@ -95,21 +98,10 @@ func queryLarge[T any](ctx context.Context, elected <-chan struct{}, probe func(
 ) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
-	type reply struct {
-		answer T
-		err    error
-	}
-	replies := make(chan reply)
+	replies := make(chan reply[T])
 	var last error
 	for pause := largeQueryPause; ; pause *= 2 {
-		go func() {
-			var r reply
-			r.answer, r.err = query(ctx) // also a late response counts
-			select {
-			case replies <- r:
-			case <-ctx.Done():
-			}
-		}()
+		go replyTo(ctx, query, replies)
 		late := time.After(pause)
 		probing, stop := context.WithCancel(ctx)
 		probed := startProbe(probing, probe)
