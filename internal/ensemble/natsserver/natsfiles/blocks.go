@@ -39,6 +39,9 @@ const (
 // compressedBlock is how a compressed block begins. Freshet compresses no streams.
 var compressedBlock = []byte("cmp")
 
+// The first and the last bytes of the headers of a message.
+var headersBegin, headersEnd = []byte("NATS/1.0"), []byte("\r\n\r\n")
+
 // logFiles is what the blocks of a log contain.
 type logFiles struct {
 	first, last uint64 // sequences of records; zero without one
@@ -89,6 +92,7 @@ func sum(h *highwayhash.Digest64, data []byte) []byte {
 // blocks verifies the blocks and the index of a log and calls do with each record. strict is set for a
 // log in which no sequence can be missing.
 func (v *verifier) blocks(path, name string, strict bool, do func(record)) (logFiles, error) {
+	raft := v.owner.group != ""
 	var log logFiles
 	dir := filepath.Join(path, blocksDir)
 	if pending, err := v.indices(filepath.Join(path, newBlocksDir)); err != nil {
@@ -112,7 +116,7 @@ func (v *verifier) blocks(path, name string, strict bool, do func(record)) (logF
 			data, exists, err := v.read(file)
 			if exists && !bytes.HasPrefix(data, compressedBlock) {
 				hash := digest(fmt.Sprintf("%s-%d", name, number))
-				b := block{v: v, file: file, hash: hash, last: last, strict: strict}
+				b := block{v: v, file: file, hash: hash, last: last, strict: strict, raft: raft}
 				b.scan(data, &log, do)
 			}
 			return err
@@ -179,6 +183,7 @@ type block struct {
 	hash   *highwayhash.Digest64
 	last   bool // the last block of its log
 	strict bool
+	raft   bool // of the log of a Raft group, whose records have no subject
 }
 
 // scan verifies the records of a block.
@@ -245,7 +250,7 @@ func (b *block) record(data []byte) (record, state) {
 	_, _ = b.hash.Write(body[:subject])
 	_, _ = b.hash.Write(body[prefix:])
 	var got [sumBytes]byte
-	if !bytes.Equal(b.hash.Sum(got[:0]), data[length-sumBytes:length]) {
+	if !bytes.Equal(b.hash.Sum(got[:0]), data[length-sumBytes:length]) || !b.isFramed(body, subject, prefix) {
 		return record{length: length}, wrongSum
 	}
 	seq := binary.LittleEndian.Uint64(data[4:])
@@ -253,6 +258,18 @@ func (b *block) record(data []byte) (record, state) {
 		seq: seq &^ (erasedRecord | tombstone), mark: seq&(erasedRecord|tombstone) != 0,
 		content: body[subject:], length: length,
 	}, intact
+}
+
+// isFramed reports whether the lengths of the subject and of the headers, which the checksum does not cover,
+// are what the server writes. In a record with headers the checksum does depend on the length of the subject.
+func (b *block) isFramed(body []byte, subject, prefix int) bool {
+	if prefix == subject {
+		return subject == 0 || !b.raft
+	}
+	rest := body[prefix:]
+	headers := uint64(binary.LittleEndian.Uint32(body[subject:]))
+	return headers <= uint64(len(rest)) && bytes.HasPrefix(rest, headersBegin) &&
+		bytes.HasSuffix(rest[:headers], headersEnd)
 }
 
 // stop judges the rest of a block that does not begin with an intact record.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"freshet/internal/ensemble/natsserver/natsfiles"
@@ -34,8 +35,8 @@ func writtenFiles(t *testing.T) string {
 	}
 	c.CreateStream(ctx, js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3, DenyDelete: true})
 	for range messages {
-		_, err := js.Publish(ctx, "s", make([]byte, messageBytes), jetstream.WithRetryAttempts(1000),
-			jetstream.WithRetryWait(100*time.Millisecond))
+		m := &nats.Msg{Subject: "s", Header: nats.Header{"Key": []string{"value"}}, Data: make([]byte, messageBytes)}
+		_, err := js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(1000), jetstream.WithRetryWait(100*time.Millisecond))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,6 +183,47 @@ func TestVerify(t *testing.T) {
 			}
 			t.Errorf("got %v, want %q", report.Findings, c.want)
 		})
+	}
+	t.Run("every byte of a stream", func(t *testing.T) { everyByte(t, written, `$G/streams/S`) })
+	t.Run("every byte of a Raft log", func(t *testing.T) { everyByte(t, written, `$SYS/_js_/_meta_`) })
+}
+
+// everyByte changes the bytes of the first records in the last block of a log, one at a time, and wants each change
+// to be found.
+func everyByte(t *testing.T, written, part string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(written, part))); err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, part, "msgs", "*.blk"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("got no blocks and error %v, want one", err)
+	}
+	file := found[len(found)-1]
+	for _, other := range found[:len(found)-1] { // they would take time
+		if err := os.Remove(other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range min(len(data), 100) {
+		data[at] ^= 1
+		err := os.WriteFile(file, data, 0o600)
+		data[at] ^= 1
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := natsfiles.Verify(t.Context(), dir, natsfiles.Options{Stopped: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Damaged()) == 0 {
+			t.Errorf("byte %d of %s changed: got no damage, want one", at, filepath.Base(file))
+		}
 	}
 }
 
