@@ -16,6 +16,7 @@ import (
 
 	"freshet/internal/ensemble/natsserver/natsfiles"
 	"freshet/internal/ensemble/natsserver/natstest"
+	"freshet/test/poll"
 	"freshet/test/tally"
 )
 
@@ -362,13 +363,20 @@ func TestFaultWaitsForAllOthers(t *testing.T) {
 	tally.Fault{Name: "damaged server while another one is stopped", Injected: 1, Checked: 1}.Record(t)
 }
 
-// TestSuspectReplacesDamagedFiles damages a block of a running server, which does not notice it without help.
+// TestSuspectReplacesDamagedFiles damages a block of a running server, which does not notice it without help. While
+// another server is stopped, the suspected one gives up the streams that it leads.
 func TestSuspectReplacesDamagedFiles(t *testing.T) {
 	t.Parallel()
 	e := newEnsemble(t)
 	damages[0].do(t, e.file(victim, `$G/streams/S/msgs/*.blk`))
 	e.Stop(1)
+	if !e.Lead(e.ctx, e.js.Conn(), "S", victim) {
+		t.Fatal("the suspected server did not become the leader")
+	}
 	e.Server(victim).Suspect("a record does not verify")
+	poll.Until(t, 2*time.Minute, "server 0 leads the stream", func() bool {
+		return e.Leader(e.ctx, e.js.Conn(), "S") == 0
+	})
 	if p := e.Integrity(victim).Part("logs"); p.Damages != 1 || p.Problem != "a record does not verify" {
 		t.Errorf("got %+v, want the suspicion", p)
 	}
