@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -128,10 +129,12 @@ func (c count) rateSince(earlier count) float64 {
 	return float64(c.messages-earlier.messages) / c.at.Sub(earlier.at).Seconds()
 }
 
-// slowestSecond returns the lowest rate of any second but the first, in messages per second.
+// slowestSecond returns the lowest rate of any second after the first acknowledgement, in messages per second. Until
+// then the producers connect.
 func slowestSecond(counted []count) float64 {
 	slowest := -1.0
-	for i := 2 * perSecond; i < len(counted); i++ {
+	first := slices.IndexFunc(counted, func(c count) bool { return c.messages > 0 })
+	for i := max(0, first) + perSecond; i < len(counted); i++ {
 		if rate := counted[i].rateSince(counted[i-perSecond]); slowest < 0 || rate < slowest {
 			slowest = rate
 		}

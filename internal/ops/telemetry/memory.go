@@ -46,17 +46,21 @@ const (
 	// defaultLimit is the soft memory limit of a server without any other limit. The runtime otherwise
 	// lets the heap grow to twice what is live, so that a burst of 500 MB takes more than 1 GB.
 	defaultLimit = 768 << 20
-	// maxLimitedHeap is the live heap up to which defaultLimit holds. With more, the runtime would
-	// collect too often, so the heap may double as without a limit.
-	maxLimitedHeap = defaultLimit * 2 / 3
+	// maxLimitedHeap is the live heap up to which there is a limit. A larger one may double as without
+	// a limit: collecting it often costs too much.
+	maxLimitedHeap = 1 << 30
+	// limitStep is the granularity of the limit. The runtime pauses the process for a moment to change it.
+	limitStep = 64 << 20
 )
 
-// limitFor returns the soft memory limit for a live heap.
+// limitFor returns the soft memory limit for a live heap: a third more than what is live. Most of a large heap is
+// buffers without pointers, which a collection does not read, so collecting often costs little.
 func limitFor(live uint64) int64 {
 	if live > maxLimitedHeap {
 		return math.MaxInt64
 	}
-	return defaultLimit
+	needed := int64(live + live/3)
+	return max(defaultLimit, (needed+limitStep-1)/limitStep*limitStep)
 }
 
 // liveHeap returns the bytes that the last collection found in use.

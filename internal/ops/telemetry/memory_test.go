@@ -10,8 +10,8 @@ import (
 
 func TestLimitForALiveHeap(t *testing.T) {
 	for live, want := range map[uint64]int64{
-		0: defaultLimit, 400 << 20: defaultLimit, maxLimitedHeap: defaultLimit,
-		maxLimitedHeap + 1: math.MaxInt64, 4 << 30: math.MaxInt64,
+		0: defaultLimit, 576 << 20: defaultLimit, 600 << 20: 832 << 20, 768 << 20: 1 << 30,
+		maxLimitedHeap: 1408 << 20, maxLimitedHeap + 1: math.MaxInt64, 4 << 30: math.MaxInt64,
 	} {
 		if got := limitFor(live); got != want {
 			t.Errorf("live heap of %d bytes: got a limit of %d, want %d", live, got, want)

@@ -132,8 +132,7 @@ func (o Options) withDefaults() Options {
 		o.EraBytes = int64(cmp.Or(o.MemTableBytes, defaultMemTable)) / 4
 	}
 	if o.MemTableBytes == 0 {
-		share := int(writeBuffers(defaultMemTable)) / max(1, o.Siblings)
-		o.MemTableBytes = min(max(share, minMemTable), defaultMemTable)
+		o.MemTableBytes = max(defaultMemTable/max(1, o.Siblings), minMemTable)
 	}
 	if o.IdleAfter == 0 {
 		o.IdleAfter = time.Minute

@@ -227,7 +227,7 @@ func TestMessagesHaveTablesOfTheirOwn(t *testing.T) {
 // written at the same time. The size of an era does not.
 func TestSiblingsDivideWriteBuffers(t *testing.T) {
 	for siblings, want := range map[int]int{
-		0: defaultMemTable, 1: defaultMemTable, 2: defaultMemTable, 8: defaultMemTable / 4, 1000: minMemTable,
+		0: defaultMemTable, 1: defaultMemTable, 2: defaultMemTable / 2, 4: defaultMemTable / 4, 1000: minMemTable,
 	} {
 		o := Options{Siblings: siblings}.withDefaults()
 		if o.MemTableBytes != want || o.EraBytes != defaultMemTable/4 {
