@@ -33,9 +33,10 @@ func newCheck(server Server) *cobra.Command {
 		Use:   "check [DIR]",
 		Short: "Verify the data directory of a stopped server",
 		Long: `Verify the data directory of a stopped server: formats, keys, the resource store (etcd),
-and for every cluster all blocks of all tables, messages and journals; on a member of an
-ensemble also its certificate. The command changes nothing, and fails if a server is
-using the directory.
+and for every cluster all blocks of all tables, messages and journals. On a member of an
+ensemble it also verifies the replicated log (all files of NATS), copies of journals,
+checkpoints, recorded positions, secrets and the certificate. The command changes
+nothing, and fails if a server is using the directory.
 
 The exit code is 0 if everything is intact, and 1 if something is damaged or could not be
 checked. Each damage is listed with its consequences and, in the next line, how the part
