@@ -98,33 +98,3 @@ func (w *world) read(ctx context.Context, shard int, random *rand.Rand) {
 		w.compare(shard, "read at "+m.name, want, got)
 	}
 }
-
-// record appends to the journal at any member until the context ends.
-func (w *world) record(ctx context.Context, writer int, random *rand.Rand) {
-	for i := 0; ctx.Err() == nil; i++ {
-		time.Sleep(time.Duration(random.Int64N(int64(200 * time.Millisecond))))
-		list := w.running()
-		if len(list) == 0 {
-			continue
-		}
-		m := list[random.IntN(len(list))]
-		call, cancel := context.WithTimeout(ctx, 10*time.Second)
-		after, err := m.journal.Last(call)
-		text := fmt.Sprintf("%d/%d", writer, i)
-		var last uint64
-		if err == nil {
-			last, err = m.journal.Append(call, after, []byte(text))
-		}
-		cancel()
-		if err != nil || m.crashed.Load() {
-			continue
-		}
-		w.mu.Lock()
-		was, ok := w.records[last]
-		w.records[last] = text
-		w.mu.Unlock()
-		if ok {
-			w.violation("journal: position %d was acknowledged as %q and as %q", last, was, text)
-		}
-	}
-}

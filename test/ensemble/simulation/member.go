@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
@@ -28,9 +29,12 @@ const (
 	clusterID   = "c1"
 	journalName = "catalogue"
 
-	membersPrefix = "/members"
-	shardsPrefix  = "/shards"
-	leaseTTL      = 3 * time.Second
+	membersPrefix  = "/members"
+	shardsPrefix   = "/shards"
+	journalsPrefix = "/journals"
+	leaseTTL       = 3 * time.Second
+
+	verifyInterval = 8 * time.Second // of the tables of a copy
 )
 
 // member is one run of a member, from its start to its stop or crash.
@@ -44,8 +48,10 @@ type member struct {
 	conn    *nats.Conn
 	lease   *membership.Ensemble
 	shards  []*replicated.Shard
+	copies  string // directory of its copies of journals
 	all     *journal.Journals
 	journal engine.Journal
+	handler http.Handler // for the other members
 	crashed atomic.Bool
 
 	staleUntil atomic.Int64 // Unix time in nanoseconds until which its reads may be stale
@@ -75,7 +81,8 @@ func (w *world) start(ctx context.Context, name string, fs *vfs.MemFS) (*member,
 
 func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *member, err error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	m := &member{name: name, fs: fs, cancel: cancel, etcd: w.etcd.Link(), nats: w.nats.Link(name)}
+	m := &member{name: name, fs: fs, copies: w.copies[name], cancel: cancel, etcd: w.etcd.Link(), nats: w.nats.Link(name)}
+	m.handler = m.serve()
 	defer func() {
 		if err != nil {
 			m.close(w)
@@ -104,7 +111,7 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 			Cluster: clusterID, Number: number, Dir: w.shardDir(name, number),
 			JetStream: js, Replicas: natssim.Replicas, Etcd: m.client, Lease: m.lease, Prefix: shardsPrefix,
 			Member: name, Members: m, Peers: &network{w, m}, Settle: 2 * time.Second,
-			FlushInterval: 3 * time.Second, Logger: log,
+			FlushInterval: 3 * time.Second, GoneAfter: w.goneAfter, VerifyInterval: verifyInterval, Logger: log,
 			Store: pebble.Options{FS: fs, Splitter: enginetest.Lines{}, MemTableBytes: 256 << 10, EraBytes: 1 << 10},
 		})
 		if err != nil {
@@ -112,7 +119,10 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 		}
 		m.shards = append(m.shards, shard)
 	}
-	m.all, err = journal.Open(ctx, m.conn, journal.Options{Prefix: clusterID, Replicas: natssim.Replicas})
+	m.all, err = journal.Open(ctx, m.conn, journal.Options{
+		Prefix: clusterID, Replicas: natssim.Replicas, Etcd: m.client, Keys: journalsPrefix, Dir: m.copies,
+		Member: name, All: names, Peers: &network{w, m}, Session: m.lease.Session, Logger: log,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +177,7 @@ func (m *member) crash(w *world) *vfs.MemFS {
 	m.nats.Cut()
 	m.etcd.Cut()
 	left := m.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.random.IntN(101), RNG: w.random})
+	w.keepCopies(m)
 	w.ending.Go(func() { m.close(w) })
 	return left
 }

@@ -11,24 +11,30 @@ import (
 
 // Result is what one run did and found.
 type Result struct {
-	Seed     uint64
-	Faults   []string
-	Messages int      // acknowledged
-	Records  int      // acknowledged, of the journal
-	LogsCut  int      // shards whose log has lost its end
-	Rebuilt  int      // of those, shards that have everything; the others are closed
-	Wrong    []string // violations; a correct run has none
+	Seed         uint64
+	Faults       []string
+	Messages     int      // acknowledged
+	JournalsLost int      // streams of the journal that have lost records
+	Spoiled      int      // damaged files of copies
+	Fetched      int      // checkpoints that were offered to another member
+	Cut          int      // responses of members that ended early
+	Records      int      // acknowledged, of the journal
+	LogsCut      int      // shards whose log has lost its end
+	Rebuilt      int      // of those, shards that have everything; the others are closed
+	Wrong        []string // violations; a correct run has none
 }
 
 // plan is how a run treats the ensemble. It depends on the seed.
 type plan struct {
-	time    time.Duration // simulated time for which clients work and faults are injected
-	writers int           // of each shard
-	pause   time.Duration // longest pause of a writer between two messages
-	gap     time.Duration // longest time between two faults
-	chances natssim.Chances
-	silent  float64 // probability that etcd's response is lost
-	loseEnd bool    // logs lose their end in the last third of the run
+	time      time.Duration // simulated time for which clients work and faults are injected
+	writers   int           // of each shard
+	pause     time.Duration // longest pause of a writer between two messages
+	gap       time.Duration // longest time between two faults
+	chances   natssim.Chances
+	silent    float64       // probability that etcd's response is lost
+	cut       float64       // probability that a response of a member to another one ends early
+	goneAfter time.Duration // how long the log is kept for a member that is away
+	loseEnd   bool          // logs lose their end in the last third of the run
 }
 
 // newPlan draws a plan. A third of the runs is calm: few messages are lost, and the faults have time to
@@ -49,14 +55,20 @@ func newPlan(random *rand.Rand) plan {
 	}
 	p.silent = random.Float64() * most / 2
 	p.loseEnd = random.IntN(4) == 0
+	p.cut = random.Float64() * 0.3
+	p.goneAfter = 10 * time.Minute
+	if random.IntN(2) == 0 {
+		p.goneAfter = 3 * time.Second
+	}
 	return p
 }
 
 // run starts three members, lets clients work while faults are injected, and checks the result.
 func (w *world) run(ctx context.Context) Result {
 	defer w.close()
-	w.startAll(ctx)
 	p := newPlan(w.random)
+	w.goneAfter = p.goneAfter
+	w.startAll(ctx)
 	working, stop := context.WithTimeout(ctx, p.time)
 	defer stop()
 	var clients sync.WaitGroup
@@ -72,13 +84,16 @@ func (w *world) run(ctx context.Context) Result {
 		}
 		client(func(r *rand.Rand) { w.read(working, shard, r) })
 	}
+	client(func(r *rand.Rand) { w.snapshot(working, r) })
 	for writer := range 2 {
 		client(func(r *rand.Rand) { w.record(working, writer, r) })
 	}
 	w.inject(working, p)
 	clients.Wait()
 	w.finish(ctx)
-	out := Result{Seed: w.seed, Faults: w.faults, Records: len(w.records), Rebuilt: w.rebuilt, Wrong: w.wrong}
+	out := Result{Seed: w.seed, Faults: w.faults, Records: len(w.records), Rebuilt: w.rebuilt, Wrong: w.wrong,
+		JournalsLost: w.journalsLost,
+		Spoiled:      w.spoils, Fetched: w.transfers.offered, Cut: w.transfers.interrupted}
 	for _, lost := range w.endLost {
 		if lost {
 			out.LogsCut++
@@ -94,6 +109,7 @@ func (w *world) run(ctx context.Context) Result {
 func (w *world) inject(ctx context.Context, p plan) {
 	w.nats.SetChances(p.chances)
 	w.etcd.SetSilent(p.silent)
+	w.transfers.set(p.cut)
 	begin := time.Now()
 	for number := uint64(1000); ctx.Err() == nil; number++ {
 		// Each fault has random numbers of its own, so that a repeated run has the same faults.
@@ -105,7 +121,7 @@ func (w *world) inject(ctx context.Context, p plan) {
 			continue
 		}
 		name, shard := names[w.random.IntN(len(names))], w.random.IntN(shardCount)
-		switch w.random.IntN(14) {
+		switch w.random.IntN(23) {
 		case 0, 1:
 			w.crash(name)
 			w.again(ctx, name)
@@ -127,6 +143,16 @@ func (w *world) inject(ctx context.Context, p plan) {
 			w.crashBeforeLaggards(ctx, shard)
 		case 12, 13:
 			w.expire(shard)
+		case 14, 15, 16, 17:
+			w.spoil(ctx, name, shard)
+		case 20, 21:
+			w.loseJournal(ctx)
+		case 22:
+			w.spoilJournalCopy(ctx, name)
+		case 18, 19:
+			w.crash(name)
+			time.Sleep(w.upTo(10 * time.Second)) // the log may not be kept for it that long
+			w.again(ctx, name)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -18,23 +20,33 @@ var names = []string{"a", "b", "c"}
 
 // world is one simulated ensemble with its clients.
 type world struct {
-	seed    uint64
-	random  *rand.Rand // used by the goroutine that injects faults only
-	dir     string
-	log     *slog.Logger
-	nats    *natssim.Servers
-	etcd    *etcdsim.Store
-	disks   map[string]*vfs.MemFS
-	ending  sync.WaitGroup // members that end after a crash
-	faults  []string
-	endLost [shardCount]bool // shards whose log has lost its end
-	rebuilt int              // shards that have everything although their log had lost its end
+	seed         uint64
+	random       *rand.Rand // used by the goroutine that injects faults only
+	dir          string
+	log          *slog.Logger
+	nats         *natssim.Servers
+	etcd         *etcdsim.Store
+	disks        map[string]*vfs.MemFS
+	copies       map[string]string // directories with copies of journals, by member; on a real disk
+	quiet        atomic.Bool       // nobody appends to the journal
+	appending    atomic.Int64      // appends to the journal that have not returned
+	journalsLost int               // streams of the journal that have lost records
+	transfers    transfers
+	goneAfter    time.Duration  // how long the log is kept for a member that is away
+	ending       sync.WaitGroup // members that end after a crash
+	faults       []string
+	endLost      [shardCount]bool     // shards whose log has lost its end
+	spoiled      [shardCount]*spoiled // the last damage of a copy
+	spoils       int                  // damaged files of copies
+	incarnation  int                  // of the copies of journals
+	rebuilt      int                  // shards that have everything although their log had lost its end
 
 	mu      sync.Mutex // protects the fields below
 	members map[string]*member
 	acked   []map[engine.MessageID]string // by shard
 	sent    []map[string]bool             // by shard: texts whose append was tried
 	records map[uint64]string             // acknowledged journal records by position
+	tried   map[string]bool               // journal records whose append was tried
 	wrong   []string                      // violations
 }
 
@@ -42,7 +54,8 @@ func newWorld(seed uint64, dir string, log *slog.Logger) *world {
 	w := &world{
 		seed: seed, random: rand.New(rand.NewPCG(seed, 3)), dir: dir, log: log, //nolint:gosec // a simulation
 		nats: natssim.New(seed), etcd: etcdsim.New(seed), disks: map[string]*vfs.MemFS{},
-		members: map[string]*member{}, records: map[uint64]string{},
+		transfers: transfers{random: rand.New(rand.NewPCG(seed, 4))}, //nolint:gosec // a simulation
+		members:   map[string]*member{}, records: map[uint64]string{}, tried: map[string]bool{}, copies: map[string]string{},
 	}
 	for range shardCount {
 		w.acked = append(w.acked, map[engine.MessageID]string{})
