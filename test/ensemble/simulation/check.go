@@ -65,6 +65,7 @@ func (w *world) finish(ctx context.Context) {
 		w.finishShard(ctx, shard)
 	}
 	w.finishJournal(ctx)
+	w.finishGroups()
 }
 
 // finishShard checks a shard. If its log has lost its end, it may also be closed for that reason.
@@ -80,6 +81,7 @@ func (w *world) finishShard(ctx context.Context, shard int) {
 				}
 			}
 			if w.endLost[shard] && closed == len(names) {
+				w.closed[shard] = true
 				return
 			}
 			continue

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/broker/groups"
 	"freshet/internal/ensemble/journal"
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/replicated"
@@ -52,6 +53,7 @@ type member struct {
 	all     *journal.Journals
 	journal engine.Journal
 	handler http.Handler // for the other members
+	groups  *groups.Coordinator
 	crashed atomic.Bool
 
 	staleUntil atomic.Int64 // Unix time in nanoseconds until which its reads may be stale
@@ -106,11 +108,25 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 	if err != nil {
 		return nil, err
 	}
+	m.all, err = journal.Open(ctx, m.conn, journal.Options{
+		Prefix: clusterID, Replicas: natssim.Replicas, Etcd: m.client, Keys: journalsPrefix, Dir: m.copies,
+		Member: name, All: names, Peers: &network{w, m}, Session: m.lease.Session, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m.journal, err = m.all.Journal(ctx, journalName); err != nil {
+		return nil, err
+	}
+	if m.groups, err = groups.OpenMember(ctx, m.all, groups.Options{Logger: log}); err != nil {
+		return nil, err
+	}
 	for number := range shardCount {
 		shard, err := replicated.Open(running, replicated.Options{
 			Cluster: clusterID, Number: number, Dir: w.shardDir(name, number),
 			JetStream: js, Replicas: natssim.Replicas, Etcd: m.client, Lease: m.lease, Prefix: shardsPrefix,
 			Member: name, Members: m, Peers: &network{w, m}, Settle: 2 * time.Second,
+			Ownership:     &coordination{m: m, shard: number, log: log},
 			FlushInterval: 3 * time.Second, GoneAfter: w.goneAfter, VerifyInterval: verifyInterval, Logger: log,
 			Store: pebble.Options{FS: fs, Splitter: enginetest.Lines{}, MemTableBytes: 256 << 10, EraBytes: 1 << 10},
 		})
@@ -119,15 +135,7 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 		}
 		m.shards = append(m.shards, shard)
 	}
-	m.all, err = journal.Open(ctx, m.conn, journal.Options{
-		Prefix: clusterID, Replicas: natssim.Replicas, Etcd: m.client, Keys: journalsPrefix, Dir: m.copies,
-		Member: name, All: names, Peers: &network{w, m}, Session: m.lease.Session, Logger: log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	m.journal, err = m.all.Journal(ctx, journalName)
-	return m, err
+	return m, nil
 }
 
 // shardDir returns the directory of a member's copy of a shard.
@@ -140,6 +148,11 @@ func (m *member) close(w *world) {
 	for _, shard := range m.shards {
 		if err := shard.Close(); err != nil {
 			w.log.Info("closing a shard failed", slog.Any("error", err))
+		}
+	}
+	if m.groups != nil {
+		if err := m.groups.Close(); err != nil {
+			w.log.Info("closing the groups failed", slog.Any("error", err))
 		}
 	}
 	if m.all != nil {

@@ -15,6 +15,8 @@ type Result struct {
 	Faults       []string
 	Messages     int      // acknowledged
 	JournalsLost int      // streams of the journal that have lost records
+	Commits      int      // acknowledged commits of offsets
+	Assigned     int      // partitions that consumers got
 	Spoiled      int      // damaged files of copies
 	Fetched      int      // checkpoints that were offered to another member
 	Cut          int      // responses of members that ended early
@@ -85,6 +87,12 @@ func (w *world) run(ctx context.Context) Result {
 		client(func(r *rand.Rand) { w.read(working, shard, r) })
 	}
 	client(func(r *rand.Rand) { w.snapshot(working, r) })
+	for group := range groupCount {
+		client(func(r *rand.Rand) { w.commit(working, group, r) })
+	}
+	for consumer := range consumerCount {
+		client(func(r *rand.Rand) { w.consume(working, consumer, r) })
+	}
 	for writer := range 2 {
 		client(func(r *rand.Rand) { w.record(working, writer, r) })
 	}
@@ -92,8 +100,8 @@ func (w *world) run(ctx context.Context) Result {
 	clients.Wait()
 	w.finish(ctx)
 	out := Result{Seed: w.seed, Faults: w.faults, Records: len(w.records), Rebuilt: w.rebuilt, Wrong: w.wrong,
-		JournalsLost: w.journalsLost,
-		Spoiled:      w.spoils, Fetched: w.transfers.offered, Cut: w.transfers.interrupted}
+		JournalsLost: w.journalsLost, Commits: w.commits, Assigned: w.assignments,
+		Spoiled: w.spoils, Fetched: w.transfers.offered, Cut: w.transfers.interrupted}
 	for _, lost := range w.endLost {
 		if lost {
 			out.LogsCut++

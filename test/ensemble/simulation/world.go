@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"freshet/internal/broker/groups"
 	"freshet/internal/storage/engine"
 	"freshet/test/ensemble/simulation/etcdsim"
 	"freshet/test/ensemble/simulation/natssim"
@@ -38,16 +39,21 @@ type world struct {
 	endLost      [shardCount]bool     // shards whose log has lost its end
 	spoiled      [shardCount]*spoiled // the last damage of a copy
 	spoils       int                  // damaged files of copies
+	closed       [shardCount]bool     // shards that are closed in the end, because their log has lost its end
 	incarnation  int                  // of the copies of journals
 	rebuilt      int                  // shards that have everything although their log had lost its end
 
-	mu      sync.Mutex // protects the fields below
-	members map[string]*member
-	acked   []map[engine.MessageID]string // by shard
-	sent    []map[string]bool             // by shard: texts whose append was tried
-	records map[uint64]string             // acknowledged journal records by position
-	tried   map[string]bool               // journal records whose append was tried
-	wrong   []string                      // violations
+	mu          sync.Mutex // protects the fields below
+	members     map[string]*member
+	acked       []map[engine.MessageID]string // by shard
+	sent        []map[string]bool             // by shard: texts whose append was tried
+	records     map[uint64]string             // acknowledged journal records by position
+	tried       map[string]bool               // journal records whose append was tried
+	offsets     [groupCount]offsets
+	commits     int                         // acknowledged commits of offsets
+	partitions  map[groups.Partition]string // owners of the partitions of the group with members
+	assignments int                         // partitions that consumers got
+	wrong       []string                    // violations
 }
 
 func newWorld(seed uint64, dir string, log *slog.Logger) *world {
@@ -56,6 +62,7 @@ func newWorld(seed uint64, dir string, log *slog.Logger) *world {
 		nats: natssim.New(seed), etcd: etcdsim.New(seed), disks: map[string]*vfs.MemFS{},
 		transfers: transfers{random: rand.New(rand.NewPCG(seed, 4))}, //nolint:gosec // a simulation
 		members:   map[string]*member{}, records: map[uint64]string{}, tried: map[string]bool{}, copies: map[string]string{},
+		partitions: map[groups.Partition]string{},
 	}
 	for range shardCount {
 		w.acked = append(w.acked, map[engine.MessageID]string{})
