@@ -64,8 +64,24 @@ func (w *world) finish(ctx context.Context) {
 	for shard := range shardCount {
 		w.finishShard(ctx, shard)
 	}
+	w.finishCopies()
 	w.finishJournal(ctx)
 	w.finishGroups()
+}
+
+// finishCopies checks that all damaged copies were replaced.
+func (w *world) finishCopies() {
+	for shard := range shardCount {
+		for tries := 0; !w.closed[shard] && !w.intact(shard); tries++ {
+			if tries == 300 {
+				for _, m := range w.running() {
+					w.violation("shard %d has a bad copy in the end; at %s: %+v", shard, m.name, m.shards[shard].Status())
+				}
+				break
+			}
+			time.Sleep(time.Second)
+		}
+	}
 }
 
 // finishShard checks a shard. If its log has lost its end, it may also be closed for that reason.

@@ -198,6 +198,10 @@ func (w *world) consume(ctx context.Context, number int, random *rand.Rand) {
 		if m == nil {
 			continue
 		}
+		if epoch > 0 && random.IntN(30) == 0 { // it leaves, and joins again
+			epoch = -1
+			w.assign(id, nil)
+		}
 		call, cancel := context.WithTimeout(ctx, 10*time.Second)
 		result, err := m.groups.ConsumerHeartbeat(call, consumed, &groups.ConsumerRequest{
 			MemberID: id, Epoch: epoch, ClientID: id, ClientHost: "/127.0.0.1", RebalanceTimeout: time.Minute,
@@ -205,6 +209,8 @@ func (w *world) consume(ctx context.Context, number int, random *rand.Rand) {
 		})
 		cancel()
 		switch {
+		case epoch < 0:
+			epoch = 0
 		case m.crashed.Load(): // the response is lost
 		case errors.Is(err, groups.ErrFencedEpoch), errors.Is(err, groups.ErrUnknownMember):
 			epoch = 0

@@ -123,11 +123,17 @@ func (w *world) journalStream() string {
 }
 
 // loseJournal makes the stream of the journal lose its end, records in its middle, or everything, at a moment
-// at which all members have seen its records. So the journal must be rebuilt, from the copies of the members. A
-// member may crash meanwhile.
+// at which two or all members have seen its records. So the journal must be rebuilt, from the copies of the members.
+// The third member may have crashed before, or another one crashes meanwhile.
 func (w *world) loseJournal(ctx context.Context) {
 	if len(w.running()) < len(names) {
 		return
+	}
+	name, early := names[w.random.IntN(len(names))], w.random.IntN(2) == 0
+	if early {
+		w.crash(name)
+		defer w.again(ctx, name)
+		time.Sleep(2*time.Second + w.upTo(2*time.Second)) // the other members append records that its copy lacks
 	}
 	w.quiet.Store(true)
 	defer w.quiet.Store(false)
@@ -156,8 +162,7 @@ func (w *world) loseJournal(ctx context.Context) {
 	w.journalsLost++
 	w.quiet.Store(w.random.IntN(2) == 0)
 	time.Sleep(w.upTo(3 * time.Second))
-	if w.random.IntN(3) == 0 {
-		name := names[w.random.IntN(len(names))]
+	if !early && w.random.IntN(3) == 0 {
 		w.crash(name)
 		w.again(ctx, name)
 	}
