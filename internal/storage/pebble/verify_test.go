@@ -159,7 +159,8 @@ func TestVerifyCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		var damage *FileDamage
-		if _, err := (Options{}).Disk().VerifyClosed(t.Context(), to); !errors.As(err, &damage) || !errors.Is(err, engine.ErrCorrupt) {
+		_, err = (Options{}).Disk().VerifyClosed(t.Context(), to)
+		if !errors.As(err, &damage) || !errors.Is(err, engine.ErrCorrupt) {
 			t.Errorf("got error %v without %s, want damage", err, filepath.Base(found[0]))
 		}
 	}

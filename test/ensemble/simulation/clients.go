@@ -74,6 +74,17 @@ func (w *world) acknowledge(shard int, id engine.MessageID, text string) {
 	}
 }
 
+// readAll reads all messages of a shard. A read returns those before a damaged one, so it reads until nothing is left.
+func readAll(ctx context.Context, e engine.Engine) (all []engine.Record, err error) {
+	for from := uint64(0); ; from = all[len(all)-1].ID.Entry + 1 {
+		got, err := e.Read(ctx, topic, engine.ReadRequest{From: from, Max: 1 << 20})
+		if err != nil || len(got) == 0 {
+			return all, err
+		}
+		all = append(all, got...)
+	}
+}
+
 // read reads a whole shard from its owner until the context ends, and checks that everything is there
 // that was acknowledged before.
 func (w *world) read(ctx context.Context, shard int, random *rand.Rand) {
@@ -90,7 +101,7 @@ func (w *world) read(ctx context.Context, shard int, random *rand.Rand) {
 		}
 		w.mu.Unlock()
 		alive := m.lease.Alive()
-		got, err := e.Read(ctx, topic, engine.ReadRequest{Max: 1 << 20})
+		got, err := readAll(ctx, e)
 		if err != nil || !alive || !m.lease.Alive() || m.crashed.Load() ||
 			time.Now().UnixNano() < m.staleUntil.Load() {
 			continue

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -169,15 +168,15 @@ func (w *world) loseJournal(ctx context.Context) {
 	time.Sleep(w.upTo(10 * time.Second))
 }
 
-// keepCopies gives the next run of a member the copies of journals as they are now. What runs on after a crash
-// writes to the old ones.
-func (w *world) keepCopies(m *member) {
-	w.incarnation++
-	next := fmt.Sprintf("%s/%s/journals-%d", w.dir, m.name, w.incarnation)
-	if err := os.CopyFS(next, os.DirFS(m.copies)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// moveHome gives the next run of a member the files of its home as they are now. What runs on after a crash writes to
+// the old ones.
+func (w *world) moveHome(m *member) {
+	w.moves++
+	next := fmt.Sprintf("%s/%s/home-%d", w.dir, m.name, w.moves)
+	if err := os.CopyFS(next, os.DirFS(m.home)); err != nil {
 		panic(err)
 	}
-	w.copies[m.name] = next
+	w.homes[m.name] = next
 }
 
 // spoilJournalCopy crashes a member and damages its copy of the journal.
@@ -187,7 +186,7 @@ func (w *world) spoilJournalCopy(ctx context.Context, name string) {
 	}
 	w.crash(name)
 	defer w.again(ctx, name)
-	found, err := filepath.Glob(w.copies[name] + "/*" + journal.CopySuffix)
+	found, err := filepath.Glob(w.homes[name] + "/journals/*" + journal.CopySuffix)
 	if err != nil || len(found) == 0 {
 		return
 	}

@@ -50,10 +50,11 @@ var mutants = []mutant{
 	},
 	{
 		"a commit of offsets is acknowledged before it is durable", "internal/broker/groups/offsets.go",
-		"	return s.updateContext(ctx, func(st *state) ([][]byte, error) {\n		if _, ok := st.groups.Get(key.path()); !ok &&",
+		"	return s.updateContext(ctx, func(st *state) ([][]byte, error) {\n" +
+			"		if _, ok := st.groups.Get(key.path());",
 		"	early := func(ctx context.Context, decide func(*state) ([][]byte, error)) error {\n" +
 			"		go func() { _ = s.updateContext(ctx, decide) }()\n		return nil\n	}\n" +
-			"	return early(ctx, func(st *state) ([][]byte, error) {\n		if _, ok := st.groups.Get(key.path()); !ok &&",
+			"	return early(ctx, func(st *state) ([][]byte, error) {\n		if _, ok := st.groups.Get(key.path());",
 	},
 	{
 		"a partition is assigned before its owner has revoked it", "internal/broker/groups/reconcile.go",

@@ -97,7 +97,7 @@ func (m *member) serve() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(replicated.Path+"/", replicated.Handler(m.find))
 	mux.Handle(journal.Path+"/", journal.Handler(func(string) *journal.Journals { return m.all },
-		func(string) string { return m.copies }))
+		func(string) string { return m.copies() }))
 	return mux
 }
 

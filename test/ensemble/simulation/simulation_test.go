@@ -61,11 +61,12 @@ func TestSimulation(t *testing.T) {
 			t.Error(out.describe())
 		}
 	}
-	t.Logf("%d runs: %d faults, %d acknowledged messages, %d journal records, %d commits of offsets, %d assigned partitions, %d logs without their end of which "+
-		"%d were rebuilt, %d damaged files of copies, %d lost journals, %d checkpoints, %d interrupted transfers; %.0f runs an hour, %.2f s of CPU time each", runs, len(sum.Faults), sum.Messages, sum.Records,
-		sum.Commits, sum.Assigned,
-		sum.LogsCut, sum.Rebuilt, sum.Spoiled, sum.JournalsLost, sum.Fetched, sum.Cut, float64(runs)/time.Since(begin).Hours(),
-		(cpuTime()-cpu).Seconds()/float64(max(1, runs)))
+	t.Logf("%d runs: %d faults, %d acknowledged messages, %d journal records, %d commits of offsets, "+
+		"%d assigned partitions, %d logs without their end of which %d were rebuilt, %d damaged files of copies and "+
+		"%d replaced copies, %d lost journals, %d checkpoints, %d interrupted transfers; "+
+		"%.0f runs an hour, %.2f s of CPU time each", runs, len(sum.Faults), sum.Messages, sum.Records, sum.Commits,
+		sum.Assigned, sum.LogsCut, sum.Rebuilt, sum.Spoiled, sum.Healed, sum.JournalsLost, sum.Fetched, sum.Cut,
+		float64(runs)/time.Since(begin).Hours(), (cpuTime()-cpu).Seconds()/float64(max(1, runs)))
 }
 
 // add adds up what runs did.
@@ -76,6 +77,7 @@ func (r *Result) add(out *Result) {
 	r.LogsCut += out.LogsCut
 	r.Rebuilt += out.Rebuilt
 	r.Spoiled += out.Spoiled
+	r.Healed += out.Healed
 	r.Commits += out.Commits
 	r.Assigned += out.Assigned
 	r.JournalsLost += out.JournalsLost

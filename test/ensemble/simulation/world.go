@@ -28,7 +28,7 @@ type world struct {
 	nats         *natssim.Servers
 	etcd         *etcdsim.Store
 	disks        map[string]*vfs.MemFS
-	copies       map[string]string // directories with copies of journals, by member; on a real disk
+	homes        map[string]string // directories on a real disk, by member: copies of journals, quarantine
 	quiet        atomic.Bool       // nobody appends to the journal
 	appending    atomic.Int64      // appends to the journal that have not returned
 	journalsLost int               // streams of the journal that have lost records
@@ -39,8 +39,9 @@ type world struct {
 	endLost      [shardCount]bool     // shards whose log has lost its end
 	spoiled      [shardCount]*spoiled // the last damage of a copy
 	spoils       int                  // damaged files of copies
+	healed       int                  // damaged parts that members have replaced
 	closed       [shardCount]bool     // shards that are closed in the end, because their log has lost its end
-	incarnation  int                  // of the copies of journals
+	moves        int                  // how often a member has got another home
 	rebuilt      int                  // shards that have everything although their log had lost its end
 
 	mu          sync.Mutex // protects the fields below
@@ -61,7 +62,8 @@ func newWorld(seed uint64, dir string, log *slog.Logger) *world {
 		seed: seed, random: rand.New(rand.NewPCG(seed, 3)), dir: dir, log: log, //nolint:gosec // a simulation
 		nats: natssim.New(seed), etcd: etcdsim.New(seed), disks: map[string]*vfs.MemFS{},
 		transfers: transfers{random: rand.New(rand.NewPCG(seed, 4))}, //nolint:gosec // a simulation
-		members:   map[string]*member{}, records: map[uint64]string{}, tried: map[string]bool{}, copies: map[string]string{},
+		members:   map[string]*member{}, records: map[uint64]string{}, tried: map[string]bool{},
+		homes:      map[string]string{},
 		partitions: map[groups.Partition]string{},
 	}
 	for range shardCount {
