@@ -85,7 +85,7 @@ func (w *world) reasons(shard int) (lost, other int) {
 }
 
 // finishCopies checks that all damaged copies were replaced. Damage of a manifest or of options may not be found
-// before the next start.
+// before the next start. A copy of a log that has lost its end may have what the log has lost, and stays closed then.
 func (w *world) finishCopies(ctx context.Context) {
 	for shard := range shardCount {
 		if d := w.spoiled[shard]; d != nil && !strings.HasSuffix(d.path, ".sst") {
@@ -94,7 +94,7 @@ func (w *world) finishCopies(ctx context.Context) {
 				w.violation("member %s does not start: %v", d.member, err)
 			}
 		}
-		for tries := 0; !w.closed[shard] && (!w.intact(shard) || w.damagedPart() != ""); tries++ {
+		for tries := 0; !w.endLost[shard] && (!w.intact(shard) || w.damagedPart() != ""); tries++ {
 			if tries == 300 {
 				for _, m := range w.running() {
 					w.violation("shard %d has a bad copy in the end (%s); at %s: %+v", shard, w.damagedPart(), m.name,
@@ -107,8 +107,8 @@ func (w *world) finishCopies(ctx context.Context) {
 	}
 }
 
-// damagedPart returns a part that a member knows to be damaged, "" if there is none. Copies of a closed shard do not
-// count. It counts the parts that were replaced.
+// damagedPart returns a part that a member knows to be damaged, "" if there is none. Copies of a log that has lost its
+// end do not count. It counts the parts that were replaced.
 func (w *world) damagedPart() (found string) {
 	w.healed = 0
 	for _, m := range w.running() {
@@ -116,7 +116,7 @@ func (w *world) damagedPart() (found string) {
 		for i := range parts {
 			p := &parts[i]
 			var shard int
-			if _, err := fmt.Sscanf(p.Name, "shard "+clusterID+"/%d", &shard); err == nil && w.closed[shard] {
+			if _, err := fmt.Sscanf(p.Name, "shard "+clusterID+"/%d", &shard); err == nil && w.endLost[shard] {
 				continue
 			}
 			if w.healed += p.Damages; !p.Damaged.IsZero() {
