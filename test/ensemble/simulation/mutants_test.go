@@ -21,7 +21,7 @@ var mutants = []mutant{
 	},
 	{
 		"a standby does not verify sums", "internal/ensemble/replicated/follow.go",
-		"case sum != r.sum:", "case false:",
+		"case r.sumAfter(f.last.sum) != r.sum:", "case false:",
 	},
 	{
 		"an append is acknowledged before a majority has it", "internal/ensemble/replicated/writer.go",
