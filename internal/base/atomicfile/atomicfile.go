@@ -109,21 +109,6 @@ func RemoveDir(dir, aside string) error {
 	return os.RemoveAll(aside)
 }
 
-// ReplaceDir renames a complete directory to dir, and removes the directory that was there, which it
-// renames to aside meanwhile.
-func ReplaceDir(from, dir, aside string) error {
-	if err := os.RemoveAll(aside); err != nil { // left by a crash
-		return err
-	}
-	if err := os.Rename(dir, aside); err != nil {
-		return err
-	}
-	if err := Rename(from, dir); err != nil {
-		return err
-	}
-	return os.RemoveAll(aside)
-}
-
 // Rename renames a file or directory and syncs the directory of the new name.
 func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {

@@ -86,7 +86,8 @@
 //	                   stream, grown and agreed. Never held over a network call.
 //	guarded.mu         which stream is the journal, and its loss. Never held over a network
 //	                   call.
-//	keeper.mu          the copy of a journal. Held over network calls, by one sync at a time.
+//	keeper.mu          semaphore channel: the copy of a journal. Held over network calls, by one
+//	                   sync at a time.
 //	keeper.queueMu     messages that are not in the copy yet; a leaf.
 //	links.mu           the cached sums; a leaf.
 //	replies.mu         the publishers that wait for replies; a leaf.

@@ -41,20 +41,30 @@ type keeper struct {
 
 	end atomic.Uint64 // position up to which the copy has records, for offer
 
-	mu          sync.Mutex // held while the copy is written, also over network calls
-	file        *copyFile  // nil before the copy exists; protected by mu
-	reported    Position   // as in etcd; protected by mu
-	reportedAt  time.Time  // protected by mu
-	compactedAt time.Time  // when the latest snapshot was last read; protected by mu
+	mu          semaphore // held while the copy is written, also over network calls
+	file        *copyFile // nil before the copy exists; protected by mu
+	reported    Position  // as in etcd; protected by mu
+	reportedAt  time.Time // protected by mu
+	compactedAt time.Time // when the latest snapshot was last read; protected by mu
 	warnings    *lograte.Limiter
 }
+
+// semaphore is a lock that is held over network calls. A goroutine that waits for it waits for a channel, so
+// simulated time passes meanwhile.
+type semaphore chan struct{}
+
+// Lock waits until it has the lock.
+func (s semaphore) Lock() { s <- struct{}{} }
+
+// Unlock releases the lock.
+func (s semaphore) Unlock() { <-s }
 
 // copyPath returns the file of a journal's copy.
 func copyPath(dir, name string) string { return filepath.Join(dir, encodeToken(name)+CopySuffix) }
 
 func newKeeper(g *guarded) *keeper {
 	return &keeper{
-		g: g, path: copyPath(g.s.opts.Dir, g.name),
+		g: g, path: copyPath(g.s.opts.Dir, g.name), mu: make(semaphore, 1),
 		warnings: lograte.New(lograte.Policy{Interval: time.Minute, Forget: time.Minute}),
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -199,7 +198,7 @@ func (s *Shard) discardCopy() error {
 	defer s.storeMu.Unlock()
 	err := s.store.Close()
 	s.store = nil
-	if err = errors.Join(err, removeCopy(s.o.Dir), os.RemoveAll(s.fetchDir())); err != nil {
+	if err = errors.Join(err, s.disk.RemoveStore(s.o.Dir), s.disk.Remove(s.fetchDir())); err != nil {
 		return fmt.Errorf("removing a discarded copy: %w", err)
 	}
 	if err := s.openLocked(); err != nil {

@@ -12,7 +12,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -176,15 +175,15 @@ func (s *Shard) offer(ctx context.Context, fresh bool) (listing, error) {
 	_, _ = rand.Read(random[:]) // never fails
 	v := &servedCheckpoint{listing: listing{ID: hex.EncodeToString(random[:])}, createdAt: time.Now()}
 	v.dir = filepath.Join(s.checkpointDir(), v.ID)
-	if err := os.MkdirAll(s.checkpointDir(), 0o700); err != nil {
+	if err := s.disk.MakeDir(s.checkpointDir()); err != nil {
 		return listing{}, err
 	}
 	if err := s.verifiedCheckpoint(ctx, v.dir); err != nil {
-		return listing{}, errors.Join(err, os.RemoveAll(v.dir))
+		return listing{}, errors.Join(err, s.disk.Remove(v.dir))
 	}
 	var err error
-	if v.Files, err = listFiles(ctx, v.dir); err != nil {
-		return listing{}, errors.Join(err, os.RemoveAll(v.dir))
+	if v.Files, err = listFiles(ctx, s.disk, v.dir); err != nil {
+		return listing{}, errors.Join(err, s.disk.Remove(v.dir))
 	}
 	v.lastUsed, v.verifiedAt = time.Now(), time.Now()
 	c.mu.Lock()
@@ -237,24 +236,24 @@ func (s *Shard) verifyCheckpoint(ctx context.Context, dir string, atLeast uint64
 	return err
 }
 
-func listFiles(ctx context.Context, dir string) ([]fileInfo, error) {
-	entries, err := os.ReadDir(dir)
+func listFiles(ctx context.Context, disk pebble.Disk, dir string) ([]fileInfo, error) {
+	names, err := disk.List(dir)
 	if err != nil {
 		return nil, err
 	}
 	var files []fileInfo
-	for _, e := range entries {
+	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if e.Name() == "LOCK" { // of the verification
+		if name == "LOCK" { // of the verification
 			continue
 		}
-		size, sum, err := sumFile(filepath.Join(dir, e.Name()))
+		size, sum, err := sumFile(disk, filepath.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, fileInfo{Name: e.Name(), Size: size, Sum: sum})
+		files = append(files, fileInfo{Name: name, Size: size, Sum: sum})
 	}
 	return files, nil
 }
@@ -262,8 +261,8 @@ func listFiles(ctx context.Context, dir string) ([]fileInfo, error) {
 func newSum() hash.Hash32 { return crc32.New(castagnoli) }
 
 // sumFile returns the size and the checksum of a file.
-func sumFile(path string) (int64, string, error) {
-	f, err := os.Open(path)
+func sumFile(disk pebble.Disk, path string) (int64, string, error) {
+	f, err := disk.Open(path)
 	if err != nil {
 		return 0, "", err
 	}
@@ -300,7 +299,7 @@ func (s *Shard) serveFile(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "checkpoint or file no longer exists; request a new checkpoint", http.StatusNotFound)
 		return
 	}
-	f, err := os.Open(filepath.Join(v.dir, r.PathValue("file")))
+	f, err := s.disk.Open(filepath.Join(v.dir, r.PathValue("file")))
 	if err != nil {
 		http.Error(w, "reading the checkpoint file failed", http.StatusServiceUnavailable)
 		return
@@ -311,7 +310,7 @@ func (s *Shard) serveFile(w http.ResponseWriter, r *http.Request) {
 }
 
 // sweep removes checkpoints that have no reader and were last used before the given time.
-func (c *checkpoints) sweep(after time.Duration) error {
+func (c *checkpoints) sweep(disk pebble.Disk, after time.Duration) error {
 	c.mu.Lock()
 	var old []string
 	for id, v := range c.all {
@@ -323,7 +322,7 @@ func (c *checkpoints) sweep(after time.Duration) error {
 	c.mu.Unlock()
 	var err error
 	for _, dir := range old {
-		err = errors.Join(err, os.RemoveAll(dir))
+		err = errors.Join(err, disk.Remove(dir))
 	}
 	if err != nil {
 		return fmt.Errorf("removing a checkpoint: %w", err)

@@ -193,18 +193,18 @@ func TestFetchResumes(t *testing.T) {
 	server := httptest.NewServer(Handler(func(string, int) *Shard { return a.Shard }))
 	defer server.Close()
 	base, dir := server.URL+Path+"/"+tm.cluster+"/0/checkpoint", t.TempDir()
-	all, err := fetch(t.Context(), http.DefaultClient, base, false, t.TempDir(), 1<<30)
+	all, err := fetch(t.Context(), http.DefaultClient, base, false, pebble.Options{}.Disk(), t.TempDir(), 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	canceling := &http.Client{Transport: &cancelAfter{http.DefaultTransport, all / 2, cancel}}
-	some, err := fetch(ctx, canceling, base, false, dir, 1<<30)
+	some, err := fetch(ctx, canceling, base, false, pebble.Options{}.Disk(), dir, 1<<30)
 	if err == nil || some == 0 || some >= all {
 		t.Fatalf("cancelled fetch: got %d of %d bytes and error %v, want a part and an error", some, all, err)
 	}
-	rest, err := fetch(t.Context(), http.DefaultClient, base, false, dir, 1<<30)
+	rest, err := fetch(t.Context(), http.DefaultClient, base, false, pebble.Options{}.Disk(), dir, 1<<30)
 	if err != nil || rest+some > all+all/10 {
 		t.Errorf("second fetch: got %d bytes after %d of %d, error %v; want the rest only", rest, some, all, err)
 	}
@@ -219,7 +219,7 @@ func TestFetchResumes(t *testing.T) {
 			}
 		}
 	}
-	if _, err := fetch(t.Context(), http.DefaultClient, base, false, dir, 1<<30); err != nil {
+	if _, err := fetch(t.Context(), http.DefaultClient, base, false, pebble.Options{}.Disk(), dir, 1<<30); err != nil {
 		t.Fatal(err)
 	}
 	store, err := pebble.OpenStore(dir, pebble.Options{})
@@ -231,7 +231,8 @@ func TestFetchResumes(t *testing.T) {
 	if err = errors.Join(err, decodeErr, store.Close()); err != nil || m.seq == 0 {
 		t.Errorf("fetched store: got position %+v, error %v; want one", m, err)
 	}
-	if _, err := fetch(t.Context(), http.DefaultClient, server.URL+Path+"/"+tm.cluster+"/1x/checkpoint", false, dir,
+	if _, err := fetch(t.Context(), http.DefaultClient, server.URL+Path+"/"+tm.cluster+"/1x/checkpoint", false,
+		pebble.Options{}.Disk(), dir,
 		1); err == nil {
 		t.Error("fetch of a missing shard: got no error, want one")
 	}

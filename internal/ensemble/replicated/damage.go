@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strconv"
 	"time"
 
-	"freshet/internal/base/atomicfile"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
 )
@@ -104,7 +102,7 @@ func (s *Shard) closeDamaged() {
 		}
 		s.store = nil
 	}
-	if err := s.checkpoints.sweep(0); err != nil {
+	if err := s.checkpoints.sweep(s.disk, 0); err != nil {
 		s.log.Debug("removing checkpoints of the damaged store failed", slog.Any("error", err))
 	}
 	s.mu.Lock()
@@ -246,10 +244,10 @@ func (s *Shard) install(d *copyDamage, fetched bool) (err error) {
 		return fmt.Errorf("%w: %w", errHealing, err)
 	}
 	// Without a register, the damaged store is still there.
-	if err = removeCopy(s.o.Dir); err == nil && fetched {
-		err = atomicfile.Rename(s.fetchDir(), s.o.Dir)
+	if err = s.disk.RemoveStore(s.o.Dir); err == nil && fetched {
+		err = s.disk.Rename(s.fetchDir(), s.o.Dir)
 	} else if err == nil {
-		err = os.RemoveAll(s.fetchDir())
+		err = s.disk.Remove(s.fetchDir())
 	}
 	if err == nil {
 		err = s.openLocked()

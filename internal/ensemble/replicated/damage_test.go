@@ -112,7 +112,7 @@ func (m *member) awaitSound(t *testing.T, to uint64) {
 	if err := m.Checkpoint(t.Context(), dir); err != nil {
 		t.Fatalf("checkpoint of member %s: got error %v, want none", m.name, err)
 	}
-	if _, err := pebble.VerifyClosed(t.Context(), dir); err != nil {
+	if _, err := (pebble.Options{}).Disk().VerifyClosed(t.Context(), dir); err != nil {
 		t.Fatalf("copy of member %s: got error %v, want none", m.name, err)
 	}
 }

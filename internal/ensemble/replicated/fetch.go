@@ -9,14 +9,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/retry"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/pebble"
@@ -100,16 +98,16 @@ func (s *Shard) fetchFrom(ctx context.Context, member, dir string, fresh bool) (
 		return at, err
 	}
 	begin := time.Now()
-	fetched, err := fetch(ctx, via, base+"/checkpoint", fresh, dir, s.o.FetchBytes)
+	fetched, err := fetch(ctx, via, base+"/checkpoint", fresh, s.disk, dir, s.o.FetchBytes)
 	if err != nil {
 		return at, err
 	}
-	position, err := pebble.VerifyClosed(ctx, dir)
+	position, err := s.disk.VerifyClosed(ctx, dir)
 	if err == nil {
 		at, err = decodeLogPosition(position)
 	}
 	if err != nil {
-		return at, errors.Join(fmt.Errorf("verifying the fetched checkpoint: %w", err), os.RemoveAll(dir))
+		return at, errors.Join(fmt.Errorf("verifying the fetched checkpoint: %w", err), s.disk.Remove(dir))
 	}
 	s.log.Info("fetched a checkpoint of the shard from another member", slog.String("from", member),
 		slog.Int64("bytes", fetched), slog.Duration("took", time.Since(begin).Round(time.Millisecond)))
@@ -122,7 +120,7 @@ func (s *Shard) adopt(f *follower) error {
 	defer s.storeMu.Unlock()
 	err := s.store.Close()
 	s.store = nil
-	err = errors.Join(err, atomicfile.ReplaceDir(s.fetchDir(), s.o.Dir, s.o.Dir+".old"))
+	err = errors.Join(err, s.disk.ReplaceStore(s.fetchDir(), s.o.Dir))
 	if err != nil {
 		return fmt.Errorf("%w: installing a fetched checkpoint: %w", engine.ErrFailed, err)
 	}
@@ -138,10 +136,10 @@ func (s *Shard) adopt(f *follower) error {
 // fetch copies the checkpoint that a member's handler serves under base to dir, limited to
 // perSecond bytes per second. It reuses files of an interrupted fetch. It returns the number
 // of bytes fetched.
-func fetch(ctx context.Context, via *http.Client, base string, fresh bool, dir string,
+func fetch(ctx context.Context, via *http.Client, base string, fresh bool, disk pebble.Disk, dir string,
 	perSecond int64,
 ) (int64, error) {
-	f := &fetcher{client: via, base: base, dir: dir, perSecond: perSecond, begin: time.Now()}
+	f := &fetcher{client: via, base: base, disk: disk, dir: dir, perSecond: perSecond, begin: time.Now()}
 	list, err := f.list(ctx, fresh)
 	if err != nil {
 		return 0, err
@@ -154,12 +152,14 @@ func fetch(ctx context.Context, via *http.Client, base string, fresh bool, dir s
 			return f.fetched, fmt.Errorf("file %s of the checkpoint: %w", file.Name, err)
 		}
 	}
-	return f.fetched, atomicfile.SyncDir(dir)
+	return f.fetched, disk.SyncDir(dir)
 }
 
 type fetcher struct {
 	client    *http.Client
-	base, dir string
+	base      string
+	disk      pebble.Disk
+	dir       string
 	perSecond int64
 	begin     time.Time
 	fetched   int64
@@ -225,17 +225,17 @@ func (f *fetcher) list(ctx context.Context, fresh bool) (listing, error) {
 
 // removeStale removes files that do not belong to this checkpoint.
 func (f *fetcher) removeStale(list listing) error {
-	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+	if err := f.disk.MakeDir(f.dir); err != nil {
 		return err
 	}
 	listed := make(map[string]bool, len(list.Files))
 	for _, file := range list.Files {
 		listed[file.Name] = true
 	}
-	entries, err := os.ReadDir(f.dir)
-	for _, e := range entries {
-		if !listed[strings.TrimSuffix(e.Name(), partSuffix)] {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(f.dir, e.Name())))
+	names, err := f.disk.List(f.dir)
+	for _, name := range names {
+		if !listed[strings.TrimSuffix(name, partSuffix)] {
+			err = errors.Join(err, f.disk.Remove(filepath.Join(f.dir, name)))
 		}
 	}
 	return err
@@ -244,11 +244,11 @@ func (f *fetcher) removeStale(list listing) error {
 // fetchFile fetches a file unless it exists with the right checksum.
 func (f *fetcher) fetchFile(ctx context.Context, id string, file fileInfo) error {
 	path := filepath.Join(f.dir, file.Name)
-	if size, sum, err := sumFile(path); err == nil {
+	if size, sum, err := sumFile(f.disk, path); err == nil {
 		if size == file.Size && sum == file.Sum {
 			return nil
 		}
-		if err := os.Remove(path); err != nil {
+		if err := f.disk.Remove(path); err != nil {
 			return err
 		}
 	}
@@ -257,11 +257,11 @@ func (f *fetcher) fetchFile(ctx context.Context, id string, file fileInfo) error
 	for try := range maxFetchAttempts {
 		if err = f.fetchMissing(ctx, f.base+"/"+id+"/"+url.PathEscape(file.Name), part, file.Size); err == nil {
 			var sum string
-			if _, sum, err = sumFile(part); err == nil && sum == file.Sum {
-				return os.Rename(part, path)
+			if _, sum, err = sumFile(f.disk, part); err == nil && sum == file.Sum {
+				return f.disk.Rename(part, path)
 			}
 			// The part from an interrupted fetch belonged to another file.
-			err = errors.Join(errors.New("checksum differs from the list"), err, os.Remove(part))
+			err = errors.Join(errors.New("checksum differs from the list"), err, f.disk.Remove(part))
 		}
 		var refused *statusError
 		if ctx.Err() != nil || errors.As(err, &refused) {
@@ -273,41 +273,27 @@ func (f *fetcher) fetchFile(ctx context.Context, id string, file fileInfo) error
 }
 
 // fetchMissing fetches the missing part of a file.
-func (f *fetcher) fetchMissing(ctx context.Context, url, part string, size int64) (err error) {
-	out, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Sync(), out.Close()) }()
-	info, err := out.Stat()
-	if err != nil {
-		return err
-	}
-	from := info.Size()
-	if from > size {
-		if err := out.Truncate(0); err != nil {
-			return err
+func (f *fetcher) fetchMissing(ctx context.Context, url, part string, size int64) error {
+	return f.disk.Continue(part, size, func(out io.Writer, from int64) error {
+		if from == size {
+			return nil
 		}
-		from = 0
-	}
-	if from == size {
-		return nil
-	}
-	resp, err := f.get(ctx, url, from)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	for from < size {
-		n, err := io.CopyN(out, resp.Body, min(256<<10, size-from))
-		from += n
-		f.fetched += n
+		resp, err := f.get(ctx, url, from)
 		if err != nil {
 			return err
 		}
-		f.throttle(ctx)
-	}
-	return nil
+		defer resp.Body.Close()
+		for from < size {
+			n, err := io.CopyN(out, resp.Body, min(256<<10, size-from))
+			from += n
+			f.fetched += n
+			if err != nil {
+				return err
+			}
+			f.throttle(ctx)
+		}
+		return nil
+	})
 }
 
 // throttle waits while the transfer is ahead of its rate.

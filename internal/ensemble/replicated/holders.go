@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"freshet/internal/base/atomicfile"
 )
 
 // Places are the members that have a copy of the shard. A key in etcd lists them; without
@@ -202,7 +199,7 @@ func (s *Shard) dropCopy(ctx context.Context) error {
 		err = s.store.Close()
 		s.store = nil
 	}
-	err = errors.Join(err, s.checkpoints.sweep(0), removeCopy(s.o.Dir), os.RemoveAll(s.fetchDir()))
+	err = errors.Join(err, s.checkpoints.sweep(s.disk, 0), s.disk.RemoveStore(s.o.Dir), s.disk.Remove(s.fetchDir()))
 	s.mu.Lock()
 	s.flushed = 0
 	s.mu.Unlock()
@@ -214,10 +211,6 @@ func (s *Shard) dropCopy(ctx context.Context) error {
 	}
 	return err
 }
-
-// removeCopy removes a store. It renames the directory first, so that a crash cannot leave
-// an incomplete store under its name.
-func removeCopy(dir string) error { return atomicfile.RemoveDir(dir, dir+".old") }
 
 // holderChoice is the input for the decision which members have a copy.
 type holderChoice struct {

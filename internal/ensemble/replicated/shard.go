@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,6 +25,7 @@ import (
 // owner.
 type Shard struct {
 	o        Options
+	disk     pebble.Disk // of the store
 	log      *slog.Logger
 	instance string // identifies this opening of the shard
 	keys     keys
@@ -79,13 +79,13 @@ type Shard struct {
 // background; Status reports problems.
 func Open(ctx context.Context, o Options) (*Shard, error) {
 	o = o.withDefaults()
-	if err := os.RemoveAll(o.Dir + "-checkpoints"); err != nil { // left by an earlier process
+	if err := o.Store.Disk().Remove(o.Dir + "-checkpoints"); err != nil { // left by an earlier process
 		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
 	}
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails
 	s := &Shard{
-		o: o, role: Starting, keys: o.keys(),
+		o: o, disk: o.Store.Disk(), role: Starting, keys: o.keys(),
 		log:      o.Logger.With(slog.Int("shard", o.Number)),
 		instance: o.Member + "/" + hex.EncodeToString(random[:]),
 		changed:  make(chan struct{}), handOverRequests: make(chan struct{}, 1),
@@ -324,7 +324,7 @@ func (s *Shard) checkpoint(ctx context.Context, dir string) error {
 func (s *Shard) Close() error {
 	s.cancel()
 	s.wg.Wait()
-	if err := s.checkpoints.sweep(0); err != nil {
+	if err := s.checkpoints.sweep(s.disk, 0); err != nil {
 		s.log.Warn("removing checkpoints for other members failed; the next start removes them", slog.Any("error", err))
 	}
 	if err := s.mark.close(); err != nil {

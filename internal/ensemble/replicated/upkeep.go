@@ -83,7 +83,7 @@ func (u *upkeeper) tick(ctx context.Context, st *stream, w *writer) error {
 	if w != nil {
 		s.applied.Store(max(s.applied.Load(), at.seq))
 	}
-	if err := errors.Join(u.flush(at), s.mark.sync(), s.checkpoints.sweep(unusedTimeout)); err != nil {
+	if err := errors.Join(u.flush(at), s.mark.sync(), s.checkpoints.sweep(s.disk, unusedTimeout)); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -142,10 +142,21 @@ func (s *store) recordStoreDamage(err error) error {
 	return err
 }
 
+// damagedPause is the pause after each further read of a damaged table, until the store is closed. Nobody needs
+// the store any more.
+const damagedPause = 100 * time.Millisecond
+
 // corruptTable is called by Pebble when it reads a damaged table. When the table can be
 // opened, the damage is in one of its blocks, and only readers of that block get errors.
 func (s *store) corruptTable(info cdb.DataCorruptionInfo) {
 	if first, _ := s.damage.tables.Allow(info.Path); !first {
+		if s.logged {
+			// Pebble reads the statistics of a table that it cannot open again and again. It holds no lock here.
+			select {
+			case <-s.ending:
+			case <-time.After(damagedPause):
+			}
+		}
 		return
 	}
 	if s.logged {

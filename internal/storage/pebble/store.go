@@ -120,7 +120,8 @@ func (s *store) close() error {
 	if s.fault() != nil {
 		return engine.ErrFailed
 	}
-	if size := s.db.Metrics().MemTable.Size; (size > closeFlushBytes || s.logged) && !s.disk.full() {
+	spoiled := s.copy.found.Load() != nil // it is replaced as a whole
+	if size := s.db.Metrics().MemTable.Size; (size > closeFlushBytes || s.logged) && !s.disk.full() && !spoiled {
 		s.flushForClose()
 	}
 	var err error

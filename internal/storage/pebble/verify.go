@@ -129,13 +129,7 @@ func verifyMetadata(files vfs.FS, dir string) error {
 	return err
 }
 
-// VerifyClosed verifies every file of a store with an external log that is not open, such as a
-// checkpoint, and returns its log position. Damage is a *FileDamage.
-func VerifyClosed(ctx context.Context, dir string) (position []byte, err error) {
-	return verifyClosed(ctx, vfs.Default, dir)
-}
-
-// VerifyCheckpoint is VerifyClosed for a checkpoint of this store, which is on the same file system.
+// VerifyCheckpoint is Disk.VerifyClosed for a checkpoint of this store, which is on the same file system.
 func (st *Store) VerifyCheckpoint(ctx context.Context, dir string) (position []byte, err error) {
 	return verifyClosed(ctx, st.s.fs, dir)
 }

@@ -145,7 +145,7 @@ func TestVerifyCopy(t *testing.T) {
 		if err := st.Checkpoint(to); err != nil {
 			t.Fatal(err)
 		}
-		if at, err := VerifyClosed(t.Context(), to); err != nil || string(at) != "19" {
+		if at, err := (Options{}).Disk().VerifyClosed(t.Context(), to); err != nil || string(at) != "19" {
 			t.Fatalf("got position %q and error %v, want 19 and none", at, err)
 		}
 		found, err := filepath.Glob(filepath.Join(to, prefix+"*"))
@@ -159,7 +159,8 @@ func TestVerifyCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		var damage *FileDamage
-		if _, err := VerifyClosed(t.Context(), to); !errors.As(err, &damage) || !errors.Is(err, engine.ErrCorrupt) {
+		_, err = (Options{}).Disk().VerifyClosed(t.Context(), to)
+		if !errors.As(err, &damage) || !errors.Is(err, engine.ErrCorrupt) {
 			t.Errorf("got error %v without %s, want damage", err, filepath.Base(found[0]))
 		}
 	}

@@ -174,6 +174,7 @@ func (w *world) startAll(ctx context.Context) {
 	for _, name := range names {
 		if w.disks[name] == nil {
 			w.disks[name] = w.newFS(name)
+			w.homes[name] = w.dir + "/" + name + "/home-0"
 		}
 		if err := w.publishMarks(ctx, name); err != nil {
 			w.violation("member %s does not publish its marks: %v", name, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"freshet/internal/broker/groups"
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/ensemble/journal"
 	"freshet/internal/ensemble/membership"
 	"freshet/internal/ensemble/replicated"
@@ -28,25 +31,32 @@ const (
 	clusterID   = "c1"
 	journalName = "catalogue"
 
-	membersPrefix = "/members"
-	shardsPrefix  = "/shards"
-	leaseTTL      = 3 * time.Second
+	membersPrefix  = "/members"
+	shardsPrefix   = "/shards"
+	journalsPrefix = "/journals"
+	leaseTTL       = 3 * time.Second
+
+	verifyInterval = 8 * time.Second // of the tables of a copy
 )
 
 // member is one run of a member, from its start to its stop or crash.
 type member struct {
-	name    string
-	fs      *vfs.MemFS
-	cancel  context.CancelFunc
-	etcd    *etcdsim.Link
-	nats    *natssim.Link
-	client  *clientv3.Client
-	conn    *nats.Conn
-	lease   *membership.Ensemble
-	shards  []*replicated.Shard
-	all     *journal.Journals
-	journal engine.Journal
-	crashed atomic.Bool
+	name     string
+	fs       *vfs.MemFS
+	cancel   context.CancelFunc
+	etcd     *etcdsim.Link
+	nats     *natssim.Link
+	client   *clientv3.Client
+	conn     *nats.Conn
+	lease    *membership.Ensemble
+	shards   []*replicated.Shard
+	home     string // directory on a real disk
+	register *integrity.Register
+	all      *journal.Journals
+	journal  engine.Journal
+	handler  http.Handler // for the other members
+	groups   *groups.Coordinator
+	crashed  atomic.Bool
 
 	staleUntil atomic.Int64 // Unix time in nanoseconds until which its reads may be stale
 }
@@ -75,7 +85,8 @@ func (w *world) start(ctx context.Context, name string, fs *vfs.MemFS) (*member,
 
 func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *member, err error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	m := &member{name: name, fs: fs, cancel: cancel, etcd: w.etcd.Link(), nats: w.nats.Link(name)}
+	m := &member{name: name, fs: fs, home: w.homes[name], cancel: cancel, etcd: w.etcd.Link(), nats: w.nats.Link(name)}
+	m.handler = m.serve()
 	defer func() {
 		if err != nil {
 			m.close(w)
@@ -89,6 +100,9 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 		return nil, err
 	}
 	log := w.log.With(slog.String("member", name))
+	if m.register, err = integrity.Open(m.home, integrity.Options{Logger: log}); err != nil {
+		return nil, err
+	}
 	m.lease, err = membership.Open(ctx, membership.Options{
 		Etcd: m.client, Prefix: membersPrefix, Self: membership.Record{Name: name}, TTL: leaseTTL, Log: log,
 	})
@@ -99,12 +113,28 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 	if err != nil {
 		return nil, err
 	}
+	m.all, err = journal.Open(ctx, m.conn, journal.Options{
+		Prefix: clusterID, Replicas: natssim.Replicas, Etcd: m.client, Keys: journalsPrefix, Dir: m.copies(),
+		Member: name, All: names, Peers: &network{w, m}, Session: m.lease.Session, Integrity: m.register,
+		Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m.journal, err = m.all.Journal(ctx, journalName); err != nil {
+		return nil, err
+	}
+	if m.groups, err = groups.OpenMember(ctx, m.all, groups.Options{Logger: log}); err != nil {
+		return nil, err
+	}
 	for number := range shardCount {
 		shard, err := replicated.Open(running, replicated.Options{
 			Cluster: clusterID, Number: number, Dir: w.shardDir(name, number),
 			JetStream: js, Replicas: natssim.Replicas, Etcd: m.client, Lease: m.lease, Prefix: shardsPrefix,
 			Member: name, Members: m, Peers: &network{w, m}, Settle: 2 * time.Second,
-			FlushInterval: 3 * time.Second, Logger: log,
+			Ownership:     &coordination{m: m, shard: number, log: log},
+			FlushInterval: 3 * time.Second, GoneAfter: w.goneAfter, VerifyInterval: verifyInterval,
+			Integrity: m.register, Logger: log,
 			Store: pebble.Options{FS: fs, Splitter: enginetest.Lines{}, MemTableBytes: 256 << 10, EraBytes: 1 << 10},
 		})
 		if err != nil {
@@ -112,13 +142,11 @@ func (w *world) tryStart(ctx context.Context, name string, fs *vfs.MemFS) (_ *me
 		}
 		m.shards = append(m.shards, shard)
 	}
-	m.all, err = journal.Open(ctx, m.conn, journal.Options{Prefix: clusterID, Replicas: natssim.Replicas})
-	if err != nil {
-		return nil, err
-	}
-	m.journal, err = m.all.Journal(ctx, journalName)
-	return m, err
+	return m, nil
 }
+
+// copies returns the directory of the member's copies of journals.
+func (m *member) copies() string { return m.home + "/journals" }
 
 // shardDir returns the directory of a member's copy of a shard.
 func (w *world) shardDir(name string, number int) string {
@@ -130,6 +158,11 @@ func (m *member) close(w *world) {
 	for _, shard := range m.shards {
 		if err := shard.Close(); err != nil {
 			w.log.Info("closing a shard failed", slog.Any("error", err))
+		}
+	}
+	if m.groups != nil {
+		if err := m.groups.Close(); err != nil {
+			w.log.Info("closing the groups failed", slog.Any("error", err))
 		}
 	}
 	if m.all != nil {
@@ -167,6 +200,7 @@ func (m *member) crash(w *world) *vfs.MemFS {
 	m.nats.Cut()
 	m.etcd.Cut()
 	left := m.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.random.IntN(101), RNG: w.random})
+	w.moveHome(m)
 	w.ending.Go(func() { m.close(w) })
 	return left
 }

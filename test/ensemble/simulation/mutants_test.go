@@ -21,7 +21,7 @@ var mutants = []mutant{
 	},
 	{
 		"a standby does not verify sums", "internal/ensemble/replicated/follow.go",
-		"case sum != r.sum:", "case false:",
+		"case r.sumAfter(f.last.sum) != r.sum:", "case false:",
 	},
 	{
 		"an append is acknowledged before a majority has it", "internal/ensemble/replicated/writer.go",
@@ -37,6 +37,28 @@ var mutants = []mutant{
 	{
 		"a new owner does not compare the log with what was acknowledged", "internal/ensemble/replicated/marks.go",
 		"s.compareMarks(ctx, f, marks.of(f.st.id))", "s.compareMarks(ctx, f, nil)",
+	},
+	{
+		"damage of a copy is not reported", "internal/storage/pebble/copydamage.go",
+		"	if !s.logged || !s.copy.found.CompareAndSwap(nil, &FileDamage{File: file, Err: err}) {", "	if true {",
+	},
+	{
+		"a journal is rebuilt from its shortest copy", "internal/ensemble/journal/collect.go",
+		`		if r.Sum != "" && (best.Sum == "" || r.Position > best.Position) {`,
+		`		needed = 0
+		if r.Sum != "" && (best.Sum == "" || r.Position < best.Position) {`,
+	},
+	{
+		"a commit of offsets is acknowledged before it is durable", "internal/broker/groups/offsets.go",
+		"	return s.updateContext(ctx, func(st *state) ([][]byte, error) {\n" +
+			"		if _, ok := st.groups.Get(key.path());",
+		"	early := func(ctx context.Context, decide func(*state) ([][]byte, error)) error {\n" +
+			"		go func() { _ = s.updateContext(ctx, decide) }()\n		return nil\n	}\n" +
+			"	return early(ctx, func(st *state) ([][]byte, error) {\n		if _, ok := st.groups.Get(key.path());",
+	},
+	{
+		"a partition is assigned before its owner has revoked it", "internal/broker/groups/reconcile.go",
+		"return !held || holder == m.id", `return !held || holder != ""`,
 	},
 }
 

@@ -61,10 +61,12 @@ func TestSimulation(t *testing.T) {
 			t.Error(out.describe())
 		}
 	}
-	t.Logf("%d runs: %d faults, %d acknowledged messages, %d journal records, %d logs without their end of which "+
-		"%d were rebuilt; %.0f runs an hour, %.2f s of CPU time each", runs, len(sum.Faults), sum.Messages, sum.Records,
-		sum.LogsCut, sum.Rebuilt, float64(runs)/time.Since(begin).Hours(),
-		(cpuTime()-cpu).Seconds()/float64(max(1, runs)))
+	t.Logf("%d runs: %d faults, %d acknowledged messages, %d journal records, %d commits of offsets, "+
+		"%d assigned partitions, %d logs without their end of which %d were rebuilt, %d damaged files of copies and "+
+		"%d replaced copies, %d lost journals, %d checkpoints, %d interrupted transfers; "+
+		"%.0f runs an hour, %.2f s of CPU time each", runs, len(sum.Faults), sum.Messages, sum.Records, sum.Commits,
+		sum.Assigned, sum.LogsCut, sum.Rebuilt, sum.Spoiled, sum.Healed, sum.JournalsLost, sum.Fetched, sum.Cut,
+		float64(runs)/time.Since(begin).Hours(), (cpuTime()-cpu).Seconds()/float64(max(1, runs)))
 }
 
 // add adds up what runs did.
@@ -74,6 +76,13 @@ func (r *Result) add(out *Result) {
 	r.Records += out.Records
 	r.LogsCut += out.LogsCut
 	r.Rebuilt += out.Rebuilt
+	r.Spoiled += out.Spoiled
+	r.Healed += out.Healed
+	r.Commits += out.Commits
+	r.Assigned += out.Assigned
+	r.JournalsLost += out.JournalsLost
+	r.Fetched += out.Fetched
+	r.Cut += out.Cut
 }
 
 // runSeed runs one seed in simulated time. Goroutines that are left over at the end are a violation too.

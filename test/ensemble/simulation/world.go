@@ -6,9 +6,12 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"freshet/internal/broker/groups"
 	"freshet/internal/storage/engine"
 	"freshet/test/ensemble/simulation/etcdsim"
 	"freshet/test/ensemble/simulation/natssim"
@@ -18,31 +21,50 @@ var names = []string{"a", "b", "c"}
 
 // world is one simulated ensemble with its clients.
 type world struct {
-	seed    uint64
-	random  *rand.Rand // used by the goroutine that injects faults only
-	dir     string
-	log     *slog.Logger
-	nats    *natssim.Servers
-	etcd    *etcdsim.Store
-	disks   map[string]*vfs.MemFS
-	ending  sync.WaitGroup // members that end after a crash
-	faults  []string
-	endLost [shardCount]bool // shards whose log has lost its end
-	rebuilt int              // shards that have everything although their log had lost its end
+	seed         uint64
+	random       *rand.Rand // used by the goroutine that injects faults only
+	dir          string
+	log          *slog.Logger
+	nats         *natssim.Servers
+	etcd         *etcdsim.Store
+	disks        map[string]*vfs.MemFS
+	homes        map[string]string // directories on a real disk, by member: copies of journals, quarantine
+	quiet        atomic.Bool       // nobody appends to the journal
+	appending    atomic.Int64      // appends to the journal that have not returned
+	journalsLost int               // streams of the journal that have lost records
+	transfers    transfers
+	goneAfter    time.Duration  // how long the log is kept for a member that is away
+	ending       sync.WaitGroup // members that end after a crash
+	faults       []string
+	endLost      [shardCount]bool     // shards whose log has lost its end
+	spoiled      [shardCount]*spoiled // the last damage of a copy
+	spoils       int                  // damaged files of copies
+	healed       int                  // damaged parts that members have replaced
+	closed       [shardCount]bool     // shards that are closed in the end, because their log has lost its end
+	moves        int                  // how often a member has got another home
+	rebuilt      int                  // shards that have everything although their log had lost its end
 
-	mu      sync.Mutex // protects the fields below
-	members map[string]*member
-	acked   []map[engine.MessageID]string // by shard
-	sent    []map[string]bool             // by shard: texts whose append was tried
-	records map[uint64]string             // acknowledged journal records by position
-	wrong   []string                      // violations
+	mu          sync.Mutex // protects the fields below
+	members     map[string]*member
+	acked       []map[engine.MessageID]string // by shard
+	sent        []map[string]bool             // by shard: texts whose append was tried
+	records     map[uint64]string             // acknowledged journal records by position
+	tried       map[string]bool               // journal records whose append was tried
+	offsets     [groupCount]offsets
+	commits     int                         // acknowledged commits of offsets
+	partitions  map[groups.Partition]string // owners of the partitions of the group with members
+	assignments int                         // partitions that consumers got
+	wrong       []string                    // violations
 }
 
 func newWorld(seed uint64, dir string, log *slog.Logger) *world {
 	w := &world{
 		seed: seed, random: rand.New(rand.NewPCG(seed, 3)), dir: dir, log: log, //nolint:gosec // a simulation
 		nats: natssim.New(seed), etcd: etcdsim.New(seed), disks: map[string]*vfs.MemFS{},
-		members: map[string]*member{}, records: map[uint64]string{},
+		transfers: transfers{random: rand.New(rand.NewPCG(seed, 4))}, //nolint:gosec // a simulation
+		members:   map[string]*member{}, records: map[uint64]string{}, tried: map[string]bool{},
+		homes:      map[string]string{},
+		partitions: map[groups.Partition]string{},
 	}
 	for range shardCount {
 		w.acked = append(w.acked, map[engine.MessageID]string{})

@@ -198,6 +198,36 @@ func (s *Servers) Heal(name string) {
 	}
 }
 
+// LoseSome removes up to n messages, which are not the last one, from a random place of a stream, as when a
+// majority of the servers has lost them. It returns how many it removed.
+func (s *Servers) LoseSome(name string, n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.streams[name]
+	if st == nil || st.last <= st.first {
+		return 0
+	}
+	lost := 0
+	from := st.first + s.random.Uint64N(st.last-st.first)
+	for seq := from; seq < st.last && lost < n; seq++ {
+		if st.messages[seq] != nil {
+			delete(st.messages, seq)
+			lost++
+		}
+	}
+	for st.messages[st.first] == nil {
+		st.first++
+	}
+	return lost
+}
+
+// Delete removes a stream, as when a majority of the servers has forgotten it.
+func (s *Servers) Delete(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, name)
+}
+
 // LoseEnd removes up to n messages from the end of a stream, as when a majority of the servers forgot
 // them. It returns how many it removed.
 func (s *Servers) LoseEnd(name string, n uint64) uint64 {
