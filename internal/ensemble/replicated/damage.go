@@ -247,7 +247,9 @@ func (s *Shard) install(d *copyDamage, fetched bool) (err error) {
 	}
 	// Without a register, the damaged store is still there.
 	if err = removeCopy(s.o.Dir); err == nil && fetched {
-		err = atomicfile.Rename(s.fetchDir(), s.o.Dir)
+		if err = markFetched(s.fetchDir()); err == nil {
+			err = atomicfile.Rename(s.fetchDir(), s.o.Dir)
+		}
 	} else if err == nil {
 		err = os.RemoveAll(s.fetchDir())
 	}

@@ -122,7 +122,7 @@ func (s *Shard) adopt(f *follower) error {
 	defer s.storeMu.Unlock()
 	err := s.store.Close()
 	s.store = nil
-	err = errors.Join(err, atomicfile.ReplaceDir(s.fetchDir(), s.o.Dir, s.o.Dir+".old"))
+	err = errors.Join(err, markFetched(s.fetchDir()), atomicfile.ReplaceDir(s.fetchDir(), s.o.Dir, s.o.Dir+".old"))
 	if err != nil {
 		return fmt.Errorf("%w: installing a fetched checkpoint: %w", engine.ErrFailed, err)
 	}
