@@ -218,7 +218,7 @@ func (g *Ensemble) shardOptions(cluster string, number int) replicated.Options {
 		Etcd: g.opts.Etcd, Lease: g.opts.Membership, Prefix: g.key("shards/"),
 		Member: g.opts.Self, Members: g.members, Peers: g.opts.Membership, Logger: g.opts.Logger,
 		Integrity: g.opts.Integrity, Metrics: g.appends, Unacknowledged: &g.unacked,
-		Turns: &g.turns,
+		Turns:   &g.turns,
 		Suspect: g.suspectLog,
 	}
 }

@@ -247,7 +247,7 @@ func TestCompareUndecided(t *testing.T) {
 func TestCompareUnderLoad(t *testing.T) {
 	t.Parallel()
 	k := newKeepers(t)
-	slow := func(o *Options) { o.VerifyBytes = backgroundShare * (10 << 10) } // several steps
+	slow := func(o *Options) { o.VerifyBytes = backgroundShare * (30 << 10) } // several steps
 	var members []*member
 	for _, name := range []string{"a", "b", "c"} {
 		members = append(members, k.run(t, name, often, slow))
@@ -271,9 +271,12 @@ func TestCompareUnderLoad(t *testing.T) {
 				compared++
 			}
 		}
-		if at%200 == 199 {
+		if at%400 == 399 {
 			for _, m := range members {
-				m.requestHandOver()
+				if m.epoch() != 0 {
+					m.postponeCampaign(time.Second)
+					m.requestHandOver()
+				}
 			}
 		}
 		if time.Since(begin) > lasts+5*time.Minute {

@@ -23,7 +23,8 @@ type comparer struct {
 	seen     string          // step that it has seen as the owner
 	seenAt   time.Time       // when it saw that step first
 	dueSince time.Time       // since when a comparison is due or runs
-	paused   time.Time       // until then no step begins
+	futile   string          // step in which no two copies could be compared
+	paused   time.Time       // until then no step begins after it
 	silent   map[string]bool // members that did not respond to the last step, such as those of an earlier version
 	recorded step            // in the register of verified files
 	lines    lograte.Limiter // reports a difference once
@@ -240,7 +241,9 @@ func (c *comparer) next(of *step, copies []string) (next step, done bool) {
 	case of.Version != contentVersion: // a comparison of another version begins again
 		next.From = nil
 	case v.compared < 2: // the step begins again, later
-		c.paused = time.Now().Add(comparePause)
+		if c.futile != of.ID {
+			c.futile, c.paused = of.ID, time.Now().Add(min(comparePause, s.o.VerifyInterval))
+		}
 	case reference.End:
 		return step{Problem: next.Found, Ended: time.Now()}, true
 	default:
