@@ -288,8 +288,8 @@ func (o *Observation) Degraded() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%d damaged parts are being replaced", damaged))
 	}
 	if differ > 0 {
-		notes = append(notes, fmt.Sprintf("%d copies of shards differ from others, and no majority decides which are right",
-			differ))
+		notes = append(notes, fmt.Sprintf("%d copies of shards differ from others, and no majority decides which "+
+			"are right", differ))
 	}
 	if len(o.Failing) > 0 {
 		notes = append(notes, fmt.Sprintf("%d clusters are not usable on every member", len(o.Failing)))

@@ -136,8 +136,8 @@ func (g *ensembleStatus) printFailing(env *command.Env) (failing bool, err error
 	return failing, nil
 }
 
-// parts returns the table of damaged parts and of copies that differ, or of all parts, the number of damaged ones, and when the
-// part was verified that was verified longest ago.
+// parts returns the table of damaged parts and of copies that differ, or of all parts, the number of damaged
+// ones, and when the part was verified that was verified longest ago.
 func (g *ensembleStatus) parts(all bool) (table output.Table, damaged int, verified *time.Time) {
 	table.Columns = output.Columns("Member", "Part", "Verified", "Compared", "Damaged", "Problem")
 	age := func(t *time.Time) string {

@@ -188,20 +188,20 @@ func (s *Shard) setCompared() error {
 	return nil
 }
 
-// placesLocked returns the members that should have a copy.
-func (s *Shard) placesLocked() []string {
+// holderNamesLocked returns the members that should have a copy.
+func (s *Shard) holderNamesLocked() []string {
 	switch {
 	case s.view.holders != nil:
 		return slices.Clone(s.view.holders)
 	case len(s.o.All) > 0:
 		return slices.Clone(s.o.All)
 	}
-	places := make([]string, 0, len(s.view.copies))
+	names := make([]string, 0, len(s.view.copies))
 	for name := range s.view.copies {
-		places = append(places, name)
+		names = append(names, name)
 	}
-	slices.Sort(places)
-	return places
+	slices.Sort(names)
+	return names
 }
 
 // summedStep is a step of a comparison, and the store whose checksum was computed.
@@ -222,7 +222,7 @@ type suspectCopy struct {
 // judgeLocked judges this member's copy. The watch calls it with each value that it receives, because the
 // next step overwrites the values of the last one.
 func (s *Shard) judgeLocked() {
-	of, copies := &s.view.step, s.placesLocked()
+	of, copies := &s.view.step, s.holderNamesLocked()
 	if !of.Running || s.summed.id != of.ID {
 		return
 	}
@@ -261,11 +261,8 @@ func (s *Shard) sumStep(of step) (bool, error) {
 	s.storeMu.RLock()
 	store := s.store
 	s.storeMu.RUnlock()
-	s.mu.Lock()
-	follows := s.stream != nil && s.verified
-	s.mu.Unlock()
-	if store == nil || !follows {
-		return false, nil // the copy counts as absent
+	if store == nil {
+		return false, errReplaced
 	}
 	mine, err := s.sumContent(ctx, store, of)
 	if err != nil {

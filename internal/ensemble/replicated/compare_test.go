@@ -14,6 +14,7 @@ import (
 	cdb "github.com/cockroachdb/pebble/v2"
 
 	"freshet/internal/storage/engine"
+	"freshet/test/poll"
 )
 
 // TestJudge checks which copies are damaged, given the checksums that members have published.
@@ -29,34 +30,38 @@ func TestJudge(t *testing.T) {
 	}
 	fetched := func(c *contentSum) { c.Fetched = true }
 	three, five := []string{"a", "b", "c"}, []string{"a", "b", "c", "d", "e"}
+	type sums = map[string]contentSum
 	for _, tc := range []struct {
 		name           string
 		copies         []string
-		sums           map[string]contentSum
+		sums           sums
 		odd, undecided string
 		compared       int
 	}{
-		{"equal", three, map[string]contentSum{"a": sum("p", "x"), "b": sum("p", "x"), "c": sum("p", "x")}, "", "", 3},
-		{"one odd", three, map[string]contentSum{"a": sum("p", "x"), "b": sum("p", "y"), "c": sum("p", "x")}, "b", "", 3},
-		{"absent", three, map[string]contentSum{"a": sum("p", "x"), "b": sum("p", "y")}, "", "a b", 2},
-		{"all differ", three, map[string]contentSum{"a": sum("p", "x"), "b": sum("p", "y"), "c": sum("p", "z")}, "", "a b c", 3},
-		{"other position", three, map[string]contentSum{"a": sum("p", "x"), "b": sum("q", "y"), "c": sum("p", "x")}, "", "", 2},
-		{"two copies", []string{"a", "b"}, map[string]contentSum{"a": sum("p", "x"), "b": sum("p", "y")}, "", "a b", 2},
-		{"no majority of all", five, map[string]contentSum{"a": sum("p", "x"), "b": sum("p", "x"), "c": sum("p", "y")}, "", "a b c", 3},
-		{"two odd", five, map[string]contentSum{
+		{"equal", three, sums{"a": sum("p", "x"), "b": sum("p", "x"), "c": sum("p", "x")}, "", "", 3},
+		{"one odd", three, sums{"a": sum("p", "x"), "b": sum("p", "y"), "c": sum("p", "x")}, "b", "", 3},
+		{"absent", three, sums{"a": sum("p", "x"), "b": sum("p", "y")}, "", "a b", 2},
+		{"all differ", three, sums{"a": sum("p", "x"), "b": sum("p", "y"), "c": sum("p", "z")}, "", "a b c", 3},
+		{"other position", three, sums{"a": sum("p", "x"), "b": sum("q", "y"), "c": sum("p", "x")}, "", "", 2},
+		{"two copies", []string{"a", "b"}, sums{"a": sum("p", "x"), "b": sum("p", "y")}, "", "a b", 2},
+		{"no majority of all", five, sums{
+			"a": sum("p", "x"), "b": sum("p", "x"), "c": sum("p", "y"),
+		}, "", "a b c", 3},
+		{"two odd", five, sums{
 			"a": sum("p", "x"), "b": sum("p", "y"), "c": sum("p", "x"), "d": sum("p", "z"), "e": sum("p", "x"),
 		}, "b d", "", 5},
-		{"no copy any more", three, map[string]contentSum{"a": sum("p", "x"), "b": sum("p", "x"), "d": sum("p", "y")}, "", "", 2},
-		{"fetched from the wrong one", three, map[string]contentSum{
+		{"no copy any more", three, sums{"a": sum("p", "x"), "b": sum("p", "x"), "d": sum("p", "y")}, "", "", 2},
+		{"fetched from the wrong one", three, sums{
 			"a": sum("p", "x"), "b": sum("p", "y"), "c": change(sum("p", "y"), fetched),
 		}, "", "a b c", 3},
-		{"fetched and odd", three, map[string]contentSum{
+		{"fetched and odd", three, sums{
 			"a": sum("p", "x"), "b": change(sum("p", "y"), fetched), "c": sum("p", "x"),
 		}, "b", "", 3},
-		{"other range", three, map[string]contentSum{
-			"a": sum("p", "x"), "b": change(sum("p", "x"), func(c *contentSum) { c.Last = []byte("k") }), "c": sum("p", "x"),
+		{"other range", three, sums{
+			"a": sum("p", "x"), "c": sum("p", "x"),
+			"b": change(sum("p", "x"), func(c *contentSum) { c.Last = []byte("k") }),
 		}, "b", "", 3},
-		{"other step, other version, no checksum", three, map[string]contentSum{
+		{"other step, other version, no checksum", three, sums{
 			"a": change(sum("p", "x"), func(c *contentSum) { c.ID = "0" }),
 			"b": change(sum("p", "y"), func(c *contentSum) { c.Version++ }), "c": sum("p", ""),
 		}, "", "", 0},
@@ -77,6 +82,12 @@ func TestJudge(t *testing.T) {
 // often makes a member compare its copies all the time.
 func often(o *Options) { o.VerifyInterval = 200 * time.Millisecond }
 
+// eventuallyCompared waits until comparisons have made a condition true. A step can take a quarter of a minute.
+func eventuallyCompared(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	poll.Until(t, 5*time.Minute, what, holds)
+}
+
 // compareTrio starts three members with copies that were compared.
 func compareTrio(t *testing.T) (k *keepers, a, b, c *member, texts []string) {
 	t.Helper()
@@ -95,7 +106,7 @@ func compareTrio(t *testing.T) (k *keepers, a, b, c *member, texts []string) {
 // awaitCompared waits until all copies have been compared and no copy counts as fetched.
 func awaitCompared(t *testing.T, members ...*member) {
 	t.Helper()
-	eventually(t, "copies compared", func() bool {
+	eventuallyCompared(t, "copies compared", func() bool {
 		return !slices.ContainsFunc(members, func(m *member) bool {
 			return m.fetched() || m.o.Integrity.Part(m.part()).Compared.IsZero()
 		})
@@ -134,7 +145,7 @@ func tamper(t *testing.T, m *member, how string) {
 // awaitHealed waits until a member has replaced its copy because its content was wrong.
 func (m *member) awaitHealed(t *testing.T) {
 	t.Helper()
-	eventually(t, "the copy of member "+m.name+" healed", func() bool {
+	eventuallyCompared(t, "the copy of member "+m.name+" healed", func() bool {
 		part := m.o.Integrity.Part(m.part())
 		return !part.Healed.IsZero() && part.Damaged.IsZero()
 	})
@@ -199,7 +210,7 @@ func TestCompareOwner(t *testing.T) {
 // awaitOwnerAfter waits until a member owns the shard with a later epoch.
 func awaitOwnerAfter(t *testing.T, epoch uint64, members ...*member) (owner *member) {
 	t.Helper()
-	eventually(t, "a later owner", func() bool {
+	eventuallyCompared(t, "a later owner", func() bool {
 		for _, m := range members {
 			if m.epoch() > epoch {
 				owner = m
@@ -221,7 +232,7 @@ func TestCompareUndecided(t *testing.T) {
 	tamper(t, b, "lost")
 	b = k.run(t, "b", often)
 	for _, m := range []*member{a, b} {
-		eventually(t, "the difference reported by member "+m.name, func() bool {
+		eventuallyCompared(t, "the difference reported by member "+m.name, func() bool {
 			return strings.Contains(m.o.Integrity.Part(m.part()).Differs, "no majority")
 		})
 		if part := m.o.Integrity.Part(m.part()); part.Damages != 0 || len(m.o.Integrity.Quarantined()) != 0 {
@@ -232,7 +243,7 @@ func TestCompareUndecided(t *testing.T) {
 	c = k.run(t, "c", often)
 	b.awaitHealed(t)
 	for _, m := range []*member{a, b, c} {
-		eventually(t, "no difference on member "+m.name, func() bool {
+		eventuallyCompared(t, "no difference on member "+m.name, func() bool {
 			return m.o.Integrity.Part(m.part()).Differs == ""
 		})
 	}
@@ -260,6 +271,8 @@ func TestCompareUnderLoad(t *testing.T) {
 		load.Go(func() { churn(t, members, engine.TopicID(100*(i+1)), stop) })
 	}
 	begin, lasts := time.Now(), loadTime(t)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
 	for at := 0; time.Since(begin) < lasts || compared < 9; at++ {
 		for _, m := range members {
 			part := m.o.Integrity.Part(m.part())
@@ -282,7 +295,7 @@ func TestCompareUnderLoad(t *testing.T) {
 		if time.Since(begin) > lasts+5*time.Minute {
 			t.Fatalf("got %d comparisons, want at least 9", compared)
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-tick.C
 	}
 	close(stop)
 	load.Wait()
@@ -311,13 +324,12 @@ func loadTime(t *testing.T) time.Duration {
 func churn(t *testing.T, members []*member, id engine.TopicID, stop <-chan struct{}) {
 	ctx, random := t.Context(), rand.New(rand.NewPCG(uint64(id), 1))
 	first := id
-	for n := 0; ; n++ {
+	for {
 		select {
 		case <-stop:
 			return
-		default:
+		case <-time.After(time.Duration(random.IntN(4)) * time.Millisecond): // so that the content stays small
 		}
-		time.Sleep(time.Duration(random.IntN(4)) * time.Millisecond) // so that the content stays small
 		var e engine.Engine
 		for _, m := range members {
 			if owned, err := m.Engine(); err == nil {
@@ -325,7 +337,6 @@ func churn(t *testing.T, members []*member, id engine.TopicID, stop <-chan struc
 			}
 		}
 		if e == nil {
-			time.Sleep(5 * time.Millisecond)
 			continue
 		}
 		switch random.IntN(20) {
@@ -340,7 +351,9 @@ func churn(t *testing.T, members []*member, id engine.TopicID, stop <-chan struc
 				_ = e.DeleteTopic(ctx, first+old)
 			}
 		case 2, 3, 4, 5:
-			got, _ := e.Receive(ctx, id, "s", engine.ReceiveRequest{Max: 20, Lease: time.Minute, Partition: engine.AllPartitions})
+			got, _ := e.Receive(ctx, id, "s", engine.ReceiveRequest{
+				Max: 20, Lease: time.Minute, Partition: engine.AllPartitions,
+			})
 			var settled []engine.Settlement
 			for _, d := range got {
 				settled = append(settled, engine.Settlement{ID: d.ID, Action: engine.Ack})

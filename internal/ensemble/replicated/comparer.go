@@ -38,8 +38,9 @@ func (s *Shard) compareLoop() {
 	for s.ctx.Err() == nil {
 		s.mu.Lock()
 		v := comparison{
-			step: s.view.step, mine: s.view.sums[s.o.Member], copies: s.placesLocked(), suspect: s.suspect,
-			leads: s.view.known && s.writer != nil && s.verified && s.view.owner.Instance == s.instance,
+			step: s.view.step, mine: s.view.sums[s.o.Member], copies: s.holderNamesLocked(), suspect: s.suspect,
+			follows: s.stream != nil && s.verified,
+			leads:   s.view.known && s.writer != nil && s.verified && s.view.owner.Instance == s.instance,
 		}
 		changed := s.changed
 		s.mu.Unlock()
@@ -63,6 +64,7 @@ type comparison struct {
 	mine    contentSum
 	copies  []string // members that should have one
 	suspect suspectCopy
+	follows bool // this member's copy is verified and follows the log
 	leads   bool
 }
 
@@ -84,10 +86,12 @@ func (c *comparer) act(v *comparison) (time.Duration, error) {
 			return retryInterval, err
 		}
 	}
-	if v.step.Running && v.step.Version == contentVersion && v.mine.ID != v.step.ID && c.summed != v.step.ID {
-		c.summed = v.step.ID
+	known := v.step.Version == contentVersion && v.mine.ID != v.step.ID && c.summed != v.step.ID
+	if v.step.Running && known && v.follows {
 		took, err := s.sumStep(v.step)
-		c.took = c.took || took
+		if err == nil {
+			c.summed, c.took = v.step.ID, c.took || took
+		}
 		return 0, err
 	}
 	if !v.leads || len(v.copies) < 2 {
@@ -149,7 +153,8 @@ func (c *comparer) lead(v *comparison) (time.Duration, error) {
 		return 0, s.writeStep(of)
 	}
 	// A copy that is absent for long does not keep the others from being compared.
-	ready := !slices.ContainsFunc(v.copies, func(name string) bool { return !s.inSync(name) }) || time.Since(c.dueSince) > s.o.VerifyInterval
+	ready := time.Since(c.dueSince) > s.o.VerifyInterval ||
+		!slices.ContainsFunc(v.copies, func(name string) bool { return !s.inSync(name) })
 	if !ready || time.Now().Before(c.paused) {
 		s.o.Turns.leave(s)
 		return min(comparePoll, s.o.VerifyInterval), nil

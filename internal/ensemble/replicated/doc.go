@@ -97,8 +97,8 @@
 // Options.Ownership is called without a lock.
 //
 // Not protected by a lock, because one goroutine uses them: mismatched, endLost, acceptedTried, damage and the
-// follower (run), the upkeeper (upkeep), the comparer (compareLoop). writer.known is written with writer.mu by the writer's own
-// goroutine only, which therefore reads it without; inquired of an entry and writer.reopened
-// are of that goroutine as well. applied, end, bytes and copies of Shard
+// follower (run), the upkeeper (upkeep), the comparer (compareLoop). writer.known is written with
+// writer.mu by the writer's own goroutine only, which therefore reads it without; inquired of an entry
+// and writer.reopened are of that goroutine as well. applied, end, bytes and copies of Shard
 // are atomic.
 package replicated
