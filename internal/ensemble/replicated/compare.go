@@ -88,6 +88,7 @@ type step struct {
 	Bytes   int64     `json:"bytes,omitempty"`   // of keys and values after which the range ends
 	Times   int       `json:"times,omitempty"`   // how often the range was compared in this comparison
 	Found   string    `json:"found,omitempty"`   // what cannot be decided, in this comparison
+	Missing []string  `json:"missing,omitempty"` // members of which a range was not compared
 	Problem string    `json:"problem,omitempty"` // what could not be decided, in the last comparison
 	Ended   time.Time `json:"ended,omitzero"`    // the last comparison; zero before the first
 	Since   time.Time `json:"since,omitzero"`    // when the first owner knew that there was no comparison yet
@@ -120,7 +121,7 @@ type verdict struct {
 	odd       []string // members whose content is not that of a majority
 	good      []string // the majority
 	undecided []string // members that differ without a majority
-	compared  int      // members whose contents were compared
+	compared  []string // members whose contents were compared
 }
 
 // judge compares the contents of a step at each position that members have. copies are all members that
@@ -133,7 +134,9 @@ func judge(of *step, sums map[string]contentSum, copies []string) (v verdict) {
 		}
 	}
 	for _, members := range at {
-		v.compared = max(v.compared, len(members))
+		if len(members) > len(v.compared) {
+			v.compared = members
+		}
 		for _, name := range members {
 			same, other, votes := split(members, sums, sums[name])
 			switch {

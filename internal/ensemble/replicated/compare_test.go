@@ -73,8 +73,8 @@ func TestJudge(t *testing.T) {
 		if got := strings.Join(v.undecided, " "); got != tc.undecided {
 			t.Errorf("%s: got undecided copies %q, want %q", tc.name, got, tc.undecided)
 		}
-		if v.compared != tc.compared {
-			t.Errorf("%s: got %d compared copies, want %d", tc.name, v.compared, tc.compared)
+		if len(v.compared) != tc.compared {
+			t.Errorf("%s: got %d compared copies, want %d", tc.name, len(v.compared), tc.compared)
 		}
 	}
 }

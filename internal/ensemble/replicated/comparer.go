@@ -107,14 +107,16 @@ func (c *comparer) record(of *step) error {
 		return nil
 	}
 	var at time.Time
-	if c.took && !of.Ended.Equal(c.recorded.Ended) {
+	ended := !of.Running && !of.Ended.Equal(c.recorded.Ended)
+	if ended && c.took && !slices.Contains(of.Missing, c.s.o.Member) {
 		if of.Problem == "" {
 			if err := c.s.setCompared(); err != nil {
 				return fmt.Errorf("recording that the copy was compared: %w", err)
 			}
 		}
-		c.took, at = of.Running, of.Ended
+		at = of.Ended
 	}
+	c.took = c.took && of.Running
 	c.recorded = *of
 	c.s.o.Integrity.Compared(c.s.part(), at, cmp.Or(of.Found, of.Problem))
 	return nil
@@ -223,7 +225,7 @@ func (c *comparer) next(of *step, copies []string) (next step, done bool) {
 		c.silent[name] = true
 	}
 	v := judge(of, sums, copies)
-	if next = *of; (v.compared < len(sums) || v.compared == 0 || len(v.odd)+len(v.undecided) > 0) &&
+	if next = *of; (len(v.compared) < max(1, len(sums)) || len(v.odd)+len(v.undecided) > 0) &&
 		of.Times < maxSteps && of.Version == contentVersion {
 		return next, true
 	}
@@ -236,6 +238,12 @@ func (c *comparer) next(of *step, copies []string) (next step, done bool) {
 			s.log.Error("copies of the shard differ", slog.String("problem", next.Found))
 		}
 	}
+	next.Missing = nil
+	for _, name := range copies {
+		if slices.Contains(of.Missing, name) || !slices.Contains(v.compared, name) {
+			next.Missing = append(next.Missing, name)
+		}
+	}
 	var reference contentSum
 	for _, name := range slices.Concat(v.good, []string{s.o.Member}, copies) {
 		if reference = sums[name]; reference.Sum != "" {
@@ -245,12 +253,13 @@ func (c *comparer) next(of *step, copies []string) (next step, done bool) {
 	switch {
 	case of.Version != contentVersion: // a comparison of another version begins again
 		next.From = nil
-	case v.compared < 2: // the step begins again, later
+	case len(v.compared) < 2: // the step begins again, later
+		next.Missing = of.Missing
 		if c.futile != of.ID {
 			c.futile, c.paused = of.ID, time.Now().Add(min(comparePause, s.o.VerifyInterval))
 		}
 	case reference.End:
-		return step{Problem: next.Found, Ended: time.Now()}, true
+		return step{Problem: next.Found, Missing: next.Missing, Ended: time.Now()}, true
 	default:
 		next.From = append(bytes.Clone(reference.Last), 0)
 	}
