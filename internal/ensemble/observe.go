@@ -267,11 +267,14 @@ func (o *Observation) Degraded() (notes []string) {
 			stuck++
 		}
 	}
-	damaged := 0
+	damaged, differ := 0, 0
 	for _, health := range o.Members {
 		for i := range health.Parts {
 			if !health.Parts[i].Damaged.IsZero() {
 				damaged++
+			}
+			if health.Parts[i].Differs != "" {
+				differ++
 			}
 		}
 	}
@@ -283,6 +286,10 @@ func (o *Observation) Degraded() (notes []string) {
 	}
 	if damaged > 0 {
 		notes = append(notes, fmt.Sprintf("%d damaged parts are being replaced", damaged))
+	}
+	if differ > 0 {
+		notes = append(notes, fmt.Sprintf("%d copies of shards differ from others, and no majority decides which "+
+			"are right", differ))
 	}
 	if len(o.Failing) > 0 {
 		notes = append(notes, fmt.Sprintf("%d clusters are not usable on every member", len(o.Failing)))
@@ -308,6 +315,9 @@ func (o *Observation) problemOf(member string) string {
 					problem += " and fetches a good copy"
 				}
 				problems = append(problems, problem+": "+p.Problem)
+			}
+			if p := &health.Parts[i]; p.Differs != "" {
+				problems = append(problems, p.Name+": "+p.Differs)
 			}
 		}
 	}

@@ -222,6 +222,7 @@ func (g systemMembers) partOf(p *integrity.Part) systemapi.Part {
 	out := systemapi.Part{
 		Name: p.Name, Verified: timeOf(p.Verified), Damaged: timeOf(p.Damaged), Healed: timeOf(p.Healed),
 		Damages: p.Damages, File: p.File, Problem: p.Problem,
+		Compared: timeOf(p.Compared), Differs: p.Differs,
 	}
 	if kind, rest, ok := strings.Cut(p.Name, " "); ok {
 		if uid, of, ok := strings.Cut(rest, "/"); ok {

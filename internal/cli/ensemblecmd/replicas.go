@@ -40,6 +40,8 @@ type part struct {
 	Damages  int        `json:"damages,omitempty"`
 	File     string     `json:"file,omitempty"`
 	Problem  string     `json:"problem,omitempty"`
+	Compared *time.Time `json:"compared,omitempty"`
+	Differs  string     `json:"differs,omitempty"`
 }
 
 // good reports whether the stream has a majority and all its replicas, and their number that are
@@ -134,10 +136,10 @@ func (g *ensembleStatus) printFailing(env *command.Env) (failing bool, err error
 	return failing, nil
 }
 
-// parts returns the table of damaged parts, or of all parts, the number of damaged ones, and when the
-// part was verified that was verified longest ago.
+// parts returns the table of damaged parts and of copies that differ, or of all parts, the number of damaged
+// ones, and when the part was verified that was verified longest ago.
 func (g *ensembleStatus) parts(all bool) (table output.Table, damaged int, verified *time.Time) {
-	table.Columns = output.Columns("Member", "Part", "Verified", "Damaged", "Problem")
+	table.Columns = output.Columns("Member", "Part", "Verified", "Compared", "Damaged", "Problem")
 	age := func(t *time.Time) string {
 		if t == nil {
 			return ""
@@ -149,14 +151,14 @@ func (g *ensembleStatus) parts(all bool) (table output.Table, damaged int, verif
 			if p.Verified != nil && (verified == nil || p.Verified.Before(*verified)) {
 				verified = p.Verified
 			}
-			problem := ""
+			problem := p.Differs
 			if p.Damaged != nil {
 				damaged++
 				problem = strings.TrimPrefix(p.File+": "+p.Problem, ": ")
 			}
-			if all || p.Damaged != nil {
+			if all || problem != "" {
 				table.Rows = append(table.Rows,
-					[]string{m.Name, p.Name, age(p.Verified), age(p.Damaged), output.Clean(problem)})
+					[]string{m.Name, p.Name, age(p.Verified), age(p.Compared), age(p.Damaged), output.Clean(problem)})
 			}
 		}
 	}

@@ -94,6 +94,7 @@ type Ensemble struct {
 	jetStream natsjs.JetStream
 	appends   *replicated.Metrics
 	unacked   replicated.Unacknowledged
+	turns     replicated.Turns
 
 	mu         sync.Mutex
 	openShards map[shardKey]*replicated.Shard // protected by mu
@@ -217,6 +218,7 @@ func (g *Ensemble) shardOptions(cluster string, number int) replicated.Options {
 		Etcd: g.opts.Etcd, Lease: g.opts.Membership, Prefix: g.key("shards/"),
 		Member: g.opts.Self, Members: g.members, Peers: g.opts.Membership, Logger: g.opts.Logger,
 		Integrity: g.opts.Integrity, Metrics: g.appends, Unacknowledged: &g.unacked,
+		Turns:   &g.turns,
 		Suspect: g.suspectLog,
 	}
 }

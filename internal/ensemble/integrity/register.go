@@ -29,6 +29,10 @@ type Part struct {
 	Problem string `json:"problem,omitempty"`
 	// Healed is when a good copy last replaced the part.
 	Healed time.Time `json:"healed,omitzero"`
+	// Compared is when the contents of all copies of the part were last compared. Zero means never.
+	Compared time.Time `json:"compared,omitzero"`
+	// Differs describes a difference between copies that no majority decides. Nothing is closed then.
+	Differs string `json:"differs,omitempty"`
 	// Damages is how many times damage was found.
 	Damages int `json:"damages,omitempty"`
 }
@@ -123,6 +127,17 @@ func (r *Register) Damaged(part, file string, cause error) {
 		r.log.Error(text, slog.String("part", part), slog.String("file", file),
 			slog.Any("error", cause))
 	}
+}
+
+// Compared records when the copies of a part were last compared, zero for unchanged, and a difference that
+// nobody can decide, "" for none.
+func (r *Register) Compared(part string, at time.Time, differs string) {
+	r.change(part, func(p *Part) {
+		p.Differs = differs
+		if !at.IsZero() {
+			p.Compared = at
+		}
+	})
 }
 
 // Healed records that a verified copy has replaced a damaged part.

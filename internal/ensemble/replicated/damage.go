@@ -245,7 +245,9 @@ func (s *Shard) install(d *copyDamage, fetched bool) (err error) {
 	}
 	// Without a register, the damaged store is still there.
 	if err = s.disk.RemoveStore(s.o.Dir); err == nil && fetched {
-		err = s.disk.Rename(s.fetchDir(), s.o.Dir)
+		if err = s.markFetched(s.fetchDir()); err == nil {
+			err = s.disk.Rename(s.fetchDir(), s.o.Dir)
+		}
 	} else if err == nil {
 		err = s.disk.Remove(s.fetchDir())
 	}

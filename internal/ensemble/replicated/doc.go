@@ -37,6 +37,8 @@
 //     members verify all of its blocks.
 //   - verify.go: the tables of a copy are verified after anything but a clean stop, and
 //     periodically.
+//   - compare.go, comparer.go: the copies compare their contents, range by range, at the same
+//     position of the log.
 //   - damage.go: a damaged copy is closed and replaced by that of another member.
 //   - suspect.go: a record that does not verify is read at the other replicas of the log, and the
 //     servers of bad replicas verify their files.
@@ -64,6 +66,8 @@
 //     member that takes over serves only if its log contains every published mark.
 //  9. A damaged copy is dropped only when its replacement is verified on the same disk, or
 //     when the log has all messages. It never serves.
+//  10. A copy is damaged by comparison only if more than half of all copies, without those that were fetched
+//     since the last comparison, have another content at exactly its position, twice.
 //
 // # Locks
 //
@@ -93,8 +97,8 @@
 // Options.Ownership is called without a lock.
 //
 // Not protected by a lock, because one goroutine uses them: mismatched, endLost, acceptedTried, damage and the
-// follower (run), the upkeeper (upkeep). writer.known is written with writer.mu by the writer's own
-// goroutine only, which therefore reads it without; inquired of an entry and writer.reopened
-// are of that goroutine as well. applied, end, bytes and copies of Shard
+// follower (run), the upkeeper (upkeep), the comparer (compareLoop). writer.known is written with
+// writer.mu by the writer's own goroutine only, which therefore reads it without; inquired of an entry
+// and writer.reopened are of that goroutine as well. applied, end, bytes and copies of Shard
 // are atomic.
 package replicated

@@ -120,7 +120,7 @@ func (s *Shard) adopt(f *follower) error {
 	defer s.storeMu.Unlock()
 	err := s.store.Close()
 	s.store = nil
-	err = errors.Join(err, s.disk.ReplaceStore(s.fetchDir(), s.o.Dir))
+	err = errors.Join(err, s.markFetched(s.fetchDir()), s.disk.ReplaceStore(s.fetchDir(), s.o.Dir))
 	if err != nil {
 		return fmt.Errorf("%w: installing a fetched checkpoint: %w", engine.ErrFailed, err)
 	}

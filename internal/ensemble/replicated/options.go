@@ -88,6 +88,9 @@ type Options struct {
 	// Unacknowledged is shared by all shards of the member; nil means that there is no other shard.
 	Unacknowledged *Unacknowledged
 
+	// Turns is shared by all shards of the member; nil means that there is no other shard.
+	Turns *Turns
+
 	// LogBytes is the size of the log at which produce requests are rejected; 0 means 4 GiB.
 	LogBytes int64
 	// GoneAfter is how long a member may be absent before the log is no longer kept for it
@@ -98,10 +101,11 @@ type Options struct {
 	// FetchBytes limits the rate at which a checkpoint is fetched, in bytes per second; 0
 	// means 64 MiB.
 	FetchBytes int64
-	// VerifyInterval is the interval at which all tables of the copy are verified; 0 means a week.
+	// VerifyInterval is the interval at which all tables of the copy are verified, and the copies are compared;
+	// 0 means a week.
 	VerifyInterval time.Duration
 	// VerifyBytes limits the rate at which a copy is verified after anything but a clean stop, in bytes per
-	// second; 0 means 256 MiB. The periodic verification uses a sixteenth of it.
+	// second; 0 means 256 MiB. The periodic verification uses a sixteenth of it, and the comparison too.
 	VerifyBytes int64
 	// Settle is how long the preferred owner must have been live before it gets the shard;
 	// 0 means 5 seconds.
@@ -168,6 +172,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Settle == 0 {
 		o.Settle = 5 * time.Second
+	}
+	if o.Turns == nil {
+		o.Turns = new(Turns)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -29,13 +29,14 @@ const campaignStagger = 100 * time.Millisecond
 const campaignTimeout = time.Second
 
 // keys are the etcd keys of a shard.
-type keys struct{ base, owner, log, seed, copies, marks, holders, accepted string }
+type keys struct{ base, owner, log, seed, copies, marks, holders, accepted, step, sums string }
 
 func (o *Options) keys() keys {
 	base := strings.TrimSuffix(o.Prefix, "/") + "/" + o.Cluster + "/" + strconv.Itoa(o.Number) + "/"
 	return keys{
 		base: base, owner: base + "owner", log: base + "log", seed: base + "seed", copies: base + "copies/",
 		marks: base + "marks/", holders: base + "places", accepted: base + "accepted",
+		step: base + "compare", sums: base + "sums/",
 	}
 }
 
@@ -68,6 +69,9 @@ type shardView struct {
 	holders    []string // the members that have a copy; nil for all
 	holdersRev int64    // mod revision of that list; 0 when there is none
 	accepted   int64    // mod revision of the last accepted loss
+
+	step step                  // of the comparison of the copies
+	sums map[string]contentSum // of the members, for that step or an earlier one
 }
 
 // serving returns the owner once it serves.
@@ -103,6 +107,7 @@ func (s *Shard) watchOnce() error {
 	s.mu.Lock()
 	s.view.copies = make(map[string]replicaStatus)
 	s.view.holders, s.view.holdersRev = nil, 0
+	s.view.step, s.view.sums = step{}, make(map[string]contentSum)
 	owned := false
 	for _, kv := range all.Kvs {
 		owned = owned || string(kv.Key) == s.keys.owner
@@ -146,6 +151,19 @@ func (s *Shard) applyKeyLocked(kv *mvccpb.KeyValue) {
 	case s.keys.accepted:
 		s.view.accepted = kv.ModRevision
 		return
+	case s.keys.step:
+		s.view.step = step{}
+		_ = json.Unmarshal(kv.Value, &s.view.step) // an undecodable value is no step; the owner replaces it
+		s.judgeLocked()
+		return
+	}
+	if member, ok := strings.CutPrefix(key, s.keys.sums); ok {
+		var sum contentSum
+		if json.Unmarshal(kv.Value, &sum) == nil {
+			s.view.sums[member] = sum
+			s.judgeLocked()
+		}
+		return
 	}
 	if member, ok := strings.CutPrefix(key, s.keys.copies); ok {
 		var c replicaStatus
@@ -160,6 +178,8 @@ func (s *Shard) applyDeleteLocked(key string) {
 		s.unownedLocked()
 	} else if key == s.keys.holders {
 		s.view.holders, s.view.holdersRev = nil, 0
+	} else if key == s.keys.step {
+		s.view.step = step{}
 	} else if member, ok := strings.CutPrefix(key, s.keys.copies); ok {
 		delete(s.view.copies, member)
 	}

@@ -69,6 +69,8 @@ type Shard struct {
 	verified         bool          // the tables of the store are known to be intact
 	published        replicaStatus // as last published in etcd
 	publishedMark    logPosition   // the mark as last published
+	suspect          suspectCopy   // whether the content of the copy differs from the others
+	summed           summedStep    // the last step of a comparison that this member has worked on
 	resigning        bool          // the member shuts down and must not campaign again
 	campaignAfter    time.Time     // the member must not campaign before
 	changed          chan struct{} // closed and replaced when one of these fields changes
@@ -91,7 +93,7 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 		changed:  make(chan struct{}), handOverRequests: make(chan struct{}, 1),
 		healLines: lograte.New(lograte.Policy{Interval: time.Minute}),
 	}
-	s.view.copies = make(map[string]replicaStatus)
+	s.view.copies, s.view.sums = make(map[string]replicaStatus), make(map[string]contentSum)
 	s.SetCopies(o.Copies)
 	if err := s.openCopy(ctx); err != nil {
 		return nil, fmt.Errorf("opening shard %d of cluster %s: %w", o.Number, o.Cluster, err)
@@ -108,6 +110,7 @@ func Open(ctx context.Context, o Options) (*Shard, error) {
 	s.wg.Go(s.run)
 	s.wg.Go(s.upkeep)
 	s.wg.Go(s.verifyLoop)
+	s.wg.Go(s.compareLoop)
 	return s, nil
 }
 

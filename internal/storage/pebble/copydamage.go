@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
 
 	cdb "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"freshet/internal/storage/engine"
 )
@@ -126,6 +129,36 @@ func (st *Store) Damage() *FileDamage { return st.s.copy.found.Load() }
 
 // ReportDamage records damage that the caller has found in a copy of the store's files.
 func (st *Store) ReportDamage(d *FileDamage) { st.s.spoil(d.File, d.Err) }
+
+// condemnedName is the name of a file in a store whose content is wrong although its files are intact. It
+// contains the reason.
+const condemnedName = "CONDEMNED"
+
+// Condemn records that the content of the store is wrong, although its files are intact. The store is not
+// opened again, not even after a crash, because nothing would find the damage then.
+func (st *Store) Condemn(reason error) {
+	s := st.s
+	if err := (folder{s.fs, s.dir}).Write(condemnedName, []byte(reason.Error())); err != nil {
+		s.log.Warn("wrong content of a store could not be recorded; after a crash the store would be used again",
+			slog.String("dir", s.dir), slog.Any("error", err))
+	}
+	s.spoil("", reason)
+}
+
+// condemned returns the reason for which a store was condemned, or nil.
+func condemned(files vfs.FS, dir string, names []string) error {
+	if !slices.Contains(names, condemnedName) {
+		return nil
+	}
+	reason := "reason cannot be read"
+	if file, err := files.Open(files.PathJoin(dir, condemnedName)); err == nil {
+		if text, err := io.ReadAll(file); err == nil && len(text) > 0 {
+			reason = string(text)
+		}
+		_ = file.Close() // opened for reading only
+	}
+	return fmt.Errorf("%w: %s", engine.ErrCorrupt, reason)
+}
 
 // Verified reports whether the tables of the store are known to be intact: they were verified, or
 // have not changed since the store was closed properly.

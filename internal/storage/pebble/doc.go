@@ -31,7 +31,8 @@
 //     damage.go: unreadable data of an open store.
 //   - failstop.go: a failed write to the write-ahead log stops the engine permanently.
 //   - store.go, log.go: the store below the engine. A store with an external log follows
-//     that log, and engines are opened and closed on it.
+//     that log, and engines are opened and closed on it. content.go: checksums of its
+//     content, which the copies of a shard compare.
 //
 // # The commit pipeline
 //
@@ -141,6 +142,7 @@
 //	reclaimer.mu        the deleted bytes and the eras that contain them.
 //	broadcast.mu        the channel that waiting readers share.
 //	watchers.mu         the callers of WaitEntries that wait for a partition.
+//	Content.mu          the snapshot of a store's content.
 //	damage.mu           the messages that were found damaged.
 //	tableRetry.mu       the failures of flushes and compactions.
 //	splitCache.mu       the cache of decoded batches, and the readers of cached windows.

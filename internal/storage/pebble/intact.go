@@ -42,6 +42,9 @@ func checkIntact(fs vfs.FS, dir string, mustExist bool) (unchanged bool, err err
 	case manifests == 0:
 		return true, nil // a new store
 	}
+	if err := condemned(fs, dir, names); err != nil {
+		return false, err
+	}
 	known, err := cleanclose.Verify(folder{fs, dir})
 	if err != nil {
 		return false, fmt.Errorf("%w: %w; if you replaced them on purpose, remove the file %s", engine.ErrCorrupt, err,

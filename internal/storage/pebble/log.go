@@ -98,6 +98,9 @@ func (s *store) apply(b *cdb.Batch, position []byte) (err error) {
 	if err := s.db.Apply(b, cdb.NoSync); err != nil {
 		return fmt.Errorf("applying a commit batch: %w", err)
 	}
+	if awaited := s.content.Load(); awaited != nil {
+		awaited.offer(position)
+	}
 	return s.failure()
 }
 

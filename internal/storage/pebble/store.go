@@ -34,6 +34,8 @@ type store struct {
 	copy   copyState
 	tables tableRetry
 
+	content atomic.Pointer[Content] // that is awaited or held; nil for none
+
 	endOnce sync.Once
 	ending  chan struct{} // closed when the store is about to be closed
 
@@ -119,6 +121,9 @@ func (s *store) close() error {
 	s.failStop.active.Store(false)
 	if s.fault() != nil {
 		return engine.ErrFailed
+	}
+	if held := s.content.Load(); held != nil {
+		held.Close() // Pebble counts an open snapshot as an error
 	}
 	spoiled := s.copy.found.Load() != nil // it is replaced as a whole
 	if size := s.db.Metrics().MemTable.Size; (size > closeFlushBytes || s.logged) && !s.disk.full() && !spoiled {

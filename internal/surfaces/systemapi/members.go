@@ -86,9 +86,12 @@ type Part struct {
 	Damaged  *time.Time `json:"damaged,omitempty"`  // when the present damage was found
 	Healed   *time.Time `json:"healed,omitempty"`   // when a good copy last replaced the part
 	Damages  int        `json:"damages,omitempty"`  // how many times damage was found
+	Compared *time.Time `json:"compared,omitempty"` // when the contents of all copies were last compared
 	// File and Problem describe the present or the last damage.
 	File    string `json:"file,omitempty"`
 	Problem string `json:"problem,omitempty"`
+	// Differs describes a difference between copies that no majority decides.
+	Differs string `json:"differs,omitempty"`
 }
 
 // Shard is a shard of a cluster.
