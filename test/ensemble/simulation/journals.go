@@ -174,9 +174,9 @@ func (w *world) loseJournal(ctx context.Context) {
 	time.Sleep(w.upTo(10 * time.Second))
 }
 
-// awaitRebuilt waits until the journal has another stream. Nobody appends meanwhile: the fence of a stream that has lost
-// its end can get the sequence of the last message that writers know, so an append may be stored after the fence and
-// get lost (docs/adr/0050-journals-are-rebuilt-from-copies.md).
+// awaitRebuilt waits until the journal has another stream. Nobody appends meanwhile: the fence of a stream that has
+// lost its end can get the sequence of the last message that writers know, so an append may be stored after the fence
+// and get lost (docs/adr/0050-journals-are-rebuilt-from-copies.md).
 func (w *world) awaitRebuilt(ctx context.Context, stream string) {
 	for range 600 {
 		if now := w.journalStream(); now != "" && now != stream || ctx.Err() != nil {

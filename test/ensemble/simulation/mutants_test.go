@@ -43,12 +43,6 @@ var mutants = []mutant{
 		"	if !s.logged || !s.copy.found.CompareAndSwap(nil, &FileDamage{File: file, Err: err}) {", "	if true {",
 	},
 	{
-		"a journal is rebuilt from its shortest copy", "internal/ensemble/journal/collect.go",
-		`		if r.Sum != "" && (best.Sum == "" || r.Position > best.Position) {`,
-		`		needed = 0
-		if r.Sum != "" && (best.Sum == "" || r.Position < best.Position) {`,
-	},
-	{
 		"a commit of offsets is acknowledged before it is durable", "internal/broker/groups/offsets.go",
 		"	return s.updateContext(ctx, func(st *state) ([][]byte, error) {\n" +
 			"		if _, ok := st.groups.Get(key.path());",
