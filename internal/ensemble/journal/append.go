@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/retry"
@@ -130,6 +131,8 @@ func (j *journal) claimLocked(ctx context.Context, subject string, id [idBytes]b
 	msg.Data = data
 	msg.Header.Set(nats.ExpectedStreamHdr, j.stream)
 	msg.Header.Set(nats.ExpectedLastSeqHdr, strconv.FormatUint(tail.seq, 10))
+	msg.Header.Set(nats.ExpectedLastSubjSeqHdr, "0") // there is no fence
+	msg.Header.Set(natsjs.ExpectedLastSubjSeqSubjHeader, j.fenceSubject())
 	msg.Header.Set(firstHeader, strconv.FormatUint(m.first, 10))
 	msg.Header.Set(lastHeader, strconv.FormatUint(m.last(), 10))
 	if m.kind == kindRecords {
@@ -145,16 +148,20 @@ func (j *journal) claimLocked(ctx context.Context, subject string, id [idBytes]b
 	for wait, timeout := minBackoff, minTimeout; ; wait, timeout = min(2*wait, maxBackoff), min(2*timeout, maxTimeout) {
 		err := j.publishLocked(ctx, p, m, !accepted)
 		accepted = errors.Is(err, errAccepted)
+		refused := hasAPICode(err, codeWrongLastSequence, codeWrongLastConstant)
 		switch {
 		case err == nil:
 			return true, nil
 		case isFinal(err) && !ambiguous:
 			return false, err
-		case !hasAPICode(err, codeWrongLastSequence, codeWrongLastConstant) && !errors.Is(err, nats.ErrNoResponders):
+		case !refused && !errors.Is(err, nats.ErrNoResponders):
 			ambiguous = true
 		}
 		look, cancel := context.WithTimeout(ctx, timeout)
 		winner, lookErr := j.winner(look, m.seq)
+		if refused && winner == nil && lookErr == nil {
+			lookErr = j.checkFence(look, tail.seq)
+		}
 		cancel()
 		switch {
 		case winner != nil && winner.id == id:

@@ -41,3 +41,18 @@ func (s *Journals) CrashRebuild(ctx context.Context, name string, session *concu
 	}
 	return lock.replace(ctx, keys.streamText, v) // and ends before it uses the stream and removes the old one
 }
+
+// Fence ends the stream of a journal, like a rebuild that goes no further.
+func (s *Journals) Fence(ctx context.Context, name string) error {
+	j, _ := s.lookup(name).healthy()
+	return j.publishFence(ctx)
+}
+
+// KnowLost makes a journal believe that its stream has one more message, with one record, and returns the position of
+// that record. It is the state of a writer whose stream has lost its last message.
+func (s *Journals) KnowLost(name string) uint64 {
+	j, _ := s.lookup(name).healthy()
+	tail, _ := j.knownTail()
+	j.observe(indexEntry{tail.seq + 1, tail.last + 1, tail.last + 1})
+	return tail.last + 1
+}

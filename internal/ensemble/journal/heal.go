@@ -22,9 +22,10 @@ import (
 //
 //  1. lock: one member at a time, with a key in etcd that ends with the member's lease.
 //  2. fence: a last message ends the old stream, if it exists. Appends are conditional on the last
-//     sequence, and no writer takes the fence for the end of the journal. So each append is either
-//     before the fence, and then it is in the stream, or is refused. Every writer that finds the
-//     fence reads from etcd which stream is the journal.
+//     sequence and on a stream without a fence. The sequence alone is not enough: in a stream that
+//     has lost its end, the fence can get the sequence of the last record that a writer knows. So
+//     each append is either before the fence, and then it is in the stream, or is refused. Every
+//     writer that finds the fence reads from etcd which stream is the journal.
 //  3. collect: every member reads the rest of the old stream into its copy, as far as it can, and
 //     reports what its copy contains (collect.go).
 //  4. decide: the longest copy, if it has everything that is known to have existed.
@@ -220,6 +221,16 @@ func (j *journal) publishFence(ctx context.Context) error {
 	msg.Data = encodeFence(id, tail.last+1)
 	msg.Header.Set(nats.ExpectedStreamHdr, j.stream)
 	err := j.s.publish(ctx, msg)
+	return err
+}
+
+// checkFence returns errFenced if the message at a sequence ends the stream. A writer can know the sequence as that
+// of the last record, which the stream has lost.
+func (j *journal) checkFence(ctx context.Context, seq uint64) error {
+	fenced, err := j.isFenced(ctx, seq)
+	if fenced {
+		return errFenced
+	}
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -117,6 +118,29 @@ func (g *team) zeroOn(i int, record string) {
 	}
 	g.nats.Start(i)
 	g.nats.Ready()
+}
+
+// TestFenceWithAKnownSequence fences a stream that has lost its last message, so that the fence has the sequence of the
+// last message that a writer knows. The writer's append is refused, because the rebuilt journal would not have it.
+func TestFenceWithAKnownSequence(t *testing.T) {
+	t.Parallel()
+	g := newTeam(t)
+	g.start("a", "b")
+	g.open("a", "b")
+	g.append(0, 5, "b")
+	ctx, cancel := context.WithTimeout(t.Context(), teamWait)
+	defer cancel()
+	after := g.member("b").js.KnowLost(g.name)
+	if err := g.member("a").js.Fence(ctx, g.name); err != nil {
+		t.Fatal(err)
+	}
+	short, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	if last, err := g.member("b").j.Append(short, after, []byte("after the fence")); err == nil {
+		t.Errorf("append after the fence: got position %d, want an error", last)
+	} else if short.Err() != nil {
+		t.Errorf("append after the fence: got %v after the deadline, want an error at once", err)
+	}
 }
 
 // TestABadReplica zeroes a record on one server, which leads the journal. Members get the record from another

@@ -149,10 +149,8 @@ func (w *world) loseJournal(ctx context.Context) {
 	if stream == "" || stream != w.journalStream() {
 		return
 	}
-	endLost := false
 	switch w.random.IntN(3) {
 	case 0:
-		endLost = true
 		w.fault("%s loses its last %d messages", stream, w.nats.LoseEnd(stream, 1+w.random.Uint64N(20)))
 	case 1:
 		w.fault("%s loses %d messages", stream, w.nats.LoseSome(stream, 1+w.random.IntN(5)))
@@ -161,29 +159,13 @@ func (w *world) loseJournal(ctx context.Context) {
 		w.nats.Delete(stream)
 	}
 	w.journalsLost++
-	if endLost {
-		w.awaitRebuilt(ctx, stream)
-	} else {
-		w.quiet.Store(w.random.IntN(2) == 0)
-	}
+	w.quiet.Store(w.random.IntN(2) == 0)
 	time.Sleep(w.upTo(3 * time.Second))
 	if !early && w.random.IntN(3) == 0 {
 		w.crash(name)
 		w.again(ctx, name)
 	}
 	time.Sleep(w.upTo(10 * time.Second))
-}
-
-// awaitRebuilt waits until the journal has another stream. Nobody appends meanwhile: the fence of a stream that has
-// lost its end can get the sequence of the last message that writers know, so an append may be stored after the fence
-// and get lost (docs/adr/0050-journals-are-rebuilt-from-copies.md).
-func (w *world) awaitRebuilt(ctx context.Context, stream string) {
-	for range 600 {
-		if now := w.journalStream(); now != "" && now != stream || ctx.Err() != nil {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
 }
 
 // moveHome gives the next run of a member the files of its home as they are now. What runs on after a crash writes to

@@ -95,7 +95,8 @@ func (s *Servers) createLocked(name string, m *message) {
 	first := max(config.FirstSeq, 1)
 	st := &stream{
 		config: config, created: time.Now(), first: first, last: first - 1, messages: map[uint64]*message{},
-		ids: map[string]uint64{}, damaged: noDamage(), leader: s.random.IntN(Replicas), grown: make(chan struct{}),
+		ids: map[string]uint64{}, subjects: map[string]bool{}, damaged: noDamage(),
+		leader: s.random.IntN(Replicas), grown: make(chan struct{}),
 	}
 	s.streams[name] = st
 	s.infoLocked(st, &message{reply: m.reply})

@@ -2,6 +2,7 @@ package natssim
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -21,6 +22,7 @@ type stream struct {
 	first, last uint64 // no messages if last < first
 	messages    map[uint64]*message
 	ids         map[string]uint64 // Nats-Msg-Id of stored messages
+	subjects    map[string]bool   // of all messages that were stored
 	damaged     [Replicas]map[uint64]*message
 	spoil       int // so many of the next messages are damaged on the replica spoiled
 	spoiled     int
@@ -135,6 +137,19 @@ func (s *Servers) streamOfLocked(subject string) *stream {
 	return nil
 }
 
+// lastOf returns the sequence of the last message of a subject; 0 without one.
+func (st *stream) lastOf(subject string) (last uint64) {
+	if !st.subjects[subject] {
+		return 0
+	}
+	for seq, m := range st.messages {
+		if m.subject == subject {
+			last = max(last, seq)
+		}
+	}
+	return last
+}
+
 // appendLocked appends a message to its stream.
 func (s *Servers) appendLocked(m *message) {
 	st := s.streamOfLocked(m.subject)
@@ -157,9 +172,19 @@ func (s *Servers) appendLocked(m *message) {
 		})
 		return
 	}
+	if want := header.Get(nats.ExpectedLastSubjSeqHdr); want != "" {
+		last := st.lastOf(cmp.Or(header.Get(jetstream.ExpectedLastSubjSeqSubjHeader), m.subject))
+		if want != strconv.FormatUint(last, 10) {
+			s.failLocked(m.reply, &apiError{
+				http.StatusBadRequest, codeWrongEnd, fmt.Sprintf("wrong last sequence: %d", last),
+			})
+			return
+		}
+	}
 	st.last++
 	stored := &message{subject: m.subject, header: m.header, data: m.data, seq: st.last, at: time.Now()}
 	st.messages[st.last] = stored
+	st.subjects[m.subject] = true
 	for i := range st.damaged {
 		delete(st.damaged[i], st.last)
 	}
