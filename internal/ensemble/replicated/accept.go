@@ -194,7 +194,7 @@ func (s *Shard) flushStore() error {
 
 // discardCopy replaces the copy with an empty one.
 func (s *Shard) discardCopy() error {
-	s.storeMu.Lock()
+	s.lockToClose()
 	defer s.storeMu.Unlock()
 	err := s.store.Close()
 	s.store = nil

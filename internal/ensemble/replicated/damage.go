@@ -94,7 +94,7 @@ func (s *Shard) noticeDamage(err error) bool {
 
 // closeDamaged closes the store without a record of a clean close, and withdraws its checkpoints.
 func (s *Shard) closeDamaged() {
-	s.storeMu.Lock()
+	s.lockToClose()
 	defer s.storeMu.Unlock()
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {
@@ -110,6 +110,16 @@ func (s *Shard) closeDamaged() {
 	s.mu.Unlock()
 	s.applied.Store(0)
 	s.setVerified(false)
+}
+
+// lockToClose locks the store, which the caller closes. Readers that pause because of a damaged table stop that.
+func (s *Shard) lockToClose() {
+	s.storeMu.RLock()
+	if s.store != nil {
+		s.store.End()
+	}
+	s.storeMu.RUnlock()
+	s.storeMu.Lock()
 }
 
 // heal replaces the copy if it is damaged. It returns nil when the copy can be used again.

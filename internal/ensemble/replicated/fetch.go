@@ -116,7 +116,7 @@ func (s *Shard) fetchFrom(ctx context.Context, member, dir string, fresh bool) (
 
 // adopt replaces the store with the fetched checkpoint and opens it.
 func (s *Shard) adopt(f *follower) error {
-	s.storeMu.Lock()
+	s.lockToClose()
 	defer s.storeMu.Unlock()
 	err := s.store.Close()
 	s.store = nil

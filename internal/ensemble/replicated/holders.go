@@ -191,7 +191,7 @@ func (s *Shard) dropCopy(ctx context.Context) error {
 	if held, _ := s.holds(); held {
 		return nil
 	}
-	s.storeMu.Lock()
+	s.lockToClose()
 	defer s.storeMu.Unlock()
 	var err error
 	if s.store != nil {

@@ -145,6 +145,9 @@ func (st *Store) Checkpoint(dir string) error { return st.s.checkpointFlushed(di
 // Failed returns a channel that is closed when the store has failed.
 func (st *Store) Failed() <-chan struct{} { return st.s.failed }
 
+// End announces that the store is about to be closed: reads of a damaged table do not pause any more.
+func (st *Store) End() { st.s.end() }
+
 // Close flushes and closes the store. No engine may be open on it.
 func (st *Store) Close() error {
 	if err := st.s.close(); err != nil {
