@@ -19,6 +19,7 @@ import (
 
 	"freshet/bench/process"
 	"freshet/test/ensemble/chaos"
+	"freshet/test/poll"
 	"freshet/test/rawhttp"
 	"freshet/test/testserver"
 )
@@ -91,10 +92,10 @@ func (s *target) prepare(b *testing.B) {
 	s.connect(b, 1)
 	for i := range topics {
 		path := fmt.Sprintf("/admin/v2/persistent/public/default/%s/subscription/s", topic(i))
-		if err := expect(s.connections[0], rawhttp.Request(http.MethodPut, path, s.token, asJSON, ""),
-			http.StatusNoContent); err != nil {
-			b.Fatal(err)
-		}
+		request := rawhttp.Request(http.MethodPut, path, s.token, asJSON, "")
+		poll.Until(b, time.Minute, "topic that is created", func() bool { // 503 while a shard has no owner yet
+			return expect(s.connections[0], request, http.StatusNoContent) == nil
+		})
 	}
 }
 
