@@ -36,7 +36,8 @@ func writtenFiles(t *testing.T) string {
 	c.CreateStream(ctx, js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3, DenyDelete: true})
 	for range messages {
 		m := &nats.Msg{Subject: "s", Header: nats.Header{"Key": []string{"value"}}, Data: make([]byte, messageBytes)}
-		_, err := js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(1000), jetstream.WithRetryWait(100*time.Millisecond))
+		_, err := js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(1000),
+			jetstream.WithRetryWait(100*time.Millisecond))
 		if err != nil {
 			t.Fatal(err)
 		}
