@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"freshet/test/ensemble/chaos"
@@ -132,11 +133,17 @@ func (r *Runner) aloneCheck(ctx context.Context, result *Result, members []*chao
 	}
 }
 
-// startRest starts all members that do not run.
+// startRest starts all members that do not run, at the same time: a damaged one waits for the others.
 func (r *Runner) startRest(ctx context.Context, result *Result) {
-	for _, m := range r.g.Members {
-		if _, err := r.g.Heal(ctx, m, ""); err != nil {
-			result.Said = append(result.Said, "member "+m.Name+": "+tail(err.Error()))
+	problems := make([]error, len(r.g.Members))
+	var wg sync.WaitGroup
+	for i, m := range r.g.Members {
+		wg.Go(func() { _, problems[i] = r.g.Heal(ctx, m, "") })
+	}
+	wg.Wait()
+	for i, err := range problems {
+		if err != nil {
+			result.Said = append(result.Said, "member "+r.g.Members[i].Name+": "+tail(err.Error()))
 		}
 	}
 }
