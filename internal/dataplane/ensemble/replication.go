@@ -47,8 +47,12 @@ func ReplicationOf(observed *ensemble.Observation, members []string, uid string)
 		}
 		for i := range health.Parts {
 			part := &health.Parts[i]
-			if name, ok := partOf(part.Name, uid); ok && !part.Damaged.IsZero() {
+			name, ok := partOf(part.Name, uid)
+			if ok && !part.Damaged.IsZero() {
 				r.Damaged = append(r.Damaged, name+" on member "+member)
+			}
+			if ok && part.Differs != "" {
+				r.Differing = append(r.Differing, name+" on member "+member)
 			}
 		}
 	}

@@ -29,15 +29,17 @@ func TestReplication(t *testing.T) {
 			{Name: "logs", Damaged: time.Now(), File: "/data/log/1.blk"},
 			{Name: "shard u-1/12", Damaged: time.Now(), Problem: "/data/000007.sst: checksum mismatch"},
 			{Name: "shard u-1/13", Verified: time.Now()},
+			{Name: "shard u-1/14", Differs: "copies of a and b differ"},
 			{Name: "shard u-2/12", Damaged: time.Now()},
 		}}},
 		Failing: map[string]map[string]string{"u-1": {"c": "x", "b": "y"}, "u-2": {"a": "z"}},
 	}
 	want := provision.Replication{
 		Known: true, Streams: 3, Replicas: 3, NoMajority: []string{"meta layer of the log"},
-		Missing: []string{"journal catalogue on member b", "log of shard 12 on member b"},
-		Damaged: []string{"logs on member b", "shard 12 on member b"},
-		Failing: []string{"b", "c"},
+		Missing:   []string{"journal catalogue on member b", "log of shard 12 on member b"},
+		Damaged:   []string{"logs on member b", "shard 12 on member b"},
+		Differing: []string{"shard 14 on member b"},
+		Failing:   []string{"b", "c"},
 	}
 	if diff := cmp.Diff(want, ensemble.ReplicationOf(observed, []string{"a", "b", "c"}, "u-1")); diff != "" {
 		t.Errorf("replication differs (-want +got):\n%s", diff)

@@ -139,6 +139,8 @@ type Replication struct {
 	// Missing are the replicas that are missing, Damaged the damaged parts that are being replaced,
 	// for example "log of shard 3 on member b".
 	Missing, Damaged []string
+	// Differing are the copies whose contents differ, and no majority decides which are right.
+	Differing []string
 	// Failing are the members that cannot serve the cluster.
 	Failing []string
 }

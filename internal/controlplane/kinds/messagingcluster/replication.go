@@ -10,7 +10,7 @@ import (
 )
 
 // conditionReplicated exists in an ensemble: True when every log and journal of the cluster has all
-// its replicas, no damaged part is known, and every live member can serve the cluster. It is False
+// its replicas, no damaged part and no difference between copies is known, and every live member can serve the cluster. It is False
 // while the cluster is degraded, with what is wrong and what happens next.
 const conditionReplicated = "FullyReplicated"
 
@@ -19,6 +19,7 @@ const (
 	reasonNoMajority  = "MajorityUnavailable"
 	reasonMembers     = "MemberFailed"
 	reasonFiles       = "FilesDamaged"
+	reasonDiffering   = "CopiesDiffer"
 	reasonNoReplica   = "ReplicasMissing"
 	reasonOpening     = "Opening"
 	maxNamedInMessage = 10
@@ -42,6 +43,10 @@ func (c *Controller) replicatedCondition(cluster *object) (v1alpha1.Condition, b
 	case len(r.Damaged) > 0:
 		return no(reasonFiles, "damaged files are not used and are being replaced by good copies: "+
 			listed(r.Damaged)+alsoMissing(&r))
+	case len(r.Differing) > 0:
+		return no(reasonDiffering, "contents of copies differ, and no majority decides which are right: "+
+			listed(r.Differing)+"; start the members that are down; freshet ensemble status shows the difference"+
+			alsoMissing(&r))
 	case len(r.Missing) > 0:
 		return no(reasonNoReplica, fmt.Sprintf("%d replicas are missing: %s; they catch up when their members run and "+
 			"their files are intact", len(r.Missing), listed(r.Missing)))

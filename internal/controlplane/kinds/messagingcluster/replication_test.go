@@ -32,6 +32,10 @@ func TestReplication(t *testing.T) {
 			"FilesDamaged", "shard 0 on member b", v1alpha1.ConditionTrue,
 		},
 		{
+			provision.Replication{Known: true, Missing: missing, Differing: []string{"shard 1 on member c"}},
+			"CopiesDiffer", "shard 1 on member c", v1alpha1.ConditionTrue,
+		},
+		{
 			provision.Replication{Known: true, Failing: []string{"b", "c"}},
 			"MemberFailed", "b, c", v1alpha1.ConditionFalse,
 		},
