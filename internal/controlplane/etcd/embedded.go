@@ -35,6 +35,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
@@ -89,6 +90,7 @@ var started atomic.Int64
 type Member struct {
 	etcd       *embed.Etcd
 	server     *grpc.Server
+	watches    *watches // of direct clients
 	pipes      *pipe.Listener
 	peerServer *peerServer // nil for a single member
 	url        string
@@ -225,7 +227,8 @@ func serve(e *embed.Etcd, cfg *embed.Config, dir string, crashes *crashGuard, op
 	})
 	m := &Member{
 		dir:  dir,
-		etcd: e, server: v3rpc.Server(e.Server, nil, nil, pings), pipes: pipe.New(embeddedHost),
+		etcd: e, server: v3rpc.Server(e.Server, nil, nil, pings, grpc.WaitForHandlers(true)),
+		watches: newWatches(e.Server), pipes: pipe.New(embeddedHost),
 		url:    fmt.Sprintf("http://embedded-%d:2379", started.Add(1)),
 		failed: make(chan error, 4), closed: make(chan struct{}),
 		callerQuota: opts.QuotaBytes, backendQuota: cfg.QuotaBackendBytes, log: opts.Log,
@@ -266,7 +269,11 @@ func (m *Member) Endpoints() Endpoints {
 
 // Client creates a client that calls the member directly, without connections and encoded messages.
 // The caller closes the client.
-func (m *Member) Client() *clientv3.Client { return v3client.New(m.etcd.Server) }
+func (m *Member) Client() *clientv3.Client {
+	client := v3client.New(m.etcd.Server)
+	client.Watcher = clientv3.NewWatchFromWatchClient(adapter.WatchServerToWatchClient(m.watches), client)
+	return client
+}
 
 // Failed delivers the error that ended the member, if one occurs.
 func (m *Member) Failed() <-chan error { return m.failed }
@@ -280,6 +287,7 @@ func (m *Member) stop() {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
+		m.watches.stop()
 		m.server.Stop()
 		m.etcd.Server.Stop()
 	}()
