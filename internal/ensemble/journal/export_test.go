@@ -22,7 +22,8 @@ func (s *Journals) CrashRebuild(ctx context.Context, name string, session *concu
 	if err != nil {
 		return err
 	}
-	lock, err := g.registry.lock(ctx, s.opts.Member, "crashing", session.Lease())
+	// With another name than that of the member, whose own attempt would continue this one.
+	lock, err := g.registry.lock(ctx, s.opts.Member+"-crashing", "once", session.Lease())
 	if err != nil || steps == 1 {
 		return err
 	}
