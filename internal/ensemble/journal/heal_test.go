@@ -96,6 +96,12 @@ func (g *team) zero(record string) {
 func (g *team) zeroOn(i int, record string) {
 	g.t.Helper()
 	dir := g.nats.Dir(i)
+	g.until(func() string {
+		if err := g.nats.Server(i).Current(); err != nil {
+			return fmt.Sprintf("server %d has not all records: %v", i, err)
+		}
+		return ""
+	})
 	g.nats.Stop(i)
 	found := 0
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {

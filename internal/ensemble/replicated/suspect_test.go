@@ -178,12 +178,17 @@ func TestBadLog(t *testing.T) {
 func (tm *team) damageReplica(ctx context.Context, t *testing.T, m *member, server int, forge bool) {
 	t.Helper()
 	stream := streamName(&m.o)
+	lead := func() {
+		t.Helper()
+		if !tm.g.nats.Lead(ctx, m.js.Conn(), stream, server) {
+			t.Fatalf("server %d did not become the leader of the log", server)
+		}
+	}
+	lead() // so that it has all records
 	tm.g.nats.Stop(server)
 	path := filepath.Join(tm.g.nats.Files(server), "$G", "streams", stream, "msgs", "1.blk")
 	changeRecord(t, path, stream, 8, forge)
 	tm.g.nats.Start(server)
 	tm.g.nats.Ready()
-	if !tm.g.nats.Lead(ctx, m.js.Conn(), stream, server) {
-		t.Fatalf("server %d did not become the leader of the log", server)
-	}
+	lead()
 }
