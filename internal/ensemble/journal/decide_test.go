@@ -228,7 +228,7 @@ func TestARebuildThatEndsMidway(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), teamWait)
 			defer cancel()
-			if err := g.member("c").js.CrashRebuild(ctx, g.name, session, steps); err != nil {
+			if err := g.member("c").js.CrashRebuild(ctx, g.name, "crashed", session, steps); err != nil {
 				t.Fatal(err)
 			}
 			g.stop("c")
@@ -279,7 +279,7 @@ func (g *team) fenceCurrent() {
 	ctx, cancel := context.WithTimeout(context.Background(), teamWait)
 	defer cancel()
 	m := g.member("a")
-	if err := m.js.CrashRebuild(ctx, g.name, m.session, 2); err != nil {
+	if err := m.js.CrashRebuild(ctx, g.name, "a", m.session, 2); err != nil {
 		g.t.Fatal(err)
 	}
 }

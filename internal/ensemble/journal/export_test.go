@@ -13,7 +13,10 @@ const RebuildSteps = 4
 // CrashRebuild makes a member begin to rebuild a journal and end after some steps, as a crash would: it
 // leaves the lock with a lease that ends with the session, the fenced stream, and a new stream that is
 // incomplete or not in use.
-func (s *Journals) CrashRebuild(ctx context.Context, name string, session *concurrency.Session, steps int) error {
+// owner is the member that has the lock: a running member with that name continues at once.
+func (s *Journals) CrashRebuild(ctx context.Context, name, owner string, session *concurrency.Session,
+	steps int,
+) error {
 	g := s.lookup(name)
 	if g == nil {
 		return fmt.Errorf("journal %q is not open", name)
@@ -22,8 +25,7 @@ func (s *Journals) CrashRebuild(ctx context.Context, name string, session *concu
 	if err != nil {
 		return err
 	}
-	// With another name than that of the member, whose own attempt would continue this one.
-	lock, err := g.registry.lock(ctx, s.opts.Member+"-crashing", "once", session.Lease())
+	lock, err := g.registry.lock(ctx, owner, "crashing", session.Lease())
 	if err != nil || steps == 1 {
 		return err
 	}
