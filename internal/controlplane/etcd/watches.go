@@ -49,7 +49,7 @@ func (w *watches) Watch(stream pb.Watch_WatchServer) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(w.ctx, cancel)()
-	return w.WatchServer.Watch(&endingStream{stream, ctx})
+	return w.WatchServer.Watch(&endingWatch{stream, ctx})
 }
 
 // stop ends all watches and waits for them, at most watchesTimeout.
@@ -71,11 +71,11 @@ func (w *watches) stop() {
 	}
 }
 
-// endingStream is the stream of a watch with a context that ends when the member stops.
-type endingStream struct {
+// endingWatch is the connection of a watch to its client, with a context that ends when the member stops.
+type endingWatch struct {
 	pb.Watch_WatchServer
 	ctx context.Context //nolint:containedctx // of the stream
 }
 
 // Context implements grpc.ServerStream.
-func (s *endingStream) Context() context.Context { return s.ctx }
+func (s *endingWatch) Context() context.Context { return s.ctx }

@@ -10,8 +10,8 @@ import (
 )
 
 // conditionReplicated exists in an ensemble: True when every log and journal of the cluster has all
-// its replicas, no damaged part and no difference between copies is known, and every live member can serve the cluster. It is False
-// while the cluster is degraded, with what is wrong and what happens next.
+// its replicas, no damaged part and no difference between copies is known, and every live member can
+// serve the cluster. It is False while the cluster is degraded, with what is wrong and what happens next.
 const conditionReplicated = "FullyReplicated"
 
 const (
