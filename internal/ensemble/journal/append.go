@@ -131,7 +131,7 @@ func (j *journal) claimLocked(ctx context.Context, subject string, id [idBytes]b
 	msg.Data = data
 	msg.Header.Set(nats.ExpectedStreamHdr, j.stream)
 	msg.Header.Set(nats.ExpectedLastSeqHdr, strconv.FormatUint(tail.seq, 10))
-	msg.Header.Set(nats.ExpectedLastSubjSeqHdr, "0") // there is no fence
+	msg.Header.Set(nats.ExpectedLastSubjSeqHdr, "0") // the append fails if the stream has a fence
 	msg.Header.Set(natsjs.ExpectedLastSubjSeqSubjHeader, j.fenceSubject())
 	msg.Header.Set(firstHeader, strconv.FormatUint(m.first, 10))
 	msg.Header.Set(lastHeader, strconv.FormatUint(m.last(), 10))
