@@ -3,7 +3,7 @@
 // certificate authority for clients. The bundle has installed them (ensemble/bundle), and the other
 // members have the same ones, so a member never creates its own. It stands beside package server,
 // because it knows the files of several packages; it calls the other members through package
-// ensemble. It has no locks.
+// ensemble. It has no locks that outlive a call.
 package sharedfiles
 
 import (
@@ -19,7 +19,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"freshet/internal/base/atomicfile"
@@ -50,24 +52,28 @@ type File struct {
 	Path string
 	// Check returns what is wrong with the file; nil if it is intact as far as can be determined.
 	Check func() error
+	// Majority is set for a file without a checksum, so that Check does not find every damage. The contents that
+	// more than half of the members have are right.
+	Majority bool
 }
 
 // List returns the files that a configuration uses. A key file outside the data directory belongs to
 // the operator and is not listed.
 func List(cfg *config.Config) []File {
 	token := cfg.Path(adminfiles.Token)
-	list := []File{{adminfiles.Token, token, func() error { return checkToken(token) }}}
+	list := []File{{adminfiles.Token, token, func() error { return checkToken(token) }, true}}
 	if cfg.EncryptionKey.File == "" {
 		keys := cfg.EncryptionKeyFile()
-		list = append(list, File{filepath.Base(keys), keys, func() error {
+		check := func() error {
 			_, err := identity.ReadSealer(keys)
 			return err
-		}})
+		}
+		list = append(list, File{filepath.Base(keys), keys, check, false})
 	}
 	if cfg.TLS.CertFile == "" {
 		cert, key := cfg.Path("tls", "ca.crt"), cfg.Path("tls", "ca.key")
 		check := func() error { return checkAuthority(cert, key) }
-		list = append(list, File{"tls/ca.crt", cert, check}, File{"tls/ca.key", key, check})
+		list = append(list, File{"tls/ca.crt", cert, check, false}, File{"tls/ca.key", key, check, false})
 	}
 	return list
 }
@@ -126,20 +132,25 @@ func readIntact(cfg *config.Config) map[string][]byte {
 }
 
 // Restore fetches the files that are missing or damaged from the other members. It waits until one of
-// them has the files, because without them this member would refuse what the others accept.
+// them has the files, because without them this member would refuse what the others accept. It does not wait for a
+// majority of them: the members may all be starting.
 func Restore(ctx context.Context, cfg *config.Config, m *ensemble.Member, log *slog.Logger) error {
 	var last time.Time
 	for {
-		missing := map[string]error{}
+		theirs, missing := ask(ctx, m), map[string]error{}
 		for _, f := range List(cfg) {
-			if err := f.Check(); err != nil {
+			err := f.Check()
+			if err == nil && f.Majority {
+				err = outvoted(f, theirs, len(m.Names()))
+			}
+			if err != nil {
 				missing[f.Name] = err
 			}
 		}
 		if len(missing) == 0 {
 			return nil
 		}
-		found, err := agreed(ask(ctx, m))
+		found, err := agreed(theirs)
 		if err != nil {
 			return err
 		}
@@ -189,20 +200,48 @@ func replace(f File, data []byte, cause error, m *ensemble.Member, log *slog.Log
 	return nil
 }
 
+// outvoted returns an error if more than half of all members have the same file, and this member has another one.
+func outvoted(f File, theirs map[string]map[string][]byte, members int) error {
+	mine, err := os.ReadFile(f.Path)
+	if err != nil {
+		return err
+	}
+	have := map[string][]string{} // members by content
+	for member, files := range theirs {
+		if text := string(bytes.TrimSpace(files[f.Name])); text != "" {
+			have[text] = append(have[text], member)
+		}
+	}
+	for text, names := range have {
+		if 2*len(names) > members && text != string(bytes.TrimSpace(mine)) {
+			slices.Sort(names)
+			return fmt.Errorf("%s differs from that of %s, which is the same", f.Path, strings.Join(names, " and "))
+		}
+	}
+	return nil
+}
+
 // ask returns the files of the other members that respond, by member.
 func ask(ctx context.Context, m *ensemble.Member) map[string]map[string][]byte {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	all := map[string]map[string][]byte{}
+	var mu sync.Mutex // protects all
+	var calls sync.WaitGroup
 	for _, name := range m.Names() {
 		if name == m.Self() {
 			continue
 		}
-		bounded, cancel := context.WithTimeout(ctx, callTimeout)
-		var out response
-		if err := m.Post(bounded, name, Path, struct{}{}, &out); err == nil {
-			all[name] = out.Files
-		}
-		cancel()
+		calls.Go(func() {
+			var out response
+			if err := m.Post(ctx, name, Path, struct{}{}, &out); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				all[name] = out.Files
+			}
+		})
 	}
+	calls.Wait()
 	return all
 }
 

@@ -41,6 +41,38 @@ func TestAgreed(t *testing.T) {
 	}
 }
 
+// TestOutvoted checks that a token is wrong only if more than half of all members have another one.
+func TestOutvoted(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	cfg.DataDir = t.TempDir()
+	token := List(cfg)[0]
+	if err := os.WriteFile(token.Path, []byte("mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := func(token string) map[string][]byte { return map[string][]byte{"admin.token": []byte(token)} }
+	for name, tc := range map[string]struct {
+		theirs map[string]map[string][]byte
+		wrong  bool
+	}{
+		"no response":             {nil, false},
+		"both have it":            {map[string]map[string][]byte{"a": files("mine"), "b": files("mine")}, false},
+		"both have another":       {map[string]map[string][]byte{"a": files("other"), "b": files("other\n")}, true},
+		"one of both has another": {map[string]map[string][]byte{"a": files("mine"), "b": files("other")}, false},
+		"only one responds":       {map[string]map[string][]byte{"a": files("other")}, false},
+		"both differ":             {map[string]map[string][]byte{"a": files("other"), "b": files("another")}, false},
+		"both have none":          {map[string]map[string][]byte{"a": {}, "b": {}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := outvoted(token, tc.theirs, 3)
+			if (err != nil) != tc.wrong || err != nil && !strings.Contains(err.Error(), "a and b") {
+				t.Errorf("got error %v, want one that names a and b: %t", err, tc.wrong)
+			}
+		})
+	}
+}
+
 // TestDamagedSecrets damages the token and every bit of the key file. A damaged file is never sent to
 // another member, and the check finds it.
 func TestDamagedSecrets(t *testing.T) {
