@@ -13,15 +13,19 @@ import (
 	"freshet/internal/ensemble"
 )
 
-// awaitObservation waits until a member's observation is as wanted.
-func awaitObservation(t *testing.T, m *ensemble.Member, what string,
+// awaitObservation waits until a member's observation is as wanted. It asks all members for their status,
+// which makes them observe now.
+func awaitObservation(t *testing.T, all map[string]*ensemble.Member, member, what string,
 	is func(*ensemble.Observation) bool,
 ) *ensemble.Observation {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
-		observed := m.Observation()
+		for _, m := range all {
+			_, _ = m.Status(ctx)
+		}
+		observed := all[member].Observation()
 		if observed != nil && is(observed) {
 			return observed
 		}
@@ -54,14 +58,14 @@ func TestObservation(t *testing.T) {
 			<-ended
 		})
 	}
-	awaitObservation(t, a, "a report of b without damage", func(o *ensemble.Observation) bool {
+	awaitObservation(t, members, "a", "a report of b without damage", func(o *ensemble.Observation) bool {
 		return o.Members["b"] != nil && o.Degraded() == nil
 	})
 	b.Integrity().Verified("journal u1/catalogue")
 	b.Integrity().Damaged("shard u1/3", "/data/000007.sst", errors.New("block 3: checksum mismatch"))
 	b.SetClusterProblems(func() map[string]string { return map[string]string{"u1": "table is damaged"} })
 	bothProblems := func(o *ensemble.Observation) bool { return len(o.Degraded()) == 2 }
-	observed := awaitObservation(t, a, "the damage and the failing cluster of b", bothProblems)
+	observed := awaitObservation(t, members, "a", "the damage and the failing cluster of b", bothProblems)
 	if why := observed.Failing["u1"]["b"]; why != "table is damaged" {
 		t.Errorf("failing cluster: got %q, want the problem that b reported", why)
 	}
@@ -78,7 +82,7 @@ func TestObservation(t *testing.T) {
 		!strings.Contains(got, "checksum mismatch") {
 		t.Errorf("problem of b: got %q, want the damaged part", got)
 	}
-	awaitObservation(t, b, "its own damage", bothProblems)
+	awaitObservation(t, members, "b", "its own damage", bothProblems)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(b.Collector())
 	const want = `# HELP freshet_integrity_damaged_parts Damaged parts of this member's files that are not replaced yet.
@@ -94,7 +98,7 @@ freshet_integrity_damages_total 1
 	}
 	b.Integrity().Healed("shard u1/3")
 	b.SetClusterProblems(func() map[string]string { return nil })
-	awaitObservation(t, a, "no problem after healing", func(o *ensemble.Observation) bool {
+	awaitObservation(t, members, "a", "no problem after healing", func(o *ensemble.Observation) bool {
 		return o.Degraded() == nil
 	})
 }

@@ -3,12 +3,12 @@ package contract
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
+	"freshet/test/parallel"
 	"freshet/test/testserver"
 )
 
@@ -28,10 +28,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	// Conversations mostly wait, so more of them run in parallel than there are CPUs.
-	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		return 0, err
-	}
+	parallel.Set(16)
 	if base := os.Getenv("FRESHET_SERVER"); base != "" {
 		target = newTarget(base, os.Getenv("FRESHET_TOKEN"), os.Getenv("FRESHET_CLIENT_ID"),
 			os.Getenv("FRESHET_CLIENT_SECRET"))

@@ -16,6 +16,7 @@ import (
 
 	"freshet/internal/controlplane/kinds/kindstest"
 	"freshet/internal/ops/telemetry"
+	"freshet/test/parallel"
 )
 
 const (
@@ -31,9 +32,11 @@ const (
 	tableAccept = "application/json;as=Table;v=v1;g=meta.k8s.io"
 )
 
-// TestMain limits the log of the libraries to warnings, so that failures are visible in the output.
+// TestMain limits the log of the libraries to warnings, so that failures are visible in the output. Many tests wait
+// for the end of a watch or for a compaction.
 func TestMain(m *testing.M) {
 	telemetry.BridgeKlog(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	parallel.Set(6)
 	os.Exit(m.Run())
 }
 

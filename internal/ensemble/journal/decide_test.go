@@ -255,6 +255,7 @@ func TestARebuildThatEndsMidway(t *testing.T) {
 
 // TestFaultJournalIsRebuilt ends the stream while members write. Acknowledged records stay.
 func TestFaultJournalIsRebuilt(t *testing.T) {
+	t.Parallel()
 	g := newTeam(t)
 	g.start("a", "b", "c")
 	g.open("a", "b", "c")

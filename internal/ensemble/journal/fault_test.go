@@ -2,7 +2,6 @@ package journal_test
 
 import (
 	"context"
-	"flag"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -11,19 +10,17 @@ import (
 
 	"freshet/internal/ensemble/natsserver/natstest"
 	"freshet/internal/storage/engine"
+	"freshet/test/parallel"
 	"freshet/test/tally"
 )
 
 // TestMain runs many tests in parallel, because they mostly wait: for intervals of copies, for leases and
-// for elections. Tests under load are not among them.
+// for elections.
 func TestMain(m *testing.M) {
 	if natstest.Served() {
 		return
 	}
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
+	parallel.Set(8)
 	os.Exit(m.Run())
 }
 
@@ -89,6 +86,7 @@ func duration(short time.Duration) time.Duration {
 }
 
 func TestMembersWriteAJournalAtTheSameTime(t *testing.T) {
+	t.Parallel()
 	for _, servers := range []int{1, 3} {
 		natsCluster := natstest.New(t, servers)
 		js := members(t, natsCluster, 0, servers-1, servers/2)
@@ -108,6 +106,7 @@ func TestMembersWriteAJournalAtTheSameTime(t *testing.T) {
 func sleep(d time.Duration) { <-time.After(d) }
 
 func TestFaultJournalLeaderStepsDown(t *testing.T) {
+	t.Parallel()
 	natsCluster := natstest.New(t, 3)
 	js := members(t, natsCluster, 0, 1, 2)
 	h := newHistory(t)
@@ -129,6 +128,7 @@ func TestFaultJournalLeaderStepsDown(t *testing.T) {
 }
 
 func TestFaultJournalServerRestarts(t *testing.T) {
+	t.Parallel()
 	natsCluster := natstest.New(t, 3)
 	js := members(t, natsCluster, 0, 1, 2)
 	h := newHistory(t)
@@ -150,6 +150,7 @@ func TestFaultJournalServerRestarts(t *testing.T) {
 // The killed server is a process of its own, so it cannot flush or hand over anything. The
 // first kill hits the leader of the stream.
 func TestFaultJournalServerIsKilled(t *testing.T) {
+	t.Parallel()
 	natsCluster := natstest.New(t, 3, natstest.Processes(2))
 	js := members(t, natsCluster, 0, 1)
 	h := newHistory(t)
@@ -178,6 +179,7 @@ func TestFaultJournalServerIsKilled(t *testing.T) {
 // A leader that is cut off believes for seconds that it still leads. Its clients get an
 // error or a correct response, never a stale one.
 func TestFaultJournalLeaderIsCutOff(t *testing.T) {
+	t.Parallel()
 	natsCluster := natstest.New(t, 3)
 	js := members(t, natsCluster, 0, 1, 2)
 	conn := natsCluster.Connect(0)

@@ -196,6 +196,7 @@ func (c *claims) agree() (lost int) {
 }
 
 func TestFaultReplicasUnderLeaderChanges(t *testing.T) {
+	t.Parallel()
 	natsCluster := natstest.New(t, 3)
 	c := &claims{t: t, won: map[string]string{}}
 	for _, j := range members(t, natsCluster, 0, 1, 2) {

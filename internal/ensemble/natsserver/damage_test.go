@@ -2,7 +2,6 @@ package natsserver_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"freshet/internal/ensemble/natsserver/natsfiles"
 	"freshet/internal/ensemble/natsserver/natstest"
+	"freshet/test/parallel"
 	"freshet/test/poll"
 	"freshet/test/tally"
 )
@@ -26,10 +26,7 @@ func TestMain(m *testing.M) {
 	if natstest.Served() {
 		return
 	}
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
+	parallel.Set(8)
 	os.Exit(m.Run())
 }
 
@@ -409,6 +406,7 @@ func TestSuspectReplacesRefutedFiles(t *testing.T) {
 
 // TestDamageBeforeStop damages a block of a running server, which then stops in good order.
 func TestDamageBeforeStop(t *testing.T) {
+	t.Parallel()
 	e := newEnsemble(t)
 	damages[0].do(t, e.file(victim, `$G/streams/S/msgs/*.blk`))
 	e.Stop(victim)

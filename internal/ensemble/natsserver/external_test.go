@@ -147,6 +147,7 @@ func TestExternalServersBecomeReady(t *testing.T) {
 }
 
 func TestMetricsDescribeTheServer(t *testing.T) {
+	t.Parallel()
 	c := natstest.New(t, 3)
 	ctx := withTimeout(t, time.Minute)
 	js := open(t, c, 0)

@@ -13,6 +13,7 @@ import (
 // TestFaultStreamsStopped: a server that has stopped its streams, as on a full disk,
 // serves them again, also over connections opened before.
 func TestFaultStreamsStopped(t *testing.T) {
+	t.Parallel()
 	s, err := Start(t.Context(), Options{Name: "a", Dir: t.TempDir(), Unsafe: true})
 	if err != nil {
 		t.Fatal(err)

@@ -126,6 +126,7 @@ func TestAServerAloneListensNowhere(t *testing.T) {
 // Close does not wait for an unresponsive server: it returns while the TLS handshake with
 // that server is still in progress.
 func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -226,6 +227,7 @@ func TestAnAddressInUseIsAnError(t *testing.T) {
 }
 
 func TestAMinorityIsNotReady(t *testing.T) {
+	t.Parallel()
 	c := natstest.New(t, 3)
 	c.Stop(0)
 	c.Stop(1)

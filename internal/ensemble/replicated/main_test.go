@@ -1,16 +1,14 @@
 package replicated
 
 import (
-	"flag"
 	"os"
 	"testing"
+
+	"freshet/test/parallel"
 )
 
 // TestMain runs many tests in parallel, because they mostly wait.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
+	parallel.Set(8)
 	os.Exit(m.Run())
 }

@@ -3,13 +3,13 @@ package identity_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"freshet/test/parallel"
 	"freshet/test/testserver"
 )
 
@@ -31,11 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	flag.Parse()
-	// The tests mostly wait, so more of them run in parallel than there are CPUs.
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		return 0, err
-	}
+	parallel.Set(16)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if folder, err = os.MkdirTemp("", "freshet-identity-"); err != nil {

@@ -1,0 +1,14 @@
+package kafkaapi_test
+
+import (
+	"os"
+	"testing"
+
+	"freshet/test/parallel"
+)
+
+// TestMain runs many tests at once, because they mostly wait for decisions and sessions that expire.
+func TestMain(m *testing.M) {
+	parallel.Set(6)
+	os.Exit(m.Run())
+}
