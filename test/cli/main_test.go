@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/test/parallel"
 	"freshet/test/testserver"
 )
 
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
+	parallel.Set(4) // commands wait for the server
 	dir, err := os.MkdirTemp("", "freshet-cli-")
 	if err != nil {
 		return 0, err
