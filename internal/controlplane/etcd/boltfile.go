@@ -48,6 +48,7 @@ type tree struct {
 	pages    uint64 // used and free pages together
 	visited  map[uint64]bool
 	hasKeys  bool // at least one key is stored
+	inKeys   bool // the walk is in the bucket of keys
 	problems []error
 }
 
@@ -181,7 +182,7 @@ func (t *tree) walk(id uint64, depth int, within keyRange) {
 	for i, key := range keys {
 		at := pageHeader + i*element
 		if kind == kindLeaf {
-			t.leaf(id, data[at:], key, depth)
+			t.leaf(id, i, data[at:], key, depth)
 			continue
 		}
 		below := keyRange{key, within.high}
@@ -217,23 +218,49 @@ func (t *tree) keysOf(id uint64, kind uint16, count int, data []byte, within key
 }
 
 // leaf checks an element of a leaf; data begins at the element.
-func (t *tree) leaf(id uint64, data, key []byte, depth int) {
+func (t *tree) leaf(id uint64, i int, data, key []byte, depth int) {
+	start := int(binary.LittleEndian.Uint32(data[4:])) + len(key)
+	value := data[start : start+int(binary.LittleEndian.Uint32(data[12:]))]
+	if t.inKeys {
+		if wrong := checkChange(key, value); wrong != "" {
+			t.problem("page %d: element %d %s", id, i, wrong)
+		}
+		return
+	}
 	if binary.LittleEndian.Uint32(data)&leafIsBucket == 0 {
 		return
 	}
-	start := int(binary.LittleEndian.Uint32(data[4:])) + len(key)
-	value := data[start : start+int(binary.LittleEndian.Uint32(data[12:]))]
 	if len(value) < element {
 		t.problem("page %d: bucket %q is too short", id, key)
 		return
 	}
 	isKeys := string(key) == keyBucket
 	if root := binary.LittleEndian.Uint64(value); root != 0 {
-		t.hasKeys = t.hasKeys || isKeys
+		t.hasKeys, t.inKeys = t.hasKeys || isKeys, isKeys
 		t.walk(root, depth+1, keyRange{})
+		t.inKeys = false
 	} else if isKeys && len(value) >= 2*element { // an inline bucket, stored in the leaf itself
-		t.hasKeys = binary.LittleEndian.Uint16(value[element+10:]) > 0
+		t.inlineKeys(id, value[element:])
 	}
+}
+
+// inlineKeys checks the bucket of keys when it is stored in a leaf of another bucket, whose page is id.
+func (t *tree) inlineKeys(id uint64, data []byte) {
+	count := int(binary.LittleEndian.Uint16(data[10:]))
+	t.hasKeys = count > 0
+	if pageHeader+count*element > len(data) {
+		t.problem("page %d: bucket %q is too short", id, keyBucket)
+		return
+	}
+	keys, ok := t.keysOf(id, kindLeaf, count, data, keyRange{})
+	if !ok {
+		return
+	}
+	t.inKeys = true
+	for i, key := range keys {
+		t.leaf(id, i, data[pageHeader+i*element:], key, 0)
+	}
+	t.inKeys = false
 }
 
 // checkFree checks that no free page is in use.

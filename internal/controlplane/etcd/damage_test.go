@@ -1,6 +1,8 @@
 package etcd_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -93,15 +95,44 @@ func TestDamageBeforeStop(t *testing.T) {
 		}
 		return data
 	})
-	names := slices.DeleteFunc(filesOf(t, dir), func(name string) bool { return name == cleanclose.Name })
-	if err := cleanclose.Write(cleanclose.Dir(dir), names); err != nil {
-		t.Fatal(err)
-	}
+	recordStop(t, dir)
 	fault := tally.Fault{Name: "etcd file damaged before an orderly stop", Injected: 1}
 	if startDamaged(t, dir, file, &fault) {
 		t.Error("got a member that runs, want an error")
 	}
 	fault.Record(t)
+}
+
+// TestDamagedRevision makes the last revision in the tree negative. All keys of the tree are still in order, but etcd
+// would end the process.
+func TestDamagedRevision(t *testing.T) {
+	t.Parallel()
+	dir, _ := filledMember(t)
+	const file, last = "member/snap/db", 1 + damageKeys // the first change has revision 2
+	change(t, filepath.Join(dir, file), func(data []byte) []byte {
+		key := append(binary.BigEndian.AppendUint64(nil, last), "_\x00\x00\x00\x00\x00\x00\x00\x00"...)
+		damaged := bytes.Clone(key)
+		damaged[9] = 0x80
+		if !bytes.Contains(data, key) {
+			t.Fatalf("tree has no change with revision %d", last)
+		}
+		return bytes.ReplaceAll(data, key, damaged)
+	})
+	recordStop(t, dir)
+	fault := tally.Fault{Name: "revision in the tree of etcd damaged", Injected: 1}
+	if startDamaged(t, dir, file, &fault) {
+		t.Error("got a member that runs, want an error")
+	}
+	fault.Record(t)
+}
+
+// recordStop records the files of a member as if it had been stopped in order.
+func recordStop(t *testing.T, dir string) {
+	t.Helper()
+	names := slices.DeleteFunc(filesOf(t, dir), func(name string) bool { return name == cleanclose.Name })
+	if err := cleanclose.Write(cleanclose.Dir(dir), names); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // startDamaged starts a member from damaged files, checks its data, and reports whether it started.

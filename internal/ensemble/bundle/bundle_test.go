@@ -206,6 +206,59 @@ func TestAttackMembersTLS(t *testing.T) {
 	tally.Attack(t, "member's listener without a member's certificate", len(attempts), successes)
 }
 
+// TestJoinConfig flips every bit of join.json. ReadJoinConfig finds it, unless the content is the same. It accepts a file
+// of an earlier version, which has no checksum, and Install adds one.
+func TestJoinConfig(t *testing.T) {
+	t.Parallel()
+	part, err := newEnsemble(t).Bundle("a", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	members := filepath.Join(dir, "members")
+	path := filepath.Join(members, "join.json")
+	if err := part.Install(installPaths(dir)); err != nil {
+		t.Fatal(err)
+	}
+	want, err := bundle.ReadJoinConfig(members)
+	if err != nil || want.Sum == "" {
+		t.Fatalf("got %+v, %v, want a checksum", want, err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(data []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at := range text {
+		for bit := range 8 {
+			damaged := bytes.Clone(text)
+			damaged[at] ^= 1 << bit
+			write(damaged)
+			got, err := bundle.ReadJoinConfig(members)
+			if got.Sum = want.Sum; err == nil && got != want {
+				t.Errorf("bit %d of byte %d flipped: got %+v, want %+v or an error", bit, at, got, want)
+			}
+		}
+	}
+	write([]byte(strings.Replace(string(text), `,"sum":"`+want.Sum+`"`, "", 1)))
+	old := want
+	old.Sum = ""
+	if got, err := bundle.ReadJoinConfig(members); err != nil || got != old {
+		t.Errorf("without a checksum: got %+v, %v, want %+v", got, err, old)
+	}
+	if err := part.Install(installPaths(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := bundle.ReadJoinConfig(members); err != nil || got != want {
+		t.Errorf("installed again: got %+v, %v, want %+v", got, err, want)
+	}
+}
+
 // TestRepair damages each file of an installed bundle, in every way. Open or ReadJoinConfig must name
 // the file and the command, and Install must repair a used data directory, but only that of the same
 // member.
@@ -250,18 +303,22 @@ func TestRepair(t *testing.T) {
 				if err == nil {
 					_, err = bundle.ReadJoinConfig(filepath.Join(dir, "members"))
 				}
-				// A flipped id does not matter once etcd has data, nor a bit of the key that nobody reads.
-				if err == nil && file != "join.json" && (file != "member.key" || how != "flip") {
+				// The key has a bit that nobody reads.
+				if err == nil && (file != "member.key" || how != "flip") {
 					t.Fatal("the damage was not found")
 				}
 				if err != nil && (!strings.Contains(err.Error(), file) ||
 					!strings.Contains(err.Error(), "freshet ensemble join")) {
 					t.Errorf("got %v, want the file and the command", err)
 				}
-				if err := part.Install(installPaths(dir)); err != nil && file != "join.json" {
+				if err := part.Install(installPaths(dir)); err != nil {
 					t.Fatalf("repair: %v", err)
 				}
-				if _, err := bundle.Open(filepath.Join(dir, "members"), "a"); err != nil {
+				_, err = bundle.Open(filepath.Join(dir, "members"), "a")
+				if err == nil {
+					_, err = bundle.ReadJoinConfig(filepath.Join(dir, "members"))
+				}
+				if err != nil {
 					t.Errorf("after the repair: %v", err)
 				}
 			})

@@ -2,8 +2,10 @@ package bundle
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -25,6 +27,23 @@ type JoinConfig struct {
 	Existing bool `json:"existing,omitempty"`
 	// Seed is set when the member starts with the data of another server.
 	Seed bool `json:"seed,omitempty"`
+	// Sum is the checksum of the other fields. Earlier versions wrote none.
+	Sum string `json:"sum,omitempty"`
+}
+
+// sum returns the checksum of the fields.
+func (j JoinConfig) sum() string {
+	j.Sum = ""
+	text, _ := json.Marshal(j) // strings and booleans can always be encoded
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// encode returns the content of join.json.
+func (j JoinConfig) encode() ([]byte, error) {
+	j.Sum = j.sum()
+	text, err := json.Marshal(j)
+	return append(text, '\n'), err
 }
 
 // Paths are the paths that a bundle is installed to.
@@ -38,15 +57,23 @@ type Paths struct {
 // because that data belongs to no member. In the directory of the same member it repairs missing and
 // damaged files, and renews the certificate. Installing the same bundle again is a no-op.
 func (b *Bundle) Install(to Paths) error {
-	join, err := json.Marshal(JoinConfig{EnsembleID: b.EnsembleID, Existing: b.Existing, Seed: b.Seed})
+	config := JoinConfig{EnsembleID: b.EnsembleID, Existing: b.Existing, Seed: b.Seed}
+	join, err := config.encode()
 	if err != nil {
 		return err
+	}
+	path := filepath.Join(to.CertDir, joinFile)
+	if have, err := ReadJoinConfig(to.CertDir); err == nil && have.Sum == "" && have == config {
+		// An earlier version has written the same file without the checksum.
+		if err := atomicfile.Replace(path, join); err != nil {
+			return fmt.Errorf("writing %s: %w", path, err)
+		}
 	}
 	own := []file{
 		{filepath.Join(to.CertDir, caFile), []byte(b.CA)},
 		{filepath.Join(to.CertDir, certFile), []byte(b.Own.Certificate)},
 		{filepath.Join(to.CertDir, keyFile), []byte(b.Own.Key)},
-		{filepath.Join(to.CertDir, joinFile), append(join, '\n')}, // last: marks the installation as complete
+		{path, join}, // last: marks the installation as complete
 	}
 	for _, used := range []string{"etcd", "clusters", "FORMAT"} {
 		if _, err := os.Stat(filepath.Join(to.DataDir, used)); err == nil {
@@ -163,6 +190,9 @@ func ReadJoinConfig(dir string) (JoinConfig, error) {
 	}
 	if err == nil && j.EnsembleID == "" {
 		err = errors.New("it does not have the id of the ensemble")
+	}
+	if err == nil && j.Sum != "" && j.Sum != j.sum() {
+		err = errors.New("it is damaged: its checksum does not match")
 	}
 	if err != nil {
 		return j, fmt.Errorf("reading %s: %w; install this member's bundle again with: freshet ensemble join BUNDLE "+
