@@ -39,8 +39,13 @@ var mutants = []mutant{
 		"s.compareMarks(ctx, f, marks.of(f.st.id))", "s.compareMarks(ctx, f, nil)",
 	},
 	{
-		"damage of a copy is not reported", "internal/storage/pebble/copydamage.go",
-		"	if !s.logged || !s.copy.found.CompareAndSwap(nil, &FileDamage{File: file, Err: err}) {", "	if true {",
+		"a damaged copy is not replaced", "internal/ensemble/replicated/run.go",
+		"		if s.noticeDamage(err) {", "		if false && s.noticeDamage(err) {",
+	},
+	{
+		"a lost journal is rebuilt without ending its old stream", "internal/ensemble/journal/heal.go",
+		"		if !fenced {\n			if err := j.publishFence(ctx);",
+		"		if false {\n			if err := j.publishFence(ctx);",
 	},
 	{
 		"a commit of offsets is acknowledged before it is durable", "internal/broker/groups/offsets.go",
