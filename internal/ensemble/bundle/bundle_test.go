@@ -206,8 +206,8 @@ func TestAttackMembersTLS(t *testing.T) {
 	tally.Attack(t, "member's listener without a member's certificate", len(attempts), successes)
 }
 
-// TestJoinConfig flips every bit of join.json. ReadJoinConfig finds it, unless the content is the same. It accepts a file
-// of an earlier version, which has no checksum, and Install adds one.
+// TestJoinConfig flips every bit of join.json. ReadJoinConfig finds it, unless the content is the same. It accepts a
+// file of an earlier version, which has no checksum, and Install adds one.
 func TestJoinConfig(t *testing.T) {
 	t.Parallel()
 	part, err := newEnsemble(t).Bundle("a", true)

@@ -82,7 +82,7 @@ func (g *team) shorten(js natsjs.JetStream, same bool) {
 		msg.Header.Del(nats.ExpectedLastSeqHdr)
 		if _, err := js.PublishMsg(ctx, msg); err != nil {
 			if _, gone := js.Stream(ctx, config.Name); !errors.Is(gone, natsjs.ErrStreamNotFound) {
-				g.t.Fatalf("publishing to stream %s, which exists (%v): got error %v, want none", config.Name, gone, err)
+				g.t.Fatalf("publishing to stream %s (its state: %v): got error %v, want none", config.Name, gone, err)
 			}
 			return
 		}
