@@ -147,7 +147,9 @@ func (o *Options) prepare(dir string) error {
 		return fmt.Errorf("creating the etcd directory: %w", err)
 	}
 	if err := Intact(dir); err != nil {
-		return o.damagedError(dir, err)
+		damage := o.damagedError(dir, err)
+		damage.InFiles = true
+		return damage
 	}
 	if err := cleanclose.Forget(cleanclose.Dir(dir)); err != nil {
 		return fmt.Errorf("starting embedded etcd in %s: %w", dir, err)

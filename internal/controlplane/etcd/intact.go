@@ -20,7 +20,10 @@ var ErrDamaged = errors.New("resource store (etcd) is damaged")
 // Damage is the error about damaged files of a member. It wraps ErrDamaged and its cause.
 type Damage struct {
 	// Cause names the file, relative to the directory, and the problem.
-	Cause       error
+	Cause error
+	// InFiles is set when the files show the damage: Intact finds it again. Other damage was found by running the
+	// member, or by comparing its content with that of other members.
+	InFiles     bool
 	dir, advice string
 }
 
@@ -33,10 +36,10 @@ func (d *Damage) Error() string {
 func (d *Damage) Unwrap() []error { return []error{ErrDamaged, d.Cause} }
 
 // damagedError returns the error about damaged files, with what the operator should do.
-func (o *Options) damagedError(dir string, cause error) error {
+func (o *Options) damagedError(dir string, cause error) *Damage {
 	advice := cmp.Or(o.Advice, "keep a copy of it, then restore the data directory from a backup; freshet check lists "+
 		"the damaged files")
-	return &Damage{cause, dir, advice}
+	return &Damage{Cause: cause, dir: dir, advice: advice}
 }
 
 // Intact returns nil when the files of a stopped member are intact, as far as can be determined

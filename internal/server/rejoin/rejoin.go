@@ -167,7 +167,7 @@ func Start(ctx context.Context, cfg *config.Config, m *ensemble.Member, g *etcd.
 	started, err := etcd.Join(ctx, dir, g, opts)
 	if err != nil {
 		var damage *etcd.Damage
-		if errors.As(err, &damage) && etcd.Intact(dir) == nil {
+		if errors.As(err, &damage) && !damage.InFiles {
 			m.Integrity().Damaged(Part, treeFile, damage.Cause) // the next start does not find it in the files
 		}
 		return nil, err

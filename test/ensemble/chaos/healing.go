@@ -50,7 +50,7 @@ func (g *Ensemble) Heal(ctx context.Context, m *Member, file string) (Healing, e
 		h.Refused, h.Command = line, command
 		h.NamesFile = h.NamesFile || namesFile(line, file)
 		if err := g.obey(ctx, m, command); err != nil {
-			return h, fmt.Errorf("doing what the member advised: %w", err)
+			return h, fmt.Errorf("doing what the member advised (%s): %w", line, err)
 		}
 	}
 	return h, fmt.Errorf("member still refuses to start: %s", h.Refused)
