@@ -6,11 +6,15 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strings"
 	"testing"
 
+	"freshet/internal/base/errs"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/broker/messaging/messagingtest"
 	"freshet/internal/storage/engine"
+	"freshet/internal/storage/statemachine"
 )
 
 // declared returns the names in a Go file for which match returns a name.
@@ -28,6 +32,23 @@ func declared(t *testing.T, path string, match func(ast.Node) string) map[string
 		return true
 	})
 	return found
+}
+
+// TestConsumerCodes checks that errors which pass, such as those while a shard gets another owner, have codes at which
+// Kafka's consumer fetches again. Others end it with an exception.
+func TestConsumerCodes(t *testing.T) {
+	t.Parallel()
+	again := []code{codeNotLeader, codeStorage, codeFencedEpoch, codeUnknownEpoch}
+	for _, err := range []error{
+		engine.ErrNoOwner, engine.ErrNotOwner, engine.ErrClosed, engine.ErrOpening, engine.ErrBusy, engine.ErrConflict,
+		engine.ErrFailed, engine.ErrNotOpen, messaging.ErrClosing, statemachine.ErrClosed, statemachine.ErrContended,
+		errs.New(errs.Unavailable, "member does not respond"),
+	} {
+		found, _ := codeOf(err)
+		if got := consumerCode(found); !slices.Contains(again, got) {
+			t.Errorf("%v: got code %d, want one of %d", err, got, again)
+		}
+	}
 }
 
 // TestEverySentinelHasACode checks that the table has a row for every error that the layers below

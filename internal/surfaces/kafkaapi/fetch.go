@@ -221,7 +221,7 @@ func (f *fetchCall) read(ctx context.Context) error {
 				return ctx.Err()
 			}
 			f.failed = true
-			part.errorCode = f.c.fetchCode(failure)
+			part.errorCode = consumerCode(f.c.fetchCode(failure))
 			f.c.addFetchLeaderHint(f.response, &part, topic, failure)
 		}
 		if f.incremental && !w.changed(&part) {
@@ -261,6 +261,18 @@ func (c *call) fetchCode(err error) code {
 		return codeStorage // consumers retry it; the code for producers would end them
 	}
 	return c.codeOf(err)
+}
+
+// consumerCode returns the code of a partition in a Fetch response for the code of an error. Kafka's consumer ends with
+// an exception when it receives one of the others here, although the error passes.
+func consumerCode(of code) code {
+	switch of {
+	case codeNoLeader, codeNotAvailable:
+		return codeNotLeader
+	case codeNotEnoughReplicas, codeTimedOut:
+		return codeStorage
+	}
+	return of
 }
 
 // readPartition reads the batches of one partition.
