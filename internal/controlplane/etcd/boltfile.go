@@ -221,13 +221,16 @@ func (t *tree) keysOf(id uint64, kind uint16, count int, data []byte, within key
 func (t *tree) leaf(id uint64, i int, data, key []byte, depth int) {
 	start := int(binary.LittleEndian.Uint32(data[4:])) + len(key)
 	value := data[start : start+int(binary.LittleEndian.Uint32(data[12:]))]
+	flags := binary.LittleEndian.Uint32(data)
 	if t.inKeys {
-		if wrong := checkChange(key, value); wrong != "" {
+		if flags != 0 {
+			t.problem("page %d: element %d is no key", id, i)
+		} else if wrong := checkChange(key, value); wrong != "" {
 			t.problem("page %d: element %d %s", id, i, wrong)
 		}
 		return
 	}
-	if binary.LittleEndian.Uint32(data)&leafIsBucket == 0 {
+	if flags&leafIsBucket == 0 {
 		return
 	}
 	if len(value) < element {

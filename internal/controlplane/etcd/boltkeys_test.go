@@ -55,6 +55,15 @@ func TestCheckChange(t *testing.T) {
 			}
 		})
 	}
+	for flags, want := range map[byte]int{0: 0, leafIsBucket: 1} {
+		data := append([]byte{flags, 15: 0}, put...)
+		data[4], data[8], data[12] = element, changeBytes, byte(len(value))
+		found := &tree{inKeys: true}
+		found.leaf(2, 0, append(data, value...), []byte(put), 1)
+		if len(found.problems) != want {
+			t.Errorf("element with flags %d: got problems %v, want %d", flags, found.problems, want)
+		}
+	}
 	for size := range len(put) {
 		if checkChange([]byte(put)[:size], value) == "" {
 			t.Errorf("key cut after %d bytes: got no problem, want one", size)

@@ -258,7 +258,7 @@ func agreed(all map[string]map[string][]byte) (map[string][]byte, error) {
 			if votes[name] == nil {
 				votes[name] = map[[sha256.Size]byte]*vote{}
 			}
-			sum := sha256.Sum256(data)
+			sum := sha256.Sum256(bytes.TrimSpace(data)) // an operator's editor may add a newline to a token
 			if votes[name][sum] == nil {
 				votes[name][sum] = &vote{data: data}
 			}

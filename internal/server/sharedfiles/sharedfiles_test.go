@@ -41,6 +41,17 @@ func TestAgreed(t *testing.T) {
 	}
 }
 
+// TestAgreedNewline checks that a token with a newline at its end is the same token.
+func TestAgreedNewline(t *testing.T) {
+	t.Parallel()
+	got, err := agreed(map[string]map[string][]byte{
+		"a": {"admin.token": []byte("x")}, "b": {"admin.token": []byte("x\n")},
+	})
+	if token := string(got["admin.token"]); err != nil || token != "x" && token != "x\n" {
+		t.Errorf("got %q, %v, want x", token, err)
+	}
+}
+
 // TestOutvoted checks that a token is wrong only if more than half of all members have another one.
 func TestOutvoted(t *testing.T) {
 	t.Parallel()
