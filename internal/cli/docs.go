@@ -42,7 +42,8 @@ func newDocs(env *command.Env, documentation Documentation) *cobra.Command {
   freshet docs site dist/site`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] != "json" && len(args) == 1 {
-				return command.Usagef(cmd, "arguments are missing: markdown DIRECTORY, man DIRECTORY, site DIRECTORY, or json")
+				return command.Usagef(cmd,
+					"arguments are missing: markdown DIRECTORY, man DIRECTORY, site DIRECTORY, or json")
 			}
 			return command.MaxArgs(2)(cmd, args)
 		},

@@ -9,8 +9,8 @@ import (
 // read documentation.
 func (s *Site) listForModels() ([]byte, error) {
 	var b bytes.Buffer
-	b.WriteString("# Freshet\n\n> A self-hosted streaming cloud in one binary: an HTTP message API, the Kafka protocol, " +
-		"a schema registry, a Kubernetes-style resource API and a web console.\n")
+	b.WriteString("# Freshet\n\n> A self-hosted streaming cloud in one binary: an HTTP message API, the Kafka " +
+		"protocol, a schema registry, a Kubernetes-style resource API and a web console.\n")
 	for _, sec := range s.sections {
 		fmt.Fprintf(&b, "\n## %s\n\n", sec.title)
 		for _, p := range sec.pages {

@@ -58,7 +58,8 @@ func (s *Site) parse(p *page) (*document, error) {
 		case *ast.Image:
 			s.rewrite(p, n, &n.Destination)
 			if _, notHere := n.AttributeString(missing); notHere {
-				problems = append(problems, fmt.Errorf("%s shows an image that is not in docs: %s", p.source, n.Destination))
+				problems = append(problems,
+					fmt.Errorf("%s shows an image that is not in docs: %s", p.source, n.Destination))
 			}
 		case *ast.RawHTML, *ast.HTMLBlock:
 			html := rawText(n, p.text)

@@ -19,12 +19,6 @@ type section struct {
 	pages []*page // in the order of the navigation
 }
 
-// group is a part of a section: a folder with an index page, or pages below one label on the home page.
-type group struct {
-	label  string // of the home page, or ""
-	folder string // with the index page, or ""
-}
-
 // sectionFolders maps the folders of docs to the titles of their sections, in the order of the
 // navigation. A page belongs to the section of its folder or of the nearest folder above it.
 var sectionFolders = []struct {
@@ -56,7 +50,12 @@ func (s *Site) arrange() error {
 		}
 		p.section = s.sections[n]
 		p.section.pages = append(p.section.pages, p)
-		p.group = s.groupOf(p, listed)
+		folder := path.Dir(source)
+		if strings.HasPrefix(folder, docsFolder) && s.pages[folder+"/README.md"] != nil {
+			p.folder = folder
+		} else {
+			p.label = listed[source].label
+		}
 	}
 	for _, sec := range s.sections {
 		slices.SortStableFunc(sec.pages, func(a, b *page) int {
@@ -119,18 +118,6 @@ func sectionOf(p *page) int {
 	}
 }
 
-// groupOf returns the group of a page, or nil.
-func (s *Site) groupOf(p *page, listed map[string]listedPage) *group {
-	folder := path.Dir(p.source)
-	if folder+"/README.md" != homePage && s.pages[folder+"/README.md"] != nil && strings.Contains(folder, "/") {
-		return &group{folder: folder}
-	}
-	if label := listed[p.source].label; label != "" {
-		return &group{label: label}
-	}
-	return nil
-}
-
 // rank returns the place of a page in its section. The pages of a folder with an index page have one
 // rank, that of the index page.
 func (s *Site) rank(p *page, listed map[string]listedPage) int {
@@ -138,8 +125,8 @@ func (s *Site) rank(p *page, listed map[string]listedPage) int {
 	switch {
 	case source == homePage:
 		return 0
-	case p.group != nil && p.group.folder != "":
-		source = p.group.folder + "/README.md"
+	case p.folder != "":
+		source = p.folder + "/README.md"
 	}
 	if l, ok := listed[source]; ok {
 		return l.rank
@@ -155,13 +142,13 @@ func isNotIndex(p *page) int {
 	return 1
 }
 
-// navSection, navGroup and navLink are what the template shows of the navigation.
+// navSection, navList and navLink are what the template shows of the navigation.
 type navSection struct {
-	Title  string
-	Groups []*navGroup
+	Title string
+	Lists []*navList
 }
 
-type navGroup struct {
+type navList struct {
 	Label string // or ""
 	Links []navLink
 }
@@ -179,24 +166,19 @@ func (s *Site) navigation(current *page) []navSection {
 	for _, sec := range s.sections {
 		shown := navSection{Title: sec.title}
 		for _, p := range sec.pages {
-			inFolder := p.group != nil && p.group.folder != ""
-			inner := inFolder && isNotIndex(p) == 1
-			if p.source == homePage || inner && path.Dir(current.source) != p.group.folder {
+			inner := p.folder != "" && isNotIndex(p) == 1
+			if p.source == homePage || inner && current.folder != p.folder {
 				continue
 			}
-			label := ""
-			if p.group != nil {
-				label = p.group.label
+			if n := len(shown.Lists); n == 0 || shown.Lists[n-1].Label != p.label {
+				shown.Lists = append(shown.Lists, &navList{Label: p.label})
 			}
-			if n := len(shown.Groups); n == 0 || shown.Groups[n-1].Label != label {
-				shown.Groups = append(shown.Groups, &navGroup{Label: label})
-			}
-			g := shown.Groups[len(shown.Groups)-1]
-			g.Links = append(g.Links, navLink{
+			list := shown.Lists[len(shown.Lists)-1]
+			list.Links = append(list.Links, navLink{
 				Title: p.title, URL: current.relative(p.location), Current: p == current, Inner: inner,
 			})
 		}
-		if len(shown.Groups) > 0 {
+		if len(shown.Lists) > 0 {
 			list = append(list, shown)
 		}
 	}

@@ -20,7 +20,8 @@ type page struct {
 	title    string
 	text     []byte
 	section  *section
-	group    *group // nil if the page is directly in its section
+	folder   string // the folder of the page, if it has an index page
+	label    string // the label of the page's list on the home page, or ""
 }
 
 // projectPages are the pages at the root of the repository, with their folder in sectionFolders.

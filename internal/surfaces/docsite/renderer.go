@@ -12,7 +12,8 @@ import (
 
 // ownRenderer renders the nodes that differ from goldmark's HTML: links to files that are not part of
 // the site, HTML in pages, and code and tables, which may be wider than the screen. A
-// scrollable element needs a tabindex, so that the keyboard can scroll it.
+// scrollable element needs a tabindex, so that the keyboard can scroll it. The functions ignore errors
+// of the writer, which keeps the first one for its last Flush.
 type ownRenderer struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -34,11 +35,11 @@ func renderLink(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Walk
 	switch {
 	case notHere && entering:
 		file, _ := name.([]byte)
-		fmt.Fprintf(w, `<span class="source" title="In the source code: %s">`, util.EscapeHTML(file))
+		_, _ = fmt.Fprintf(w, `<span class="source" title="In the source code: %s">`, util.EscapeHTML(file))
 	case notHere:
 		_, _ = w.WriteString("</span>")
 	case entering:
-		fmt.Fprintf(w, `<a href="%s">`, util.EscapeHTML(util.URLEscape(link.Destination, true)))
+		_, _ = fmt.Fprintf(w, `<a href="%s">`, util.EscapeHTML(util.URLEscape(link.Destination, true)))
 	default:
 		_, _ = w.WriteString("</a>")
 	}
@@ -78,7 +79,7 @@ func renderCode(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast
 			label += " (" + strings.ToLower(language) + ")"
 		}
 	}
-	fmt.Fprintf(w, "<div class=\"code\"><pre tabindex=\"0\" role=\"region\" aria-label=\"%s\"><code>",
+	_, _ = fmt.Fprintf(w, "<div class=\"code\"><pre tabindex=\"0\" role=\"region\" aria-label=\"%s\"><code>",
 		util.EscapeHTML([]byte(label)))
 	_, _ = w.Write(util.EscapeHTML(n.Lines().Value(source)))
 	_, _ = w.WriteString("</code></pre></div>\n")
