@@ -46,6 +46,11 @@ ensemble-demo: build ## Run three members on loopback under load; keys kill, pau
 quick-start: build ## Run the README's first five minutes in a shell, with pauses, and time each step
 	FRESHET_PAUSE=3s FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -timeout 10m -v -run TestQuickStart ./test/e2e/howto
 
+.PHONY: site
+site: build ## Write the documentation as static pages for any web server to dist/site
+	rm -rf dist/site
+	bin/freshet docs site dist/site
+
 ##@ Check
 
 # Third-party clients in separate modules, so that the product does not depend on them.
@@ -260,7 +265,7 @@ $(BIN)/kubectl: tools/k8s/go.mod tools/k8s/go.sum tools/k8s/kubectl/main.go
 
 .PHONY: clean
 clean: ## Remove build outputs and caches; data directories stay
-	rm -rf bin .cache
+	rm -rf bin dist .cache
 
 # Earlier names of targets, kept for one release.
 .PHONY: cluster-demo test-cluster race-group bench-group bench-stream

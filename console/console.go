@@ -7,21 +7,20 @@ package console
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+
+	"freshet/internal/base/web"
 )
 
 //go:embed static
@@ -55,17 +54,10 @@ func mustRead(name string) []byte {
 	return body
 }
 
-// asset is a file with its response headers.
-type asset struct {
-	kind, etag string
-	body       []byte
-	packed     func() []byte // returns body in gzip, compressed on the first call; nil if that is not smaller
-}
-
 // pages serves the files.
 type pages struct {
-	assets map[string]*asset // by path below static/
-	page   *asset
+	assets map[string]*web.File // by path below static/
+	page   *web.File
 	root   string // URL path of the files, with their hash
 }
 
@@ -75,7 +67,7 @@ func Handler() http.Handler {
 }
 
 var embedded = sync.OnceValue(func() *pages {
-	c := &pages{assets: make(map[string]*asset)}
+	c := &pages{assets: make(map[string]*web.File)}
 	all := sha256.New()
 	err := fs.WalkDir(files, "static", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -84,14 +76,14 @@ var embedded = sync.OnceValue(func() *pages {
 		body := mustRead(name)
 		all.Write(fmt.Appendf(nil, "%s %d\n", name, len(body)))
 		all.Write(body)
-		c.assets[strings.TrimPrefix(name, "static/")] = newAsset(name, body)
+		c.assets[strings.TrimPrefix(name, "static/")] = web.NewFile(name, body)
 		return nil
 	})
 	if err != nil {
 		panic("reading the embedded files of the console: " + err.Error()) // cannot happen: go:embed checks them
 	}
 	c.root = Root + "/-/" + hex.EncodeToString(all.Sum(nil))[:16] + "/"
-	c.page = newAsset("index.html", c.fill(c.assets["index.html"].body))
+	c.page = web.NewFile("index.html", c.fill(mustRead("static/index.html")))
 	return c
 })
 
@@ -126,49 +118,10 @@ func imported(name string) []string {
 	return list
 }
 
-func newAsset(name string, body []byte) *asset {
-	sum := sha256.Sum256(body)
-	kind := mime.TypeByExtension(path.Ext(name))
-	switch path.Ext(name) { // these types must not depend on the MIME tables of the machine
-	case ".js":
-		kind = "text/javascript; charset=utf-8"
-	case ".css":
-		kind = "text/css; charset=utf-8"
-	case ".svg":
-		kind = "image/svg+xml"
-	case ".html":
-		kind = "text/html; charset=utf-8"
-	}
-	return &asset{
-		kind: kind, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, body: body,
-		packed: sync.OnceValue(func() []byte { return pack(body) }),
-	}
-}
-
-func pack(body []byte) []byte {
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil
-	}
-	if _, err := w.Write(body); err != nil {
-		return nil
-	}
-	if err := w.Close(); err != nil || b.Len() >= len(body) {
-		return nil
-	}
-	return b.Bytes()
-}
-
 // ServeHTTP implements http.Handler.
 func (c *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
+	web.SetPageHeaders(h, policy)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		h.Set("Allow", "GET, HEAD")
 		http.Error(w, "The console supports only GET and HEAD.", http.StatusMethodNotAllowed)
@@ -182,7 +135,7 @@ func (c *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serveFile(w, r)
 	default:
 		h.Set("Cache-Control", "no-cache")
-		c.page.serve(w, r)
+		c.page.ServeHTTP(w, r)
 	}
 }
 
@@ -195,29 +148,5 @@ func (c *pages) serveFile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	a.serve(w, r)
-}
-
-func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("ETag", a.etag)
-	h.Add("Vary", "Accept-Encoding")
-	if strings.Contains(r.Header.Get("If-None-Match"), a.etag) {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	body := a.body
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		if packed := a.packed(); packed != nil {
-			body = packed
-			h.Set("Content-Encoding", "gzip")
-		}
-	}
-	h.Set("Content-Type", a.kind)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(http.StatusOK)
-	if r.Method == http.MethodHead {
-		return
-	}
-	_, _ = w.Write(body) // an error means that the browser has disconnected
+	a.ServeHTTP(w, r)
 }

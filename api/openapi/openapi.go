@@ -4,7 +4,10 @@
 // freshet/api.
 package openapi
 
-import "embed"
+import (
+	"embed"
+	"strings"
+)
 
 //go:embed *.yaml
 var documents embed.FS
@@ -16,4 +19,17 @@ func Document(surface string) []byte {
 		return nil
 	}
 	return b
+}
+
+// Surfaces returns the names of the surfaces that have a document.
+func Surfaces() []string {
+	entries, err := documents.ReadDir(".")
+	if err != nil {
+		return nil // cannot happen: the folder is embedded
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = strings.TrimSuffix(e.Name(), ".yaml")
+	}
+	return names
 }

@@ -13,6 +13,7 @@ import (
 	"freshet/internal/server/rejoin"
 	"freshet/internal/server/restore"
 	"freshet/internal/server/sealed"
+	"freshet/internal/surfaces/docsite"
 )
 
 // operations are the operations of the server on this machine. It implements cli.Server.
@@ -58,4 +59,13 @@ func (operations) InspectNATS(ctx context.Context, cfg *config.Config) (descript
 	warnings []string, err error,
 ) {
 	return server.CheckMessageLog(ctx, cfg)
+}
+
+// WriteSite implements cli.Documentation.
+func (operations) WriteSite(directory string) error {
+	site, err := docsite.Embedded()
+	if err != nil {
+		return err
+	}
+	return site.Write(directory)
 }

@@ -41,6 +41,7 @@ type Server interface {
 	servercmd.Server
 	doctorcmd.Inspector
 	ensemblecmd.Server
+	Documentation
 }
 
 // The exit codes. They are part of the command line's contract with scripts.
@@ -143,7 +144,7 @@ exist, 4 denied, 5 conflict, 6 timeout, 130 interrupted.`,
 	} {
 		root.AddCommand(family...)
 	}
-	root.AddCommand(command.Offline(newDocs(env), newCompletion(env))...)
+	root.AddCommand(command.Offline(newDocs(env, server), newCompletion(env))...)
 	addResultFlags(root, env)
 	completeFlags(root, env)
 	return root

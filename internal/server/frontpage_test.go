@@ -54,3 +54,20 @@ func TestConsoleIsServedDuringStart(t *testing.T) {
 		}
 	}
 }
+
+// TestDocumentationIsServedDuringStart checks that the documentation needs no credentials and no running parts.
+func TestDocumentationIsServedDuringStart(t *testing.T) {
+	t.Parallel()
+	router := newRouter(mounts(refusingHandlers(web.ErrStarting, http.NotFoundHandler()), web.CORS{}), web.CORS{})
+	for path, want := range map[string]string{
+		"/docs/":                    "<title>Freshet documentation</title>",
+		"/docs/howto/messages.html": "<h1 id=",
+		"/docs/howto/messages.md":   "# ",
+	} {
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://h"+path, http.NoBody))
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("GET %s: got %d %.80q, want %q", path, w.Code, w.Body, want)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"freshet/internal/surfaces/auditapi"
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/clusterpath"
+	"freshet/internal/surfaces/docsite"
 	"freshet/internal/surfaces/messageapi"
 	"freshet/internal/surfaces/registryapi"
 	"freshet/internal/surfaces/signinapi"
@@ -25,8 +26,8 @@ type handlers struct {
 	messages, admin, registry, prefixedRegistry http.Handler
 	// surfaces of the server; root is the registry, and redirects browsers to the console
 	root, audit, system, tokens, pages, resources, health http.Handler
-	// static files of the console, which are also served while the server starts
-	console http.Handler
+	// static files of the console and the documentation, which are also served while the server starts
+	console, docs http.Handler
 }
 
 // clusterPattern is the path of a cluster on every host (docs/spec/resources.md#addresses).
@@ -41,6 +42,7 @@ func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
 		mountAt(auditapi.Root+"/...", "audit", h.audit),
 		mountAt(systemapi.Root+"/...", "system", h.system),
 		mountAt(console.Root+"/...", "console", h.console),
+		mountAt(docsite.Root+"/...", "docs", h.docs),
 	)
 	for _, pattern := range tokenapi.Patterns() {
 		list = append(list, mountAt(pattern, "token", h.tokens))
@@ -119,7 +121,7 @@ func (r router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // refusingHandlers returns surfaces that reject all requests with the error why, for a server
-// that is starting or has lost its lease. Only health and the console work.
+// that is starting or has lost its lease. Only health, the console and the documentation work.
 func refusingHandlers(why error, health http.Handler) *handlers {
 	refuse := func(write web.ErrorWriter) http.Handler {
 		return web.Handle(func(http.ResponseWriter, *http.Request) error { return why }, write)
@@ -130,7 +132,7 @@ func refusingHandlers(why error, health http.Handler) *handlers {
 		prefixedRegistry: registry, root: registry,
 		audit: refuse(auditapi.Refuse), system: refuse(systemapi.Refuse), tokens: refuse(tokenapi.Refuse),
 		pages: refuse(signinapi.Refuse), resources: refuse(apiserver.RespondUnavailable), health: health,
-		console: consolePages(),
+		console: consolePages(), docs: documentation(),
 	}
 }
 
@@ -162,6 +164,15 @@ func consolePages() http.Handler {
 			route = console.Root + "/-/..."
 		}
 		web.RecordOf(r.Context()).SetRoute("console", route)
+		pages.ServeHTTP(w, r)
+	})
+}
+
+// documentation returns the handler of the documentation, with one route for all pages.
+func documentation() http.Handler {
+	pages := docsite.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		web.RecordOf(r.Context()).SetRoute("docs", docsite.Root+"/...")
 		pages.ServeHTTP(w, r)
 	})
 }

@@ -82,7 +82,7 @@ func (s *server) surfaces() (*handlers, error) {
 		prefixedRegistry: clusterpath.StripSegments(1, registry(false)),
 		audit:            s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
 		resources: apiserver.RejectWhenFull(s.api.Handler(), s.reserve.HasSpace), health: s.api.Handler(),
-		console: consolePages(),
+		console: consolePages(), docs: documentation(),
 	}, nil
 }
 

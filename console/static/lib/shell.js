@@ -60,7 +60,12 @@ export function sidebar(pages, organizations) {
       <div class="side-in">
         <a class="brand" href=${link(route.org, 'overview')}>${logo()}<span>Freshet</span></a>
         ${organizationSelect(organizations)}
-        <nav aria-label="Pages">${sections.map(section)}</nav>
+        <nav aria-label="Pages">
+          ${sections.map(section)}
+          <ul>
+            <li><a href="/docs/" target="_blank" rel="noopener">${icon('docs')}<span>Documentation</span></a></li>
+          </ul>
+        </nav>
       </div>
     </aside>
     ${shell.menu ? html`

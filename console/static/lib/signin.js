@@ -123,7 +123,9 @@ const box = again => html`
       <div class="seg fill" role="group" aria-label="How to sign in">${methods().map(methodButton)}</div>` : nothing}
     ${panels[form.method]?.() ?? nothing}
     ${form.method === 'user' ? nothing : keepOption()}
-    ${again ? html`<button type="button" class="link" @click=${signOut}>Sign out instead</button>` : nothing}
+    ${again
+      ? html`<button type="button" class="link" @click=${signOut}>Sign out instead</button>`
+      : html`<p class="muted small"><a href="/docs/">Documentation</a></p>`}
   </div>`
 
 export const signInPage = () => html`<main class="signin">${box(false)}</main>`

@@ -119,6 +119,7 @@ func (s Options) writeAddresses(b *strings.Builder) {
 	default:
 		fmt.Fprintf(b, "  Console      %s/console/\n", cfg.PublicURL())
 	}
+	fmt.Fprintf(b, "  Docs         %s/docs/\n", cfg.PublicURL())
 	if cfg.HTTP != config.Off {
 		fmt.Fprintf(b, "  HTTP         http://%s\n", cfg.HTTP)
 	}

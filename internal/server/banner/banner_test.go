@@ -25,6 +25,7 @@ func TestBanner(t *testing.T) {
 Freshet is ready (1.2s).
 
   Console      http://127.0.0.1:8080/console/
+  Docs         http://127.0.0.1:8080/docs/
   HTTP         http://127.0.0.1:8080
   HTTPS        https://127.0.0.1:8443 (CA: freshet-data/tls/ca.crt)
   Kafka        127.0.0.1:9092
