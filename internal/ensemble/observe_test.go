@@ -66,7 +66,7 @@ func TestObservation(t *testing.T) {
 	b.SetClusterProblems(func() map[string]string { return map[string]string{"u1": "table is damaged"} })
 	b.Integrity().Compared("shard u1/4", time.Time{}, "copies of a and b differ")
 	allProblems := func(o *ensemble.Observation) bool { return len(o.Degraded()) == 3 }
-	observed := awaitObservation(t, members, "a", "the damage, the difference and the failing cluster of b", allProblems)
+	observed := awaitObservation(t, members, "a", "damage, a difference and a failing cluster of b", allProblems)
 	if why := observed.Failing["u1"]["b"]; why != "table is damaged" {
 		t.Errorf("failing cluster: got %q, want the problem that b reported", why)
 	}
