@@ -59,7 +59,8 @@ var scenarios = map[string]scenario{
 		}, map[string]string{"FreshetQuotaNearlyUsed": `organization="acme",resource="topics"`},
 	},
 	"FreshetDamage": {
-		allSeries{on("b", "freshet_damaged_messages_total", prod): then(1, 2)}, map[string]string{"FreshetDamage": prod},
+		allSeries{on("b", "freshet_damaged_messages_total", prod): then(1, 2)},
+		map[string]string{"FreshetDamage": prod},
 	},
 	"FreshetConsumersBehind": {
 		allSeries{
@@ -75,8 +76,8 @@ var scenarios = map[string]scenario{
 	},
 	"FreshetGroupLag": {
 		allSeries{
-			on("a", "freshet_group_lag_messages", prod+`,tenant="public",group="billing",topic="orders"`): then(12, 2e5),
-		}, map[string]string{"FreshetGroupLag": prod + `,tenant="public",group="billing",topic="orders"`},
+			on("a", "freshet_group_lag_messages", ofBilling): then(12, 2e5),
+		}, map[string]string{"FreshetGroupLag": ofBilling},
 	},
 	"FreshetErrors": {
 		allSeries{on("a", "freshet_http_requests_total", `surface="messages",class="5xx"`): grows(60)},
@@ -204,7 +205,7 @@ var quiet = map[string]allSeries{
 		on("a", "freshet_quota_used", `organization="acme",resource="topics"`):    then(20, 89),
 		on("a", "freshet_namespace_oldest_unacknowledged_age_seconds", ofDefault): then(30, 3500),
 		on("a", "freshet_group_lag_messages",
-			prod+`,tenant="public",group="billing",topic="orders"`): then(12, 99_000),
+			ofBilling): then(12, 99_000),
 		on("a", "freshet_nats_stored_bytes", ""):          then(100, 790),
 		on("b", "freshet_integrity_quarantine_bytes", ""): then(0, 4e9),
 	},

@@ -43,8 +43,8 @@ func dashboard(t *testing.T, name string) (panels []panel, queries []string) {
 }
 
 // variables replaces the dashboard's variables, as Grafana does before it queries Prometheus.
-var variables = strings.NewReplacer("$__rate_interval", "1m", "$organization", ".*", "$cluster", ".*", "$job", "freshet",
-	"$instance", ".*")
+var variables = strings.NewReplacer("$__rate_interval", "1m", "$organization", ".*", "$cluster", ".*",
+	"$job", "freshet", "$instance", ".*")
 
 // expressions returns the expressions of all panels, as Prometheus receives them.
 func expressions(panels []panel) (list []string) {

@@ -59,6 +59,7 @@ func (s allSeries) onAll(name, labels, values string) {
 const (
 	prod      = `organization="acme",cluster="prod"`
 	ofDefault = prod + `,namespace="public/default"`
+	ofBilling = prod + `,tenant="public",group="billing",topic="orders"`
 )
 
 // healthyMembers returns what three healthy members export: a runs the controllers and takes the backups, and
@@ -123,7 +124,7 @@ func healthyMembers() allSeries {
 	s.onAll("freshet_http_requests_total", `surface="messages",class="5xx"`, always(3))
 	s.onAll("freshet_audit_records_total", `outcome="dropped"`, always(3))
 	// One member coordinates a consumer group, and only that one reports it.
-	s[on("a", "freshet_group_lag_messages", prod+`,tenant="public",group="billing",topic="orders"`)] = always(12)
+	s[on("a", "freshet_group_lag_messages", ofBilling)] = always(12)
 	return s
 }
 

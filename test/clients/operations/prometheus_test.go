@@ -57,7 +57,7 @@ func TestRules(t *testing.T) {
 				}
 				for _, use := range labelUse.FindAllStringSubmatch(rule.Annotations[name], -1) {
 					if !slices.Contains(labelsOf(t, rule.Expr), use[1]) {
-						t.Errorf("%s: %s uses the label %s, which its expression does not have", rule.Alert, name, use[1])
+						t.Errorf("%s: %s uses the label %s, which the alert does not have", rule.Alert, name, use[1])
 					}
 				}
 			}

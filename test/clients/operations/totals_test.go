@@ -19,7 +19,7 @@ var totals = map[string]promtoolSample{
 	"Newest backup":          {"{}", 1800},
 	"Difference of clocks":   {"{}", 0},
 	"Messages per second":    {`{cluster="prod",organization="acme"}`, 3},
-	"Lag of consumer groups": {`{cluster="prod",group="billing",organization="acme",tenant="public",topic="orders"}`, 12},
+	"Lag of consumer groups": {"{" + ofBilling + "}", 12},
 	"Quotas":                 {`{organization="acme",resource="topics"}`, 0.2},
 	"Accounts and keys":      {"{}", 4},
 	"Schemas":                {`{cluster="prod",organization="acme"}`, 5},
