@@ -37,7 +37,8 @@ type response struct {
 
 func (p *prometheus) get(path string) (r response) {
 	p.Helper()
-	request, err := http.NewRequestWithContext(context.WithoutCancel(p.Context()), http.MethodGet, p.base+"/api/v1/"+path, http.NoBody)
+	ctx := context.WithoutCancel(p.Context()) // also called after the test
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base+"/api/v1/"+path, http.NoBody)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestEnsembleAlerts(t *testing.T) {
 				// A member that begins may have returned an error, which is no alert yet.
 				quiet := rule.State == "inactive" || rule.Name == "FreshetErrors" && rule.State == "pending"
 				if rule.Health != "ok" || !quiet {
-					problem = fmt.Sprintf("rule %s is %s and %s: %s", rule.Name, rule.Health, rule.State, rule.LastError)
+					problem = fmt.Sprintf("rule %s: %s, %s %s", rule.Name, rule.State, rule.Health, rule.LastError)
 				}
 			}
 		}
