@@ -43,8 +43,8 @@ func NewCollector(plane Plane, byTopic func() bool) *Collector {
 		plane:    plane,
 		byTopic:  byTopic,
 		clusters: desc("clusters", "Clusters that should run, by health.", "healthy"),
-		problem: desc("cluster_problem", "1 for a cluster that this server cannot serve, by reason.", "organization",
-			"cluster", "reason"),
+		problem: desc("cluster_problem", "1 for a cluster that this server cannot serve or change, by reason.",
+			"organization", "cluster", "reason"),
 		subjects: desc("registry_subjects", "Subjects of a cluster's schema registry, by state.", "organization",
 			"cluster", "state"),
 		versions: desc("registry_versions", "Versions of subjects, by type and state.", "organization", "cluster",
@@ -75,6 +75,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for _, cluster := range c.plane.Clusters() {
 		if !failing[cluster.UID] {
 			healthy++
+			if err := cluster.LostJournals(); err != nil {
+				gauge(c.problem, 1, cluster.Organization, cluster.Name, reasonOf(err))
+			}
 		}
 		c.collectRegistry(cluster, gauge)
 		c.messages.collect(ch, cluster, c.byTopic())
