@@ -106,6 +106,7 @@ test-ensemble: build ## Test three members on loopback: faults, failover, damage
 	@hack/need.sh node nodejs npm || echo "no Node.js: KafkaJS is NOT TESTED with three members" >&2
 	@hack/need.sh python3 python3 python3-venv || echo "no Python: its clients are NOT TESTED with three members" >&2
 	@hack/need.sh kcat kcat || echo "no kcat: it is NOT TESTED with three members" >&2
+	@hack/need.sh prometheus prometheus || echo "no Prometheus: alerts are NOT TESTED with three members" >&2
 	FRESHET_TEST_CLUSTER=1 FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -p 2 -timeout 15m -run '^Test(Ensemble|Attack|All|Quiet|Fault[^S])' \
 		./test/ensemble/chaos ./test/ensemble/members ./test/ensemble/migrate ./test/ensemble/demo ./test/ensemble/damage
 

@@ -99,6 +99,8 @@ func (c *Cluster) checkpoint(ctx context.Context, to string) error {
 type clusterJournals interface {
 	// save copies the journals into a store in a new directory.
 	save(ctx context.Context, dir string) error
+	// Lost returns an engine.ErrJournalLost while one of them has lost records and cannot be rebuilt.
+	Lost() error
 	Close()
 }
 
@@ -106,6 +108,9 @@ type clusterJournals interface {
 type storedJournals struct{}
 
 func (storedJournals) save(context.Context, string) error { return nil }
+
+// Lost implements clusterJournals.
+func (storedJournals) Lost() error { return nil }
 
 // Close implements clusterJournals.
 func (storedJournals) Close() {}

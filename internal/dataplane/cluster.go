@@ -170,6 +170,10 @@ func (c *Cluster) Health() error {
 	return errors.Join(c.Broker.Health(), c.Registry.Health())
 }
 
+// LostJournals returns an engine.ErrJournalLost while a journal of the open cluster has lost records and cannot be
+// rebuilt. The cluster serves what it knows meanwhile, so its Health does not include it.
+func (c *Cluster) LostJournals() error { return c.journals.Lost() }
+
 // close closes a cluster, top down: it makes waiting consumers return, then closes the state
 // machines, then the store.
 func (c *Cluster) close() error {

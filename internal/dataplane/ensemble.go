@@ -47,6 +47,8 @@ type Journals interface {
 	Journal(ctx context.Context, name string) (engine.Journal, error)
 	// Names returns the existing journals.
 	Names(ctx context.Context) ([]string, error)
+	// Lost returns an engine.ErrJournalLost while an open journal has lost records and cannot be rebuilt.
+	Lost() error
 	Close()
 }
 

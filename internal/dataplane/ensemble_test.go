@@ -121,6 +121,8 @@ func (j sharedJournals) Journal(ctx context.Context, name string) (engine.Journa
 	return j.Engine.Journal(ctx, name)
 }
 
+func (j sharedJournals) Lost() error { return j.broken }
+
 func (sharedJournals) Close() {}
 
 func (sharedJournals) Names(context.Context) ([]string, error) {

@@ -40,18 +40,32 @@ func (d *index) findFailed(fits func(provision.Spec) bool) *failedCluster {
 	return nil
 }
 
+// Failing is a cluster that this server should serve and cannot.
+type Failing struct {
+	provision.Spec
+	Err error // it can contain names of files
+}
+
+// Failing returns the clusters that could not be opened, and those that have failed since.
+func (p *Plane) Failing() (list []Failing) {
+	dir := p.running.Load()
+	for _, failed := range dir.failed {
+		list = append(list, Failing{failed.spec, failed.err})
+	}
+	for _, c := range dir.byUID {
+		if err := c.Health(); err != nil {
+			list = append(list, Failing{c.Spec, err})
+		}
+	}
+	return list
+}
+
 // Problems returns why this server cannot serve a cluster, by the UID of each such cluster. The
 // texts are for operators: they can contain names of files.
 func (p *Plane) Problems() map[string]string {
-	dir := p.running.Load()
 	problems := map[string]string{}
-	for uid, failed := range dir.failed {
-		problems[uid] = failed.err.Error()
-	}
-	for uid, c := range dir.byUID {
-		if err := c.Health(); err != nil {
-			problems[uid] = err.Error()
-		}
+	for _, failing := range p.Failing() {
+		problems[failing.UID] = failing.Err.Error()
 	}
 	return problems
 }

@@ -4,8 +4,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics of the log's replicas, as this member observes them, and of this member's files.
+// Metrics of the members and of the log's replicas, as this member observes them, and of this member's files.
 var (
+	liveSeries = prometheus.NewDesc("freshet_ensemble_member_live",
+		"Whether a member has its lease, as this member sees it: 1 or 0.", []string{"member"}, nil)
+	clockSeries = prometheus.NewDesc("freshet_ensemble_clock_difference_seconds",
+		"How far the clocks of the members differ; 0 up to a second.", nil, nil)
 	missingSeries = prometheus.NewDesc("freshet_log_replicas_missing",
 		"Replicas of streams of the log and of its meta layer that a member should have and that are missing.",
 		[]string{"member"}, nil)
@@ -15,6 +19,8 @@ var (
 		"Streams of the log that have no leader or no majority of current replicas.", nil, nil)
 	damagedSeries = prometheus.NewDesc("freshet_integrity_damaged_parts",
 		"Damaged parts of this member's files that are not replaced yet.", nil, nil)
+	differSeries = prometheus.NewDesc("freshet_integrity_differing_parts",
+		"Parts of this member that differ from another copy, without a majority.", nil, nil)
 	damagesSeries = prometheus.NewDesc("freshet_integrity_damages_total",
 		"Times that damage was found in this member's files.", nil, nil)
 	verifiedSeries = prometheus.NewDesc("freshet_integrity_last_verified_timestamp_seconds",
@@ -31,7 +37,8 @@ type collector struct{ m *Member }
 // Describe implements prometheus.Collector.
 func (collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		missingSeries, lagSeries, stuckSeries, damagedSeries, damagesSeries, verifiedSeries, quarantineSeries,
+		liveSeries, clockSeries, missingSeries, lagSeries, stuckSeries, damagedSeries, differSeries, damagesSeries,
+		verifiedSeries, quarantineSeries,
 	} {
 		to <- d
 	}
@@ -46,6 +53,8 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
+	c.collectMembers(gauge)
+	gauge(clockSeries, observed.ClocksApart.Seconds())
 	missing, lag, stuck := map[string]int{}, map[string]uint64{}, 0
 	for i := range observed.Streams {
 		s := &observed.Streams[i]
@@ -67,24 +76,45 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	c.collectFiles(observed.Members[c.m.Self()], gauge, to)
 }
 
+// collectMembers reports which members have a lease. A member without a lease of its own does not know the
+// others' leases, but it certainly knows that it has none.
+func (c collector) collectMembers(gauge func(*prometheus.Desc, float64, ...string)) {
+	joined := c.m.membership.Load()
+	for _, name := range c.m.names {
+		_, live := joined.Find(name)
+		if name == c.m.opts.Self {
+			live = joined.Alive()
+		}
+		value := 0.0
+		if live {
+			value = 1
+		}
+		gauge(liveSeries, value, name)
+	}
+}
+
 func (c collector) collectFiles(own *Health, gauge func(*prometheus.Desc, float64, ...string),
 	to chan<- prometheus.Metric,
 ) {
 	if own == nil {
 		return
 	}
-	damaged, damages, oldest := 0, 0, int64(0)
+	damaged, differing, damages, oldest := 0, 0, 0, int64(0)
 	for i := range own.Parts {
 		p := &own.Parts[i]
 		damages += p.Damages
 		if !p.Damaged.IsZero() {
 			damaged++
 		}
+		if p.Differs != "" {
+			differing++
+		}
 		if at := p.Verified.Unix(); !p.Verified.IsZero() && (oldest == 0 || at < oldest) {
 			oldest = at
 		}
 	}
 	gauge(damagedSeries, float64(damaged))
+	gauge(differSeries, float64(differing))
 	gauge(quarantineSeries, float64(own.QuarantineBytes))
 	if oldest > 0 {
 		gauge(verifiedSeries, float64(oldest))

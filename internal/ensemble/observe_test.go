@@ -64,8 +64,9 @@ func TestObservation(t *testing.T) {
 	b.Integrity().Verified("journal u1/catalogue")
 	b.Integrity().Damaged("shard u1/3", "/data/000007.sst", errors.New("block 3: checksum mismatch"))
 	b.SetClusterProblems(func() map[string]string { return map[string]string{"u1": "table is damaged"} })
-	bothProblems := func(o *ensemble.Observation) bool { return len(o.Degraded()) == 2 }
-	observed := awaitObservation(t, members, "a", "the damage and the failing cluster of b", bothProblems)
+	b.Integrity().Compared("shard u1/4", time.Time{}, "copies of a and b differ")
+	allProblems := func(o *ensemble.Observation) bool { return len(o.Degraded()) == 3 }
+	observed := awaitObservation(t, members, "a", "damage, a difference and a failing cluster of b", allProblems)
 	if why := observed.Failing["u1"]["b"]; why != "table is damaged" {
 		t.Errorf("failing cluster: got %q, want the problem that b reported", why)
 	}
@@ -82,21 +83,34 @@ func TestObservation(t *testing.T) {
 		!strings.Contains(got, "checksum mismatch") {
 		t.Errorf("problem of b: got %q, want the damaged part", got)
 	}
-	awaitObservation(t, members, "b", "its own damage", bothProblems)
+	awaitObservation(t, members, "b", "its own damage", allProblems)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(b.Collector())
-	const want = `# HELP freshet_integrity_damaged_parts Damaged parts of this member's files that are not replaced yet.
+	const want = `# HELP freshet_ensemble_member_live Whether a member has its lease, as this member sees it: 1 or 0.
+# TYPE freshet_ensemble_member_live gauge
+freshet_ensemble_member_live{member="a"} 1
+freshet_ensemble_member_live{member="b"} 1
+freshet_ensemble_member_live{member="c"} 0
+# HELP freshet_ensemble_clock_difference_seconds How far the clocks of the members differ; 0 up to a second.
+# TYPE freshet_ensemble_clock_difference_seconds gauge
+freshet_ensemble_clock_difference_seconds 0
+# HELP freshet_integrity_damaged_parts Damaged parts of this member's files that are not replaced yet.
 # TYPE freshet_integrity_damaged_parts gauge
 freshet_integrity_damaged_parts 1
 # HELP freshet_integrity_damages_total Times that damage was found in this member's files.
 # TYPE freshet_integrity_damages_total counter
 freshet_integrity_damages_total 1
+# HELP freshet_integrity_differing_parts Parts of this member that differ from another copy, without a majority.
+# TYPE freshet_integrity_differing_parts gauge
+freshet_integrity_differing_parts 1
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "freshet_integrity_damaged_parts",
-		"freshet_integrity_damages_total"); err != nil {
+		"freshet_integrity_damages_total", "freshet_integrity_differing_parts", "freshet_ensemble_member_live",
+		"freshet_ensemble_clock_difference_seconds"); err != nil {
 		t.Error(err)
 	}
 	b.Integrity().Healed("shard u1/3")
+	b.Integrity().Compared("shard u1/4", time.Now(), "")
 	b.SetClusterProblems(func() map[string]string { return nil })
 	awaitObservation(t, members, "a", "no problem after healing", func(o *ensemble.Observation) bool {
 		return o.Degraded() == nil

@@ -6,7 +6,6 @@ package generatecmd
 import (
 	"bytes"
 	"embed"
-	"path"
 	"regexp"
 	"strings"
 	"text/template"
@@ -20,9 +19,9 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// values fill the placeholders of the templates.
+// values fill the placeholders of the unit and of the compose file.
 type values struct {
-	Ops, Binary, Config, Image string
+	Binary, Config, Image string
 }
 
 // Commands returns `freshet generate`.
@@ -47,9 +46,9 @@ settings of this version.`,
 	return command.InSection(command.SectionServer, command.Offline(cmd)...)
 }
 
-// write fills in a template and prints it, in another format than its own if format is one. The
+// write fills in a template and prints it; format is "" or one of the formats of a YAML template. The
 // delimiters are [[ and ]], because Prometheus and Grafana use braces.
-func write(env *command.Env, format output.Format, name string, v values) error {
+func write(env *command.Env, format output.Format, name string, v any) error {
 	text, err := templates.ReadFile("templates/" + name)
 	if err != nil {
 		return err
@@ -58,7 +57,7 @@ func write(env *command.Env, format output.Format, name string, v values) error 
 	if err != nil {
 		return err
 	}
-	if format == "" || format == native(name) {
+	if format == "" || format == output.FormatYAML {
 		return filled.Execute(env.Out, v)
 	}
 	var b bytes.Buffer
@@ -66,14 +65,6 @@ func write(env *command.Env, format output.Format, name string, v values) error 
 		return err
 	}
 	return output.Document(env.Out, format, b.Bytes())
-}
-
-// native returns the format of a template.
-func native(name string) output.Format {
-	if path.Ext(name) == ".json" {
-		return output.FormatJSON
-	}
-	return output.FormatYAML
 }
 
 // plain is the syntax of flag values. They are inserted into files of other programs without
@@ -86,80 +77,6 @@ func check(cmd *cobra.Command, flag, value string) error {
 			value)
 	}
 	return nil
-}
-
-func newGrafana(env *command.Env) *cobra.Command {
-	var format output.Format
-	cmd := &cobra.Command{
-		Use:   "grafana",
-		Short: "Generate a Grafana dashboard",
-		Long: `Generate a Grafana dashboard: rates, backlogs, lag of consumer groups, disk, quotas,
-requests and their latency. Grafana asks for the Prometheus data source at the import.`,
-		Example: `  # import it under Dashboards, New, Import
-  freshet generate grafana > dashboard.json
-
-  # provision it from a folder
-  mkdir -p dashboards && freshet generate grafana > dashboards/freshet.json
-
-  # the metrics that it shows
-  freshet generate grafana | grep -o 'freshet_[a-z_]*' | sort -u`,
-		Args: command.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return write(env, format, "grafana.json", values{}) },
-	}
-	output.AddFlag(cmd.Flags(), &format, output.FormatJSON, output.FormatYAML)
-	return cmd
-}
-
-func newPrometheus(env *command.Env) *cobra.Command {
-	var ops string
-	var format output.Format
-	cmd := &cobra.Command{
-		Use:   "prometheus",
-		Short: "Generate a Prometheus configuration",
-		Long: `Generate a Prometheus configuration that scrapes the ops address of a server and loads
-the rules of 'freshet generate alerts' from the same directory.`,
-		Example: `  # a server on the machine of Prometheus
-  freshet generate prometheus > prometheus.yml
-
-  # a server on another machine
-  freshet generate prometheus --ops 10.0.0.5:8081 > prometheus.yml
-
-  # its alert rules
-  freshet generate alerts > freshet-alerts.yml`,
-		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := check(cmd, "ops", ops); err != nil {
-				return err
-			}
-			return write(env, format, "prometheus.yml", values{Ops: ops})
-		},
-	}
-	cmd.Flags().StringVar(&ops, "ops", "127.0.0.1:8081", "ops `address` of the server")
-	output.AddFlag(cmd.Flags(), &format, output.FormatYAML, output.FormatJSON)
-	return cmd
-}
-
-func newAlerts(env *command.Env) *cobra.Command {
-	var format output.Format
-	cmd := &cobra.Command{
-		Use:   "alerts",
-		Short: "Generate alert rules for Prometheus",
-		Long: `Generate alert rules for Prometheus: a server that is down or unhealthy, a full disk or
-resource store, quotas that are nearly used up, damaged messages, dead letters, consumers
-that lag, server errors, missing backups. Adjust the thresholds to your installation.`,
-		Example: `  # in the directory of prometheus.yml
-  freshet generate alerts > freshet-alerts.yml
-
-  # the names of the alerts
-  freshet generate alerts | grep 'alert:'
-
-  # with a higher threshold for lag
-  freshet generate alerts | sed 's/> 100000/> 1000000/' > freshet-alerts.yml`,
-		Args: command.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return write(env, format, "alerts.yml", values{}) },
-	}
-	output.AddFlag(cmd.Flags(), &format, output.FormatYAML, output.FormatJSON)
-	return cmd
 }
 
 func newSystemd(env *command.Env) *cobra.Command {

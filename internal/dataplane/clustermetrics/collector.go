@@ -4,15 +4,19 @@
 package clustermetrics
 
 import (
+	"errors"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"freshet/internal/dataplane"
 	"freshet/internal/registry/schemas"
+	"freshet/internal/storage/engine"
 )
 
-// Plane contains the running clusters.
+// Plane contains the running clusters, and those that cannot be served.
 type Plane interface {
 	Clusters() []*dataplane.Cluster
+	Failing() []dataplane.Failing
 }
 
 // Collector collects the metrics of all clusters of a plane.
@@ -20,6 +24,7 @@ type Collector struct {
 	plane    Plane
 	byTopic  func() bool
 	clusters *prometheus.Desc
+	problem  *prometheus.Desc
 	subjects *prometheus.Desc
 	versions *prometheus.Desc
 	schemas  *prometheus.Desc
@@ -37,7 +42,9 @@ func NewCollector(plane Plane, byTopic func() bool) *Collector {
 	return &Collector{
 		plane:    plane,
 		byTopic:  byTopic,
-		clusters: desc("clusters", "Open clusters, by health.", "healthy"),
+		clusters: desc("clusters", "Clusters that should run, by health.", "healthy"),
+		problem: desc("cluster_problem", "1 for a cluster that this server cannot serve or change, by reason.",
+			"organization", "cluster", "reason"),
 		subjects: desc("registry_subjects", "Subjects of a cluster's schema registry, by state.", "organization",
 			"cluster", "state"),
 		versions: desc("registry_versions", "Versions of subjects, by type and state.", "organization", "cluster",
@@ -59,19 +66,41 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	healthy, failing := 0, 0
+	failing := map[string]bool{}
+	for _, f := range c.plane.Failing() {
+		failing[f.UID] = true
+		gauge(c.problem, 1, f.Organization, f.Name, reasonOf(f.Err))
+	}
+	healthy := 0
 	for _, cluster := range c.plane.Clusters() {
-		if cluster.Health() == nil {
+		if !failing[cluster.UID] {
 			healthy++
-		} else {
-			failing++
+			if err := cluster.LostJournals(); err != nil {
+				gauge(c.problem, 1, cluster.Organization, cluster.Name, reasonOf(err))
+			}
 		}
 		c.collectRegistry(cluster, gauge)
 		c.messages.collect(ch, cluster, c.byTopic())
 		c.groups.collect(ch, cluster, c.byTopic())
 	}
 	gauge(c.clusters, float64(healthy), "true")
-	gauge(c.clusters, float64(failing), "false")
+	gauge(c.clusters, float64(len(failing)), "false")
+}
+
+// reasonOf returns the reason of a cluster's problem. It is one of few values, because it is a label.
+func reasonOf(err error) string {
+	switch {
+	case errors.Is(err, engine.ErrLogLost):
+		return "LogLost"
+	case errors.Is(err, engine.ErrJournalLost):
+		return "JournalLost"
+	case errors.Is(err, engine.ErrNewerFormat):
+		return "NewerFormat"
+	case errors.Is(err, engine.ErrCorrupt):
+		return "Damaged"
+	default:
+		return "Other"
+	}
 }
 
 func (c *Collector) collectRegistry(cluster *dataplane.Cluster, gauge func(*prometheus.Desc, float64, ...string)) {

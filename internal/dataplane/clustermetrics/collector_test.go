@@ -1,7 +1,10 @@
 package clustermetrics
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +17,7 @@ import (
 	"freshet/internal/dataplane"
 	"freshet/internal/dataplane/provision"
 	"freshet/internal/registry/schemas"
+	"freshet/internal/storage/engine"
 )
 
 // gather returns the value of every series, by its name and the values of its labels.
@@ -42,8 +46,9 @@ func gather(t *testing.T, c prometheus.Collector) map[string]float64 {
 // TestCollector collects the metrics of a cluster with messages, a schema and a consumer group.
 func TestCollector(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
 	plane, err := dataplane.Open(dataplane.Options{
-		Dir: t.TempDir(), Domain: "freshet.localhost", Logger: slog.New(slog.DiscardHandler),
+		Dir: dir, Domain: "freshet.localhost", Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -82,11 +87,13 @@ func TestCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit(t, cluster, topic)
+	cannotOpen(t, plane, dir)
 	byTopic := false
 	collector := NewCollector(plane, func() bool { return byTopic })
 	got := gather(t, collector)
 	for name, want := range map[string]float64{
-		"clusters true": 1, "clusters false": 0,
+		"clusters true": 1, "clusters false": 1,
+		"cluster_problem broken acme Other":  1,
 		"registry_subjects prod acme active": 1, "registry_subjects prod acme deleted": 0,
 		"registry_schemas prod acme AVRO":                            1,
 		"messaging_tenants prod acme":                                1,
@@ -117,6 +124,34 @@ func TestCollector(t *testing.T) {
 	} {
 		if value, ok := got[name]; !ok || value != want {
 			t.Errorf("by topic, %s: got %v (exists: %v), want %v", name, value, ok, want)
+		}
+	}
+}
+
+// cannotOpen provisions a cluster that cannot be opened, because its directory is a file.
+func cannotOpen(t *testing.T, plane *dataplane.Plane, dir string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "broken"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := plane.Provision(t.Context(), provision.Spec{
+		UID: "broken", Organization: "acme", Instance: "i", Name: "broken", Host: "broken.acme.freshet.localhost",
+		Engine: "pebble",
+	}, func(provision.Part) {})
+	if err == nil {
+		t.Fatal("provisioning a cluster whose directory is a file: got no error")
+	}
+}
+
+// TestReasons checks that every error that clients may see has a reason of its own.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]string{
+		engine.ErrLogLost: "LogLost", engine.ErrJournalLost: "JournalLost", engine.ErrNewerFormat: "NewerFormat",
+		engine.ErrCorrupt: "Damaged", engine.ErrClosed: "Other",
+	} {
+		if got := reasonOf(fmt.Errorf("cluster: %w", err)); got != want {
+			t.Errorf("%v: got %s, want %s", err, got, want)
 		}
 	}
 }

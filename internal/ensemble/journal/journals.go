@@ -221,6 +221,23 @@ func (s *Journals) lookup(name string) *guarded {
 	return nil
 }
 
+// Lost returns an engine.ErrJournalLost if an open journal has lost records and cannot be rebuilt at the moment. It
+// asks nobody.
+func (s *Journals) Lost() error {
+	s.mu.Lock()
+	open := slices.Collect(maps.Values(s.open))
+	s.mu.Unlock()
+	for _, g := range open {
+		g.mu.Lock()
+		loss, closed := g.loss, g.closed
+		g.mu.Unlock()
+		if loss != nil && closed {
+			return g.lostError(loss)
+		}
+	}
+	return nil
+}
+
 // Names lists the existing journals of the cluster.
 func (s *Journals) Names(ctx context.Context) ([]string, error) {
 	streams, err := s.streams(ctx)

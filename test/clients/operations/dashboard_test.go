@@ -23,14 +23,17 @@ type panel struct {
 	Panels  []panel
 }
 
-// dashboard returns the panels and the variables' queries of the generated dashboard.
-func dashboard(t *testing.T) (panels []panel, queries []string) {
+// dashboards are the arguments that generate each of the dashboards.
+var dashboards = map[string][]string{"server": {"grafana"}, "ensemble": {"grafana", "--ensemble"}}
+
+// dashboard returns the panels and the variables' queries of a generated dashboard.
+func dashboard(t *testing.T, name string) (panels []panel, queries []string) {
 	t.Helper()
 	var d struct {
 		Panels     []panel
 		Templating struct{ List []struct{ Query string } }
 	}
-	if err := json.Unmarshal([]byte(generate(t, "grafana")), &d); err != nil {
+	if err := json.Unmarshal([]byte(generate(t, dashboards[name]...)), &d); err != nil {
 		t.Fatal(err)
 	}
 	for _, variable := range d.Templating.List {
@@ -40,7 +43,8 @@ func dashboard(t *testing.T) (panels []panel, queries []string) {
 }
 
 // variables replaces the dashboard's variables, as Grafana does before it queries Prometheus.
-var variables = strings.NewReplacer("$__rate_interval", "1m", "$organization", ".*", "$cluster", ".*")
+var variables = strings.NewReplacer("$__rate_interval", "1m", "$organization", ".*", "$cluster", ".*",
+	"$job", "freshet", "$instance", ".*")
 
 // expressions returns the expressions of all panels, as Prometheus receives them.
 func expressions(panels []panel) (list []string) {
@@ -55,40 +59,64 @@ func expressions(panels []panel) (list []string) {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), ([a-z]+)\)$`)
 
-// ofMembers are the metrics that only members of an ensemble export (internal/ensemble), with their labels.
-var ofMembers = map[string]map[string]bool{
-	"freshet_log_replicas_missing":         {"member": true},
-	"freshet_log_streams_without_majority": {},
-	"freshet_integrity_damaged_parts":      {},
-	"freshet_integrity_damages_total":      {},
+// notOnHealthyServer are the metrics that only members of an ensemble export (internal/ensemble), or servers with
+// a problem, with their labels.
+var notOnHealthyServer = map[string]map[string]bool{
+	"freshet_cluster_problem":                   {"organization": true, "cluster": true, "reason": true},
+	"freshet_ensemble_member_live":              {"member": true},
+	"freshet_ensemble_clock_difference_seconds": {},
+	"freshet_log_replicas_missing":              {"member": true},
+	"freshet_log_replica_lag":                   {"member": true},
+	"freshet_log_streams_without_majority":      {},
+	"freshet_log_asked_appends_total":           {},
+	"freshet_log_resent_appends_total":          {},
+	"freshet_integrity_damaged_parts":           {},
+	"freshet_integrity_differing_parts":         {},
+	"freshet_integrity_damages_total":           {},
+	"freshet_integrity_quarantine_bytes":        {},
+	"freshet_nats_healthy":                      {},
+	"freshet_nats_peers":                        {},
+	"freshet_nats_streams_led":                  {},
+	"freshet_nats_streams_without_leader":       {},
+	"freshet_nats_stored_bytes":                 {},
+	"freshet_nats_stored_limit_bytes":           {},
 }
 
-// TestDashboard checks that every expression of the dashboard and of the alerts is valid
-// PromQL, and uses metrics and labels that a real server exports.
-func TestDashboard(t *testing.T) {
-	t.Parallel()
-	server := activeServer(t)
-	panels, queries := dashboard(t)
-	list := expressions(panels)
-	for _, query := range queries {
-		parts := labelValues.FindStringSubmatch(query)
-		if parts == nil {
-			t.Fatalf("variable has the query %q, want label_values", query)
+// allExpressions returns the expressions of both dashboards, of their variables and of the alerts.
+func allExpressions(t *testing.T) (list []string) {
+	t.Helper()
+	for name := range dashboards {
+		panels, queries := dashboard(t, name)
+		list = append(list, expressions(panels)...)
+		for _, query := range queries {
+			parts := labelValues.FindStringSubmatch(query)
+			if parts == nil {
+				t.Fatalf("variable has the query %q, want label_values", query)
+			}
+			list = append(list, "max by ("+parts[2]+") ("+variables.Replace(parts[1])+")")
 		}
-		list = append(list, "sum by ("+parts[2]+") ("+variables.Replace(parts[1])+")")
 	}
 	for _, group := range rules(t).Groups {
 		for _, rule := range group.Rules {
 			list = append(list, rule.Expr)
 		}
 	}
-	if len(list) < 30 {
-		t.Fatalf("got %d expressions, want at least 30", len(list))
+	return list
+}
+
+// TestDashboard checks that every expression of the dashboards and of the alerts is valid
+// PromQL, and uses metrics and labels that a real server exports.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	server := activeServer(t)
+	list := allExpressions(t)
+	if len(list) < 80 {
+		t.Fatalf("got %d expressions, want at least 80", len(list))
 	}
 	until(t, 30*time.Second, func() string {
 		known := series(get(t, server.Ops+"/metrics"))
 		known["up"] = map[string]bool{} // added by Prometheus
-		maps.Copy(known, ofMembers)
+		maps.Copy(known, notOnHealthyServer)
 		var missing []string
 		for _, text := range list {
 			missing = append(missing, check(t, text, known)...)
@@ -124,7 +152,7 @@ func check(t *testing.T, text string, known map[string]map[string]bool) (missing
 			}
 		}
 		for _, label := range wanted {
-			if !labels[label] && label != "__name__" && label != "job" {
+			if !labels[label] && label != "__name__" && label != "job" && label != "instance" {
 				missing = append(missing, text+": "+selector.Name+" has no label "+label)
 			}
 		}
@@ -156,7 +184,17 @@ func series(page string) map[string]map[string]bool {
 // and do not overlap.
 func TestDashboardFits(t *testing.T) {
 	t.Parallel()
-	panels, _ := dashboard(t)
+	for name := range dashboards {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			panels, _ := dashboard(t, name)
+			fits(t, panels)
+		})
+	}
+}
+
+func fits(t *testing.T, panels []panel) {
+	t.Helper()
 	numbers, cells := map[int]string{}, map[[2]int]string{}
 	for _, p := range panels {
 		if other, twice := numbers[p.ID]; twice {
@@ -195,6 +233,8 @@ func TestDashboardSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file(t, folder, "dashboard.ts", string(head)+generate(t, "grafana"))
+	for name, args := range dashboards {
+		file(t, folder, name+".ts", string(head)+generate(t, args...))
+	}
 	run(t, folder, filepath.Join(folder, "node_modules", ".bin", "tsc"), "--project", folder)
 }

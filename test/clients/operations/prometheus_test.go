@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,15 +37,29 @@ func rules(t *testing.T) *rulefmt.RuleGroups {
 	return groups
 }
 
-// TestRules checks that every alert has a severity, a summary and an action.
+// labelUse is the use of a label in an annotation.
+var labelUse = regexp.MustCompile(`\$labels\.([a-z_]+)`)
+
+// TestRules checks that every alert has a severity, a summary, a description and a runbook, and that its
+// annotations use labels that the alert has.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	total := 0
 	for _, group := range rules(t).Groups {
 		for _, rule := range group.Rules {
 			total++
-			if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["action"] == "" {
-				t.Errorf("%s lacks severity, summary or action", rule.Alert)
+			if rule.Labels["severity"] == "" {
+				t.Errorf("%s has no severity", rule.Alert)
+			}
+			for _, name := range []string{"summary", "description", "runbook_url"} {
+				if rule.Annotations[name] == "" {
+					t.Errorf("%s has no %s", rule.Alert, name)
+				}
+				for _, use := range labelUse.FindAllStringSubmatch(rule.Annotations[name], -1) {
+					if !slices.Contains(labelsOf(t, rule.Expr), use[1]) {
+						t.Errorf("%s: %s uses the label %s, which the alert does not have", rule.Alert, name, use[1])
+					}
+				}
 			}
 		}
 	}
@@ -52,16 +68,47 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// labelsOf returns the labels of an expression's result: those by which it is aggregated, or else the labels of
+// a target.
+func labelsOf(t *testing.T, text string) (labels []string) {
+	t.Helper()
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	found := false
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+		aggregation, ok := node.(*parser.AggregateExpr)
+		outermost := !slices.ContainsFunc(path, func(n parser.Node) bool {
+			_, inner := n.(*parser.AggregateExpr)
+			return inner
+		})
+		if ok && outermost && !found {
+			labels, found = aggregation.Grouping, true
+		}
+		return nil
+	})
+	if !found {
+		return []string{"job", "instance"}
+	}
+	return labels
+}
+
 // TestPromtool checks the generated files with promtool.
 func TestPromtool(t *testing.T) {
 	t.Parallel()
 	promtool := need(t, "promtool", "prometheus")
 	folder := t.TempDir()
 	file(t, folder, "freshet-alerts.yml", generate(t, "alerts"))
-	out := run(t, folder, promtool, "check", "config",
-		file(t, folder, "prometheus.yml", generate(t, "prometheus", "--ops", "10.0.0.5:8081")))
-	if !strings.Contains(out, "rules found") {
-		t.Errorf("configuration does not load the rules:\n%s", out)
+	for _, args := range [][]string{
+		{"--ops", "10.0.0.5:8081"},
+		{"--ops", "a=10.0.0.1:8081,b=10.0.0.2:8081", "--ops", "c=10.0.0.3:8081", "--job", "production"},
+	} {
+		out := run(t, folder, promtool, "check", "config",
+			file(t, folder, "prometheus.yml", generate(t, append([]string{"prometheus"}, args...)...)))
+		if !strings.Contains(out, "rules found") {
+			t.Errorf("%q: configuration does not load the rules:\n%s", args, out)
+		}
 	}
 }
 
@@ -97,7 +144,7 @@ func TestPrometheus(t *testing.T) {
 		}
 		return ""
 	})
-	panels, _ := dashboard(t)
+	panels, _ := dashboard(t, "server")
 	for _, text := range expressions(panels) {
 		until(t, 30*time.Second, func() string {
 			switch a := query("query?query=" + url.QueryEscape(text)); {
