@@ -71,11 +71,18 @@ test: build $(BIN)/kubectl ## Run the whole suite: unit, contract, integration, 
 	@hack/need.sh kcat kcat || echo "no kcat: it is NOT TESTED" >&2
 	@hack/need.sh promtool prometheus || echo "no Prometheus: the generated rules and dashboard are NOT TESTED with it" >&2
 	@hack/need.sh systemd-analyze systemd || echo "no systemd: the generated unit is NOT TESTED" >&2
-	FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go test -timeout 15m ./...
-	for module in $(CLIENTS); do FRESHET_BIN=$(CURDIR)/bin/freshet go -C $$module test ./...; done
-	$(MAKE) test-console CONSOLE_TESTS=-short
+	$(MAKE) --jobs=2 --output-sync=line test-packages test-console CONSOLE_TESTS=-short
 
-# make test passes CONSOLE_TESTS=-short, which opens each page with one theme per width.
+# Many packages mostly wait, so one more than the number of processors runs at once.
+TEST_PACKAGES ?= $(shell expr $$(nproc) + 1)
+
+.PHONY: test-packages
+test-packages: build $(BIN)/kubectl
+	FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl \
+		go test -p $(TEST_PACKAGES) -timeout 15m ./...
+	for module in $(CLIENTS); do FRESHET_BIN=$(CURDIR)/bin/freshet go -C $$module test ./...; done
+
+# make test runs it beside the other tests, with CONSOLE_TESTS=-short, which opens each page with one theme per width.
 .PHONY: test-console
 test-console: build $(BIN)/kubectl ## Test every page of the console in a browser; screenshots in .cache/screenshots
 	@hack/need.sh chromium chromium || echo "no chromium: the console is NOT TESTED in a browser" >&2

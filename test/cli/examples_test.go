@@ -35,8 +35,8 @@ const preparations = "testdata/examples"
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	notRun, alone, endless := table(t, "not-run.txt"), table(t, "own-server.txt"), table(t, "endless.txt")
-	skipped := maps.Clone(notRun) // also in the help of other commands
-	var ownServer []commandDoc
+	skipped := maps.Clone(notRun)          // also in the help of other commands
+	ownServer := map[string][]commandDoc{} // by name of the server
 	for _, c := range commands(t) {
 		blocks := examples(c.Examples)
 		if len(blocks) < 3 {
@@ -51,8 +51,9 @@ func TestExamples(t *testing.T) {
 			}
 			continue
 		}
-		if _, ok := take(alone, c.Path); ok {
-			ownServer = append(ownServer, c)
+		if entry, ok := take(alone, c.Path); ok {
+			name, _, _ := strings.Cut(entry, ": ")
+			ownServer[name] = append(ownServer[name], c)
 			continue
 		}
 		t.Run(c.Path, func(t *testing.T) {
@@ -60,21 +61,23 @@ func TestExamples(t *testing.T) {
 			runExamples(t, c, server, endless, skipped)
 		})
 	}
-	t.Run("with a separate server", func(t *testing.T) {
-		t.Parallel()
-		s, err := startOwn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Stop(time.Minute); err != nil {
-				t.Error(err)
+	for name, list := range ownServer {
+		t.Run("server of "+name, func(t *testing.T) {
+			t.Parallel()
+			s, err := startOwn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := s.Stop(time.Minute); err != nil {
+					t.Error(err)
+				}
+			})
+			for _, c := range list {
+				t.Run(c.Path, func(t *testing.T) { runExamples(t, c, s, endless, skipped) })
 			}
 		})
-		for _, c := range ownServer {
-			t.Run(c.Path, func(t *testing.T) { runExamples(t, c, s, endless, skipped) })
-		}
-	})
+	}
 	for name, left := range map[string]map[string]string{"not-run.txt": notRun, "own-server.txt": alone} {
 		for path := range left {
 			t.Errorf("%s names %q, which is not a command", name, path)

@@ -62,7 +62,10 @@ var Python = Program{
 	clients: []string{"confluent-kafka", "kafka-python", "aiokafka"},
 	install: [][]string{
 		{"python3", "-m", "venv", "venv"},
-		{"venv/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"},
+		{
+			"venv/bin/python", "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check",
+			"-r", "requirements.txt",
+		},
 	},
 	command: []string{"venv/bin/python", "origins.py"},
 }
