@@ -117,6 +117,11 @@ test-ensemble: build ## Test three members on loopback: faults, failover, damage
 	FRESHET_TEST_CLUSTER=1 FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -p 2 -timeout 15m -run '^Test(Ensemble|Attack|All|Quiet|Fault[^S])' \
 		./test/ensemble/chaos ./test/ensemble/members ./test/ensemble/migrate ./test/ensemble/demo ./test/ensemble/damage
 
+.PHONY: test-upgrade
+test-upgrade: build ## Upgrade three members of the previous version (hack/previous-version) one by one under load
+	FRESHET_PREVIOUS="$$(hack/previous.sh)" FRESHET_TEST_CLUSTER=1 FRESHET_BIN=$(CURDIR)/bin/freshet \
+		go test -count=1 -v -timeout 15m -run '^TestUpgrade$$' ./test/ensemble/chaos
+
 .PHONY: chaos
 CHAOS_TIME ?= 30m
 chaos: build ## Inject faults and damage in random order for CHAOS_TIME (default 30m); FRESHET_SEED= repeats a run

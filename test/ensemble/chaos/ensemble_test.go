@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -24,7 +25,7 @@ func needEnsemble(t *testing.T) {
 func newEnsemble(t *testing.T, o EnsembleOptions, seed uint64) *Ensemble {
 	t.Helper()
 	needEnsemble(t)
-	o.Binary = binary
+	o.Binary = cmp.Or(o.Binary, binary)
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}

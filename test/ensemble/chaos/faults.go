@@ -29,6 +29,15 @@ func Stop(name string, hold time.Duration, members func() []*Member) Fault {
 	}}
 }
 
+// Upgrade stops a member gracefully and starts another binary on its data directory.
+func Upgrade(m *Member, binary string) Fault {
+	return Fault{Name: "upgrade of " + m.Name, Inject: func(context.Context) (func(context.Context) error, error) {
+		err := m.Stop(stopTimeout)
+		m.setBinary(binary)
+		return m.Start, err
+	}}
+}
+
 // Pause suspends members with SIGSTOP; healing resumes them.
 func Pause(name string, hold time.Duration, members func() []*Member) Fault {
 	return Fault{Name: name, Hold: hold, Inject: func(context.Context) (func(context.Context) error, error) {

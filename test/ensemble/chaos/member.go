@@ -30,11 +30,12 @@ import (
 )
 
 // Member is a server process that is restarted on the same data directory and the same
-// addresses. mu protects server and options.
+// addresses. mu protects server, options and binary.
 type Member struct {
 	load.Member
-	binary, dir string
-	options     testserver.Options
+	dir     string
+	binary  string
+	options testserver.Options
 
 	pid    atomic.Int64 // 0 while no process runs; set before it is ready
 	paused atomic.Bool
@@ -79,6 +80,13 @@ func (m *Member) Start(ctx context.Context) error {
 	m.server, m.options.DataDir = server, server.DataDir
 	m.paused.Store(false)
 	return nil
+}
+
+// setBinary sets the binary that the next Start runs.
+func (m *Member) setBinary(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.binary = path
 }
 
 func (m *Member) runningLocked() bool {

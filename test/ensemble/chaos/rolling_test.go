@@ -79,19 +79,18 @@ func (r *retrier) inspect(value []byte, topic string) {
 	}
 }
 
-// TestEnsembleRolling restarts the members gracefully, one after another, under load. No call
-// of a client that retries once may fail.
-func TestEnsembleRolling(t *testing.T) {
-	g := newEnsemble(t, EnsembleOptions{}, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
+// rollingTopics is the number of topics of a retrier's load.
+const rollingTopics = 6
+
+// newRetrier returns a retrier for the members of an ensemble, with its topics.
+func newRetrier(ctx context.Context, t *testing.T, g *Ensemble) *retrier {
+	t.Helper()
 	r := &retrier{t: t, reasons: make(map[string]int)}
 	var err error
 	if r.clients, err = clientsOf(g.Clients(), g.Members[0].Token(), 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	const topics = 6
-	for i := range topics {
+	for i := range rollingTopics {
 		topic := r.clients[0].Topic(fmt.Sprintf("rolling-%d", i))
 		if err := topic.Create(ctx, client.TopicOptions{}); err != nil {
 			t.Fatal(err)
@@ -100,41 +99,78 @@ func TestEnsembleRolling(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	loading, stop := context.WithCancel(ctx)
-	var load sync.WaitGroup
-	for i := range topics {
+	return r
+}
+
+// load produces, consumes and acknowledges until the returned function is called.
+func (r *retrier) load(ctx context.Context) (stop func()) {
+	loading, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for i := range rollingTopics {
 		name := fmt.Sprintf("rolling-%d", i)
-		load.Go(func() {
-			for n := 0; pause(loading, 20*time.Millisecond); n++ {
-				r.do(loading, "produce to "+name, func(c *client.Client) error {
-					value := stamp.Make(name, "rolling", n, 200)
-					_, err := c.Topic(name).Produce(loading,
-						client.Message{Value: value, IdempotencyKey: fmt.Sprint(n)})
-					return err
-				})
-			}
-		})
-		load.Go(func() {
-			for pause(loading, 20*time.Millisecond) {
-				var received []client.Received
-				r.do(loading, "consume from "+name, func(c *client.Client) (err error) {
-					received, err = c.Topic(name).Subscription("s").Fetch(loading, 50, 200*time.Millisecond,
-						5*time.Second)
-					return err
-				})
-				ids := make([]string, len(received))
-				for i := range received {
-					ids[i] = received[i].ID
-					r.inspect(received[i].Value, name)
-				}
-				if len(ids) > 0 {
-					r.do(loading, "acknowledge to "+name, func(c *client.Client) error {
-						return c.Topic(name).Subscription("s").Ack(loading, ids...)
-					})
-				}
-			}
+		running.Go(func() { r.produce(loading, name) })
+		running.Go(func() { r.consume(loading, name) })
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func (r *retrier) produce(ctx context.Context, topic string) {
+	for n := 0; pause(ctx, 20*time.Millisecond); n++ {
+		r.do(ctx, "produce to "+topic, func(c *client.Client) error {
+			value := stamp.Make(topic, "rolling", n, 200)
+			_, err := c.Topic(topic).Produce(ctx, client.Message{Value: value, IdempotencyKey: fmt.Sprint(n)})
+			return err
 		})
 	}
+}
+
+func (r *retrier) consume(ctx context.Context, topic string) {
+	for pause(ctx, 20*time.Millisecond) {
+		var received []client.Received
+		r.do(ctx, "consume from "+topic, func(c *client.Client) (err error) {
+			received, err = c.Topic(topic).Subscription("s").Fetch(ctx, 50, 200*time.Millisecond, 5*time.Second)
+			return err
+		})
+		ids := make([]string, len(received))
+		for i := range received {
+			ids[i] = received[i].ID
+			r.inspect(received[i].Value, topic)
+		}
+		if len(ids) > 0 {
+			r.do(ctx, "acknowledge to "+topic, func(c *client.Client) error {
+				return c.Topic(topic).Subscription("s").Ack(ctx, ids...)
+			})
+		}
+	}
+}
+
+// report logs the counts, and fails the test if a call failed after one retry.
+func (r *retrier) report() {
+	r.t.Helper()
+	r.t.Logf("%d calls, %d retried once, %d failed; %d messages foreign or damaged",
+		r.calls.Load(), r.retried.Load(), r.failed.Load(), r.foreign.Load())
+	for _, reason := range slices.Sorted(maps.Keys(r.reasons)) {
+		r.t.Logf("retried %d times: %s", r.reasons[reason], reason)
+	}
+	if n := r.failed.Load(); n > 0 || r.calls.Load() == 0 {
+		r.t.Errorf("failed after one retry: got %d of %d calls, want none", n, r.calls.Load())
+	}
+	if n := r.foreign.Load(); n > 0 {
+		r.t.Errorf("messages that are foreign or damaged: got %d, want none", n)
+	}
+}
+
+// TestEnsembleRolling restarts the members gracefully, one after another, under load. No call
+// of a client that retries once may fail.
+func TestEnsembleRolling(t *testing.T) {
+	g := newEnsemble(t, EnsembleOptions{}, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	r := newRetrier(ctx, t, g)
+	stop := r.load(ctx)
 	for _, m := range g.Members {
 		pause(ctx, 2*time.Second)
 		if err := m.Stop(stopTimeout); err != nil {
@@ -146,16 +182,5 @@ func TestEnsembleRolling(t *testing.T) {
 	}
 	pause(ctx, 2*time.Second)
 	stop()
-	load.Wait()
-	t.Logf("rolling restart of %d members: %d calls, %d retried once, %d failed; %d messages foreign or damaged",
-		len(g.Members), r.calls.Load(), r.retried.Load(), r.failed.Load(), r.foreign.Load())
-	for _, reason := range slices.Sorted(maps.Keys(r.reasons)) {
-		t.Logf("retried %d times: %s", r.reasons[reason], reason)
-	}
-	if n := r.failed.Load(); n > 0 || r.calls.Load() == 0 {
-		t.Errorf("failed after one retry: got %d of %d calls, want none", n, r.calls.Load())
-	}
-	if n := r.foreign.Load(); n > 0 {
-		t.Errorf("messages that are foreign or damaged: got %d, want none", n)
-	}
+	r.report()
 }
