@@ -37,6 +37,7 @@ import (
 	"freshet/internal/config"
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/ensemble"
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/ensemble/bundle"
 	"freshet/internal/ops/datadir"
 )
@@ -166,10 +167,7 @@ func Start(ctx context.Context, cfg *config.Config, m *ensemble.Member, g *etcd.
 	}
 	started, err := etcd.Join(ctx, dir, g, opts)
 	if err != nil {
-		var damage *etcd.Damage
-		if errors.As(err, &damage) && !damage.InFiles {
-			m.Integrity().Damaged(Part, treeFile, damage.Cause) // the next start does not find it in the files
-		}
+		recordDamage(m.Integrity(), err)
 		return nil, err
 	}
 	if rejoining {
@@ -177,6 +175,14 @@ func Start(ctx context.Context, cfg *config.Config, m *ensemble.Member, g *etcd.
 	}
 	m.Integrity().Verified(Part)
 	return started, nil
+}
+
+// recordDamage records the damage that err is about, unless the next start finds it again in the files.
+func recordDamage(register *integrity.Register, err error) {
+	var damage *etcd.Damage
+	if errors.As(err, &damage) && !damage.InFiles {
+		register.Damaged(Part, treeFile, damage.Cause)
+	}
 }
 
 // askOthers returns when another member has removed this member from etcd and added it again.
