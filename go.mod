@@ -68,6 +68,7 @@ require (
 
 require (
 	cel.dev/expr v0.25.2 // indirect
+	freshet.dev/client v0.0.0
 	github.com/DataDog/zstd v1.5.7 // indirect
 	github.com/NYTimes/gziphandler v1.1.1 // indirect
 	github.com/RaduBerinde/axisds v0.1.0 // indirect
@@ -169,3 +170,5 @@ require (
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.36.0 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 )
+
+replace freshet.dev/client => ./client

@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // roundTripper is a server without a network, so that a test can run in a synctest bubble.

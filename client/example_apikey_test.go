@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"freshet/client"
-	"freshet/client/resources"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
 )
 
 // Create a service account that may produce, and an API key for it. Then produce with the key.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // Connect to a server with an API key. New makes no call: the first call reports a wrong address or token.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // subscription creates a subscription of a new topic with these messages.

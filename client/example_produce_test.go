@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // Produce one message with a key and properties. Messages with the same key keep their order.

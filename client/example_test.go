@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // connect returns a client of the server that the environment names. The token is in a file that may change.

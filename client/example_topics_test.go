@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // Create a topic with three partitions. A second Create returns ErrConflict, so a program that may start

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/test/stamp"
 	"freshet/test/tally"
 	"freshet/test/testserver"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 func TestTopics(t *testing.T) {

@@ -3,7 +3,7 @@ package client_test
 import (
 	"testing"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/test/testserver"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // sink stores produced messages, and skips a message whose idempotency key it has stored, as a topic does. If lossy is

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 func TestReadEnds(t *testing.T) {

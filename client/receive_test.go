@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // broker is a server without a network that can be unreachable. A whole receive loop runs with it in a synctest

@@ -8,7 +8,7 @@ import (
 	"crypto/rand"
 	"testing"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/test/testserver"
 )
 

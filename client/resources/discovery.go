@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // Kinds returns the kinds that the server serves.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // Get reads one object.

@@ -18,7 +18,7 @@ import (
 	"slices"
 	"strings"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // Kind is a kind of resource, with its names.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"freshet/client"
-	"freshet/client/resources"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
 )
 
 // connect returns a client of a server with this handler.

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // Event is a change of an object. Watch sets Object, WatchTable sets Table.

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // WriteOptions are options of writes.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"freshet/client"
-	"freshet/client/resources"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
+	"freshet.dev/client/schemas"
 )
 
 // TestNamedClusters: the registry of a cluster is under /stream or at the cluster's root, depending on the type of its

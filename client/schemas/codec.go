@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // Codec encodes and decodes payloads in the wire format of Confluent Schema Registry: a zero

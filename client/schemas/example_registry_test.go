@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"freshet/client"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/schemas"
 )
 
 // connect returns a client of the server that the environment names.

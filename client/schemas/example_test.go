@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"freshet/client"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/schemas"
 )
 
 const orderSchema = `{"type": "record", "name": "Order", "fields": [

@@ -3,8 +3,8 @@ package schemas_test
 import (
 	"testing"
 
-	"freshet/client"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/schemas"
 	"freshet/test/testserver"
 )
 

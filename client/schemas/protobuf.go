@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"freshet/client/schemas/builtin"
+	"freshet.dev/client/schemas/builtin"
 )
 
 // protobufFormat is the Protobuf binary encoding after the indexes of the message in its file:

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // Type is the type of a schema.

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // TopicCodec encodes and decodes payloads with a topic's own schema. The schema version is

@@ -7,7 +7,7 @@ import (
 	"io"
 	"net/http"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // maxImport is the maximum size of the file that Import reads into memory.

@@ -13,7 +13,11 @@ import (
 	"testing"
 )
 
-const module = "freshet"
+// The modules whose packages obey the rules. The client is a module of its own in the folder client.
+const (
+	module       = "freshet"
+	clientModule = "freshet.dev/client"
+)
 
 // pkg is the description of a package that `go list -json` prints.
 type pkg struct {
@@ -29,19 +33,26 @@ type pkg struct {
 }
 
 func (p *pkg) inModule() bool {
-	return p.ImportPath == module || strings.HasPrefix(p.ImportPath, module+"/")
+	return matches(module+"/...", p.ImportPath) || p.inClient()
 }
 
-// modulePath returns the import path without the module.
-func (p *pkg) modulePath() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
+func (p *pkg) inClient() bool { return matches(clientModule+"/...", p.ImportPath) }
 
-// load lists the module's packages and all their dependencies. It runs go list once.
+// modulePath returns the import path without the module. For a package of the client it is the folder.
+func (p *pkg) modulePath() string {
+	if p.inClient() {
+		return "client" + strings.TrimPrefix(p.ImportPath, clientModule)
+	}
+	return strings.TrimPrefix(p.ImportPath, module+"/")
+}
+
+// load lists the packages of both modules and all their dependencies. It runs go list once.
 var load = sync.OnceValues(func() (map[string]*pkg, error) {
 	if err := readFolders("../.."); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command("go", "list", "-e", "-deps",
-		"-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps,Standard,Error", "./...")
+		"-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps,Standard,Error", "./...", clientModule+"/...")
 	cmd.Dir = "../.."
 	out, err := cmd.Output()
 	if err != nil {
@@ -58,7 +69,7 @@ var load = sync.OnceValues(func() (map[string]*pkg, error) {
 // the test process itself opens, not those that `go list` reads, and would otherwise
 // return an outdated result.
 func readFolders(root string) error {
-	for _, top := range []string{"api", "bench", "cmd", "console", "internal", "test"} {
+	for _, top := range []string{"api", "bench", "client", "cmd", "console", "internal", "test"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(_ string, _ fs.DirEntry, err error) error { return err })
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/apikeycmd"
 	"freshet/internal/cli/authcmd"

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/client/resources"
+	"freshet.dev/client/resources"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/output"

@@ -17,3 +17,5 @@ require (
 )
 
 replace freshet => ../..
+
+replace freshet.dev/client => ../../client

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"freshet/client"
-	"freshet/client/resources"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/contexts"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"freshet/client/resources"
+	"freshet.dev/client/resources"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"freshet/client"
-	"freshet/client/resources"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/contexts"
 	"freshet/internal/cli/hint"

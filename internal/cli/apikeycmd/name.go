@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"freshet/client"
-	"freshet/client/resources"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
 )

@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"strings"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/errs"
 	"freshet/internal/base/version"
 	"freshet/internal/cli/command"

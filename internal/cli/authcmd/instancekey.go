@@ -8,7 +8,7 @@ import (
 	"errors"
 	"strings"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/version"
 	"freshet/internal/cli/contexts"
 )

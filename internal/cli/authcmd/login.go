@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/errs"
 	"freshet/internal/base/version"
 	"freshet/internal/cli/command"

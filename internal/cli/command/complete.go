@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"freshet/client/resources"
+	"freshet.dev/client/resources"
 )
 
 // completionTimeout keeps a shell from hanging when the server does not respond.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"freshet/client"
-	"freshet/client/resources"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
 )

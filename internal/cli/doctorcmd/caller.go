@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"freshet/client"
-	"freshet/client/resources"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
+	"freshet.dev/client/schemas"
 	"freshet/internal/cli/command"
 )
 

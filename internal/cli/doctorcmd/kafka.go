@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"freshet/client/resources"
+	"freshet.dev/client/resources"
 )
 
 // kafka checks the Kafka protocol of the cluster at the addresses that its status names. Without

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/cli/output"
 	"freshet/internal/config"
 )

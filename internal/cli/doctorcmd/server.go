@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/version"
 )
 

@@ -3,7 +3,7 @@ package identitycmd
 import (
 	"github.com/spf13/cobra"
 
-	"freshet/client/resources"
+	"freshet.dev/client/resources"
 	"freshet/internal/cli/command"
 )
 

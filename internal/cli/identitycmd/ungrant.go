@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/client/resources"
+	"freshet.dev/client/resources"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // adminCall makes a call of the administration API: path is below /admin/v2 and escaped. body and

@@ -13,7 +13,7 @@ import (
 	"os"
 	"strings"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // The formats of standard input.

@@ -3,7 +3,7 @@ package messagecmd
 import (
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // The forms of -o json. They have the names of 'topic describe', not those of the APIs.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"

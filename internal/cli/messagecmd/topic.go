@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/names"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"

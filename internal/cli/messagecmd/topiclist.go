@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // topicEntry is a topic in a list.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 )
 
 // scrape has the metrics of a server at one time.

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"freshet/client"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/schemas"
 )
 
 const orderSchema = `{"type": "record", "name": "Order", "namespace": "shop", "fields": [

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"freshet/client/resources"
+	"freshet.dev/client/resources"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"freshet/client/resources"
+	"freshet.dev/client/resources"
 	"freshet/internal/cli/output"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/client"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/schemas"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"

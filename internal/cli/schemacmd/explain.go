@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
 )

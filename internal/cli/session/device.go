@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/errs"
 	"freshet/internal/base/retry"
 	"freshet/internal/cli/hint"

@@ -27,7 +27,7 @@ import (
 	"syscall"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/errs"
 	"freshet/internal/base/retry"
 	"freshet/internal/base/version"

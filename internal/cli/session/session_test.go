@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
 )

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/hint"
 )

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/cli/contexts"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/cli/tokencache"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/bufbuild/protocompile/linker"
 	"google.golang.org/protobuf/reflect/protodesc"
 
-	"freshet/client/schemas/builtin"
+	"freshet.dev/client/schemas/builtin"
 )
 
 // protocFiles are the files of google/protobuf, which come with protocompile. Clients never

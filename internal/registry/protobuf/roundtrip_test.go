@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	"freshet/client/schemas/builtin"
+	"freshet.dev/client/schemas/builtin"
 )
 
 // compile compiles a text with protocompile alone, as a result to compare with

@@ -96,3 +96,5 @@ require (
 )
 
 replace freshet => ../../..
+
+replace freshet.dev/client => ../../../client

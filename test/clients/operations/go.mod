@@ -70,3 +70,5 @@ require (
 )
 
 replace freshet => ../../..
+
+replace freshet.dev/client => ../../../client

@@ -16,3 +16,5 @@ require (
 )
 
 replace freshet => ../../..
+
+replace freshet.dev/client => ../../../client

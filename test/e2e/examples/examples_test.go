@@ -20,7 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/test/testserver"
 )
 

@@ -23,7 +23,7 @@ import (
 	"syscall"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/test/ensemble/load"
 	"freshet/test/freeport"
 	"freshet/test/testserver"

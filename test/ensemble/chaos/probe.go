@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/test/ensemble/load"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/test/stamp"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/test/ensemble/chaos"
 	"freshet/test/stamp"
 )

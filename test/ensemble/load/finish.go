@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"freshet/client"
-	"freshet/client/resources"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
 	"freshet/test/ensemble/history"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"freshet/client/resources"
+	"freshet.dev/client/resources"
 	"freshet/internal/base/names"
 	"freshet/test/ensemble/history"
 )

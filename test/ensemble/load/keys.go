@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"freshet/client"
-	"freshet/client/resources"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
 	"freshet/test/ensemble/history"
 )
 

@@ -25,9 +25,9 @@ import (
 	"sync"
 	"time"
 
-	"freshet/client"
-	"freshet/client/resources"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
+	"freshet.dev/client/schemas"
 	"freshet/test/ensemble/history"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/test/ensemble/history"
 	"freshet/test/stamp"
 )

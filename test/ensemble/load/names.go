@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"freshet/client"
-	"freshet/client/resources"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/resources"
+	"freshet.dev/client/schemas"
 	"freshet/test/ensemble/history"
 )
 

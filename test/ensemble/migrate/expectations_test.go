@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/identity"
 	"freshet/test/stamp"
 )
