@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
+	"freshet/bench/process"
 	"freshet/test/testserver"
 )
 
@@ -25,7 +26,8 @@ type broker struct {
 	address string
 	opts    []kgo.Opt // options of every client
 
-	bare bool // bare server: it does not support ApiVersions requests
+	bare bool    // bare server: it does not support ApiVersions requests
+	idle float64 // CPU time that it uses without clients, in cores
 
 	// Set for Freshet only.
 	token     string
@@ -38,16 +40,16 @@ func (k *broker) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append(all, opts...)...)
 }
 
-func startFreshet(b *testing.B) *broker {
+func startFreshet(b *testing.B, name, binary string) *broker {
 	b.Helper()
-	s, err := testserver.Start(b.Context(), freshet, b.TempDir(), testserver.Options{Kafka: true})
+	s, err := testserver.Start(b.Context(), binary, b.TempDir(), testserver.Options{Kafka: true})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(s.Kill)
 	mechanism := plain.Auth{User: "bench", Pass: s.Token}.AsMechanism()
 	return &broker{
-		name: "Freshet", pid: s.PID(), address: s.Kafka, opts: []kgo.Opt{kgo.SASL(mechanism)},
+		name: name, pid: s.PID(), address: s.Kafka, opts: []kgo.Opt{kgo.SASL(mechanism)},
 		token: s.Token, http: s.URL, ops: s.Ops,
 	}
 }
@@ -101,6 +103,55 @@ func startKafka(b *testing.B, script, name string, settings ...string) *broker {
 		text, _ := os.ReadFile(log.Name())
 		b.Fatalf("%s did not start: %v\n%s", name, err, text)
 	}
+}
+
+// measureIdle measures the CPU time that the broker uses without clients.
+func (k *broker) measureIdle(ctx context.Context) error {
+	if _, err := k.settle(ctx); err != nil { // it has just started
+		return err
+	}
+	const length = 5 * time.Second
+	before, err := process.CPU(k.pid)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(length):
+	}
+	after, err := process.CPU(k.pid)
+	k.idle = (after - before).Seconds() / time.Since(began).Seconds()
+	return err
+}
+
+// settle waits until the broker has finished the work that it does after its last
+// acknowledgement, and returns how long that took.
+func (k *broker) settle(ctx context.Context) (time.Duration, error) {
+	const (
+		step  = 500 * time.Millisecond
+		quiet = 0.05 // of a core, more than when idle
+		most  = 30 * time.Second
+	)
+	began := time.Now()
+	last, err := process.CPU(k.pid)
+	for since := began; err == nil && time.Since(began) < most; {
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(step):
+		}
+		var now time.Duration
+		if now, err = process.CPU(k.pid); err != nil {
+			break
+		}
+		if (now-last).Seconds()/time.Since(since).Seconds() < k.idle+quiet {
+			break
+		}
+		last, since = now, time.Now()
+	}
+	return time.Since(began), err
 }
 
 // freePort returns a free port whose successor is free too, below the range that the

@@ -2,6 +2,11 @@
 // Apache Kafka when its libraries can be downloaded: the same client makes the same calls
 // to each broker alternately. CPU time of the broker process is printed first, because
 // throughput varies on a shared machine. `make bench-kafka` runs it.
+//
+// No two records of a trial are equal. Each broker is warmed up until its CPU time per record
+// stands still (steady), because the Java virtual machine compiles what runs often. The CPU
+// time that a broker uses while it is idle is subtracted, and work that it does after its last
+// acknowledgement, for example compactions, is added (settle).
 package kafka
 
 import (
@@ -37,15 +42,30 @@ func TestMain(m *testing.M) {
 // outcome is the result of a trial.
 type outcome struct {
 	records  int
+	bytes    int           // of the values that were written; 0 if the row does not write
 	p50, p99 time.Duration // latency of single calls or records; 0 if not timed
 	note     string
 }
 
-// sample is the result of a trial with its elapsed time and CPU time.
+// sample is the result of a trial with its elapsed time and CPU time, the bytes that the broker
+// wrote to storage, and its resident memory at the end.
 type sample struct {
 	outcome
-	took, cpu time.Duration
+	took, cpu         time.Duration
+	written, resident int64
 }
+
+// amplification returns the bytes written to storage for each byte of the records; 0 for a row that
+// does not write records.
+func (s sample) amplification() float64 {
+	if s.bytes == 0 {
+		return 0
+	}
+	return float64(s.written) / float64(s.bytes)
+}
+
+// perRecord returns the CPU time per record in microseconds.
+func (s sample) perRecord() float64 { return s.cpu.Seconds() * 1e6 / float64(s.records) }
 
 // row is a workload that is measured with several variants alternately.
 type row struct {
@@ -84,25 +104,33 @@ func onEveryBroker(name string, do func(t *trial) (outcome, error)) row {
 	}}
 }
 
+const kib = 1 << 10
+
 var rows = []row{
+	produceRow("produce events, 256 KiB batches, 16 producers",
+		load{records: 160_000, of: events, batch: 256 * kib, producers: 16}),
+	produceRow("produce random bytes, 256 KiB batches, 16 producers",
+		load{records: 160_000, of: random, batch: 256 * kib, producers: 16}),
+	produceRow("produce events, 16 KiB batches, 1 producer",
+		load{records: 80_000, of: events, batch: 16 * kib, producers: 1}),
+	produceRow("produce events, 16 KiB batches, 16 producers",
+		load{records: 80_000, of: events, batch: 16 * kib, producers: 16}),
+	produceRow("produce events, 16 KiB batches, lz4",
+		load{records: 80_000, of: events, batch: 16 * kib, producers: 1, codec: kgo.Lz4Compression()}),
+	produceRow("produce events, 16 KiB batches, zstd",
+		load{records: 80_000, of: events, batch: 16 * kib, producers: 1, codec: kgo.ZstdCompression()}),
 	produceRow("produce 100 B, 16 KiB batches, 1 producer",
-		load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
+		load{records: 160_000, of: readings, batch: 16 * kib, producers: 1}),
 	produceRow("produce 100 B, 16 KiB batches, 16 producers",
-		load{records: 200_000, size: 100, batch: 16 << 10, producers: 16}),
-	produceRow("produce 1 KiB, 16 KiB batches, 1 producer",
-		load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1}),
-	produceRow("produce 1 KiB, 16 KiB batches, 16 producers",
-		load{records: 40_000, size: 1024, batch: 16 << 10, producers: 16}),
-	produceRow("produce 1 KiB, 256 KiB batches", load{records: 60_000, size: 1024, batch: 256 << 10, producers: 1}),
-	produceRow("produce 1 KiB, 16 KiB batches, lz4",
-		load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1, codec: kgo.Lz4Compression()}),
-	produceRow("produce 1 KiB, 16 KiB batches, zstd",
-		load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1, codec: kgo.ZstdCompression()}),
+		load{records: 160_000, of: readings, batch: 16 * kib, producers: 16}),
 	singleRow("produce one at a time, 1 producer", 1, 1_500),
 	singleRow("produce one at a time, 64 producers", 64, 100),
-	consumeRow("consume 100 B from the start", load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
-	consumeRow("consume 1 KiB from the start", load{records: 40_000, size: 1024, batch: 16 << 10, producers: 1}),
-	tailRow("produce and consume at the tail, 100 B", load{records: 200_000, size: 100, batch: 16 << 10, producers: 1}),
+	consumeRow("consume events from the start", load{records: 160_000, of: events, batch: 256 * kib, producers: 1}),
+	consumeRow("consume random bytes from the start",
+		load{records: 160_000, of: random, batch: 256 * kib, producers: 1}),
+	consumeRow("consume 100 B from the start", load{records: 160_000, of: readings, batch: 16 * kib, producers: 1}),
+	tailRow("produce and consume at the tail, 100 B",
+		load{records: 160_000, of: readings, batch: 16 * kib, producers: 1}),
 	endToEndRow("end to end, 10,000 records/s of 100 B", 10_000, 3*time.Second).withRounds(5),
 	commitRow("commit offsets, 64 consumers", 64, 300),
 	httpRow("consume and acknowledge over HTTP, 100 B", 16, 6_000).withRounds(5),
@@ -113,13 +141,22 @@ var rows = []row{
 // BenchmarkKafka prints a table with the medians of the rounds. A row that fails is
 // reported and the following rows still run.
 func BenchmarkKafka(b *testing.B) {
-	own := startFreshet(b)
+	own := startFreshet(b, "Freshet", freshet)
 	brokers := []*broker{own}
+	if before := os.Getenv("FRESHET_BEFORE"); before != "" {
+		brokers = append(brokers, startFreshet(b, "Freshet, the other build", before))
+	}
 	if script := os.Getenv("FRESHET_BENCH_KAFKA"); script != "" {
 		brokers = append(brokers, startKafka(b, script, "Kafka"),
 			startKafka(b, script, "Kafka, flush.messages=1", "flush.messages=1"))
 	} else {
 		fmt.Println("Apache Kafka is NOT MEASURED: FRESHET_BENCH_KAFKA does not name hack/kafka-peer.sh")
+	}
+	for _, k := range brokers {
+		if err := k.measureIdle(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		fmt.Printf("%s uses %.1f %% of a core when idle, which is subtracted\n", k.name, 100*k.idle)
 	}
 	fmt.Printf("load average before: %s\n", machineLoad())
 	wanted := strings.Split(os.Getenv("FRESHET_BENCH_ROWS"), ";")
@@ -158,39 +195,71 @@ func measure(b *testing.B, i int, brokers []*broker) error {
 	b.Helper()
 	variants := rows[i].variants(brokers)
 	samples := make([][]sample, len(variants))
-	count, warm := cmp.Or(rows[i].rounds, rounds), 1
-	if rows[i].cold {
-		warm = 0
+	if !rows[i].cold {
+		for n := range variants {
+			if err := variants[n].warmUp(b, fmt.Sprintf("row-%d-warm-%d", i, n)); err != nil {
+				return fmt.Errorf("%s: %w", variants[n].name, err)
+			}
+		}
 	}
-	for round := range warm + count {
+	for round := range cmp.Or(rows[i].rounds, rounds) {
 		for n, s := range variants {
 			got, err := s.run(b, fmt.Sprintf("row-%d-%d-%d", i, round, n), nil)
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
-			if round >= warm {
-				samples[n] = append(samples[n], got)
-			}
+			samples[n] = append(samples[n], got)
 		}
 	}
-	fmt.Printf("%-50s %10s %6s %10s %6s %7s %10s %10s\n", rows[i].name, "µs/record", "ratio", "records/s", "ratio",
-		"cores", "p50", "p99")
-	cpu := func(s sample) float64 { return s.cpu.Seconds() * 1e6 / float64(s.records) }
+	printRow(rows[i].name, variants, samples)
+	return nil
+}
+
+const (
+	mostWarmUps  = 8    // rounds after which a variant is measured even if its figures still move
+	steadyChange = 0.08 // CPU time per record of consecutive rounds that stands still
+)
+
+// warmUp runs the variant until its CPU time per record stands still. A broker that compiles
+// its code while it runs needs several rounds.
+func (s *variant) warmUp(b *testing.B, topic string) error {
+	b.Helper()
+	last := 0.0
+	for round := range mostWarmUps {
+		got, err := s.run(b, fmt.Sprintf("%s-%d", topic, round), nil)
+		if err != nil {
+			return err
+		}
+		now := got.perRecord()
+		if round > 0 && now > last*(1-steadyChange) && now < last*(1+steadyChange) {
+			return nil
+		}
+		last = now
+	}
+	fmt.Printf("(%s: CPU time per record still moves after %d warm-up rounds)\n", s.name, mostWarmUps)
+	return nil
+}
+
+// printRow prints the medians of a row.
+func printRow(name string, variants []variant, samples [][]sample) {
+	fmt.Printf("%-52s %10s %6s %10s %6s %7s %8s %7s %10s %10s\n", name, "µs/record", "ratio", "records/s", "ratio",
+		"cores", "B/B", "MB", "p50", "p99")
 	rate := func(s sample) float64 { return float64(s.records) / s.took.Seconds() }
-	own, fast := median(samples[0], cpu), median(samples[0], rate)
+	own, fast := median(samples[0], sample.perRecord), median(samples[0], rate)
 	for n, s := range variants {
-		c, f := median(samples[n], cpu), median(samples[n], rate)
+		c, f := median(samples[n], sample.perRecord), median(samples[n], rate)
 		middle := func(of func(sample) time.Duration) time.Duration {
 			return time.Duration(median(samples[n], func(s sample) float64 { return float64(of(s)) })).Round(
 				10 * time.Microsecond)
 		}
-		fmt.Printf("  %-48s %10.2f %6.2f %10.0f %6.2f %7.3f %10s %10s %s\n", s.name, c, own/c, f, fast/f,
+		fmt.Printf("  %-50s %10.2f %6.2f %10.0f %6.2f %7.3f %8.2f %7.0f %10s %10s %s\n", s.name, c, own/c, f, fast/f,
 			median(samples[n], func(s sample) float64 { return s.cpu.Seconds() / s.took.Seconds() }),
+			median(samples[n], sample.amplification),
+			median(samples[n], func(s sample) float64 { return float64(s.resident) / 1e6 }),
 			middle(func(s sample) time.Duration { return s.p50 }),
 			middle(func(s sample) time.Duration { return s.p99 }),
 			samples[n][len(samples[n])-1].note)
 	}
-	return nil
 }
 
 func median(list []sample, of func(sample) float64) float64 {

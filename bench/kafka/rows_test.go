@@ -1,26 +1,46 @@
 package kafka
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"freshet/bench/payload"
 )
 
 // load describes what producers write.
 type load struct {
-	records, size, batch, producers int
-	codec                           kgo.CompressionCodec
-	noLinger                        bool // do not linger for more records
+	records, batch, producers int
+	of                        func() [][]byte // the values; no two of a trial are equal
+	codec                     kgo.CompressionCodec
+	noLinger                  bool // do not linger for more records
+}
+
+// mostRecords is the largest number of records of a load: each trial sends a value once.
+const mostRecords = 160_000
+
+// The values of the rows. A pool is generated when the first row needs it.
+var (
+	events   = sync.OnceValue(func() [][]byte { return payload.Pool(mostRecords, payload.Event) })
+	random   = sync.OnceValue(func() [][]byte { return payload.Pool(mostRecords, payload.Random) })
+	readings = sync.OnceValue(func() [][]byte { return payload.Pool(mostRecords, payload.Reading) })
+)
+
+// bytes returns the size of all values that the load writes.
+func (l *load) bytes() (sum int) {
+	for _, value := range l.of()[:l.records/l.producers*l.producers] {
+		sum += len(value)
+	}
+	return sum
 }
 
 func produceRow(name string, l load) row {
@@ -30,7 +50,7 @@ func produceRow(name string, l load) row {
 		if err == nil {
 			err = l.produce(t, clients)
 		}
-		return outcome{records: l.records}, err
+		return outcome{records: l.records, bytes: l.bytes()}, err
 	})
 }
 
@@ -60,17 +80,12 @@ func (l *load) connect(t *trial) ([]*kgo.Client, error) {
 	})
 }
 
-// produce writes the records and waits until all are acknowledged. Half of each value is
-// random, so compression halves it.
+// produce writes the records and waits until all are acknowledged.
 func (l *load) produce(t *trial, clients []*kgo.Client) error {
-	value := bytes.Repeat([]byte("x"), l.size)
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range l.size / 2 {
-		value[i] = byte(r.Uint32())
-	}
+	values, share := l.of(), l.records/len(clients)
 	return each(len(clients), func(i int) error {
 		failed := make(chan error, 1)
-		for range l.records / len(clients) {
+		for _, value := range values[i*share : (i+1)*share] {
 			clients[i].Produce(t.ctx, &kgo.Record{Value: value}, func(_ *kgo.Record, err error) {
 				if err != nil {
 					select {
@@ -106,13 +121,14 @@ func singleRow(name string, producers, count int) row {
 		if err := t.prepare(func() (err error) { clients, err = l.connect(t); return err }); err != nil {
 			return outcome{}, err
 		}
-		value := bytes.Repeat([]byte("x"), 1024)
+		values := events()
 		times := make([]time.Duration, producers*count)
 		err := each(producers, func(n int) error {
 			for i := range count {
 				began := time.Now()
 				done := make(chan error, 1)
-				clients[n].TryProduce(t.ctx, &kgo.Record{Value: value}, func(_ *kgo.Record, err error) { done <- err })
+				record := &kgo.Record{Value: values[n*count+i]}
+				clients[n].TryProduce(t.ctx, record, func(_ *kgo.Record, err error) { done <- err })
 				_ = clients[n].Flush(t.ctx) // send without lingering
 				if err := <-done; err != nil {
 					return err
@@ -121,7 +137,7 @@ func singleRow(name string, producers, count int) row {
 			}
 			return nil
 		})
-		got := outcome{records: producers * count}
+		got := outcome{records: producers * count, bytes: producers * count * payload.Size}
 		got.p50, got.p99 = percentiles(times)
 		return got, err
 	})
@@ -149,7 +165,11 @@ func consumeRow(name string, l load) row {
 			if err != nil {
 				return err
 			}
-			return l.produce(t, clients)
+			if err := l.produce(t, clients); err != nil {
+				return err
+			}
+			_, err = t.k.settle(t.ctx)
+			return err
 		})
 		if err != nil {
 			return outcome{}, err

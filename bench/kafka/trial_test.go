@@ -29,11 +29,15 @@ type trial struct {
 	excludedTime time.Duration
 	excludedCPU  time.Duration
 	startCPU     time.Duration
+	startWritten int64
 }
 
 // switchTo switches the trial to another broker and restarts the measurement.
 func (t *trial) switchTo(k *broker) (err error) {
 	t.k, t.began, t.excludedTime, t.excludedCPU = k, time.Now(), 0, 0
+	if t.startWritten, err = process.Written(k.pid); err != nil {
+		return err
+	}
 	t.startCPU, err = process.CPU(k.pid)
 	return err
 }
@@ -56,8 +60,22 @@ func (s *variant) run(b *testing.B, topic string, prepared func()) (got sample, 
 		return got, err
 	}
 	got.took = time.Since(t.began) - t.excludedTime
+	settled, err := t.k.settle(ctx)
+	if err != nil {
+		return got, err
+	}
 	after, err := process.CPU(t.k.pid)
-	got.cpu = after - t.startCPU - t.excludedCPU
+	if err != nil {
+		return got, err
+	}
+	idle := time.Duration(t.k.idle * float64(got.took+settled))
+	got.cpu = max(0, after-t.startCPU-t.excludedCPU-idle)
+	written, err := process.Written(t.k.pid)
+	if err != nil {
+		return got, err
+	}
+	got.written = written - t.startWritten
+	got.resident, err = process.Resident(t.k.pid)
 	return got, err
 }
 

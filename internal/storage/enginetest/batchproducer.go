@@ -34,8 +34,9 @@ func (s *batchProducer) step(rng *rand.Rand) {
 	var waiting []pendingBatch
 	for range 1 + rng.IntN(4) {
 		var names []string
+		size := []int{300, 300, 6000}[rng.IntN(3)] // an engine may store large batches elsewhere
 		for range 1 + rng.IntN(4) {
-			names = append(names, fmt.Sprintf("streamer/%d/%s", s.next, strings.Repeat("y", rng.IntN(300))))
+			names = append(names, fmt.Sprintf("streamer/%d/%s", s.next, strings.Repeat("y", rng.IntN(size))))
 			s.next++
 		}
 		b := s.h.noteSent(logTopic, names...)

@@ -79,7 +79,7 @@ func (p *partition) appendBatchLocked(g *commitBatch, r *packedBatch, now int64)
 		g.setLocked(partitionKey(ofBatches, p.topic.id, p.index), nil)
 		p.hasBatches.Store(true)
 	}
-	era := p.enterEraLocked(g, first, size)
+	era := p.enterEraLocked(g, first, size, r.class())
 	op := g.batch.SetDeferred(messageKeyLen, size)
 	putMessageKey(op.Key, era, p.topic.id, p.index, p.next-1)
 	r.put(op.Key, op.Value, p.publish, p.cum, p.maxTime)

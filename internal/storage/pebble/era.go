@@ -25,51 +25,92 @@ type eraStart struct {
 	first uint64
 }
 
-// eraCounter counts the eras of a store. Protected by committer.mu.
+// eraCounter counts the eras of a store, of both classes in one sequence (eraclass.go).
+// Protected by committer.mu.
 type eraCounter struct {
-	current uint32
-	written int64 // bytes in this era
+	current [eraClasses]uint32 // the era in which values of a class are written
+	written [eraClasses]int64  // bytes in it
+	stored  uint32             // the largest era in use, which the store knows (keyEraNow)
 	limit   int64
 }
 
-// start reads the current era of the store.
+// start reads the largest era of the store.
 func (c *eraCounter) start(e *Engine) error {
 	c.limit = e.opts.EraBytes
 	body, err := e.get([]byte{keyEraNow})
-	if errors.Is(err, cdb.ErrNotFound) {
-		c.current = 1
+	switch {
+	case errors.Is(err, cdb.ErrNotFound):
+		c.resume(1)
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	u := unpack(body)
-	c.current = uint32(u.Uvarint())
+	if newest := uint32(u.Uvarint()); u.Err() == nil {
+		c.resume(newest)
+	}
 	return u.Err()
 }
 
-// countLocked counts size more bytes and returns their era. The caller holds
+// resume continues after the largest era of the store: its class stays in it, and the other
+// class takes the largest era below it that is of its class.
+func (c *eraCounter) resume(newest uint32) {
+	c.stored = newest
+	for class := range c.current {
+		switch {
+		case classOf(newest) == eraClass(class):
+			c.current[class] = newest
+		case newest < erasPerClass:
+			c.current[class] = erasPerClass
+		default:
+			c.current[class] = newest/erasPerClass*erasPerClass - 1
+		}
+	}
+}
+
+// continuesLocked reports whether an era still takes messages. The caller holds
 // committer.mu.
-func (c *eraCounter) countLocked(g *commitBatch, size int) uint32 {
-	if c.written >= c.limit {
-		c.current++
-		c.written = 0
+func (c *eraCounter) continuesLocked(era uint32) bool {
+	class := classOf(era)
+	return c.current[class] == era && c.written[class] < c.limit
+}
+
+// enterLocked returns the era for values of a class in a partition whose last era is given,
+// 0 for none. The eras of a partition are ascending, so that its entries are ordered as they
+// are. The caller holds committer.mu.
+func (c *eraCounter) enterLocked(g *commitBatch, class eraClass, last uint32) uint32 {
+	if c.written[class] >= c.limit || c.current[class] < last {
+		c.current[class] = nextEra(c.stored, class)
+		c.written[class] = 0
+	}
+	era := c.current[class]
+	if era > c.stored {
+		c.stored = era
 		var p wire.Writer
-		p.Uvarint(uint64(c.current))
+		p.Uvarint(uint64(era))
 		g.setLocked([]byte{keyEraNow}, p)
 	}
-	c.written += int64(size)
-	return c.current
+	return era
 }
 
 // enterEraLocked returns the era for the partition's next entry, and stores the entry when
-// it is the partition's first in that era. The caller holds committer.mu.
-func (p *partition) enterEraLocked(g *commitBatch, entry uint64, size int) uint32 {
-	era := p.topic.e.eras.countLocked(g, size)
+// it is the partition's first in that era. A partition stays in an era until the era ends,
+// except that it leaves an era that is compressed with the first value that should not be. So a
+// partition has at most one era of a class for each era of the store. The caller holds
+// committer.mu.
+func (p *partition) enterEraLocked(g *commitBatch, entry uint64, size int, class eraClass) uint32 {
+	counter := &p.topic.e.eras
 	eras := *p.eras.Load()
-	if n := len(eras); n > 0 && eras[n-1].era == era {
-		return era
+	last := uint32(0)
+	if n := len(eras); n > 0 {
+		last = eras[n-1].era
 	}
+	if last != 0 && counter.continuesLocked(last) && classOf(last) >= class {
+		counter.written[classOf(last)] += int64(size)
+		return last
+	}
+	era := counter.enterLocked(g, class, last)
+	counter.written[class] += int64(size)
 	grown := append(eras, eraStart{era, entry}) // readers of the shorter slice do not see it
 	p.eras.Store(&grown)
 	var body wire.Writer

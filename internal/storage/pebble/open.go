@@ -12,6 +12,7 @@ import (
 
 	cdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"freshet/internal/base/cleanclose"
@@ -184,12 +185,11 @@ func (s *store) open() (*cdb.DB, error) {
 	// Tables of old eras move to the lowest level unchanged, so they should be large
 	// from the start to limit their number.
 	opts.TargetFileSizes[0] = max(256<<10, int64(s.opts.MemTableBytes)/8)
-	// A table with messages contains no other keys. These sort after all messages, so
-	// the table would overlap every future era and be rewritten with each of them.
-	opts.Experimental.SpanPolicyFunc = cdb.MakeStaticSpanPolicyFunc(cdb.DefaultComparer.Compare,
-		cdb.KeyRange{Start: []byte{keyMessage}, End: []byte{keyMessage + 1}}, cdb.SpanPolicy{})
+	opts.Experimental.SpanPolicyFunc = spanPolicy
+	profile := uncompressed()
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		opts.Levels[i].Compression = func() *sstable.CompressionProfile { return profile }
 	}
 	opts.CacheSize = defaultCacheBytes + writeBuffers(s.opts.MemTableBytes)
 	if s.opts.Cache != nil {

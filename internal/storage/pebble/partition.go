@@ -183,7 +183,7 @@ func (p *partition) appendLocked(g *commitBatch, d *draft, now int64) engine.Mes
 	size := d.size() + extendedHeadLen(extra)
 	p.cum += int64(size)
 	p.topic.storeLocked(int64(size))
-	era := p.enterEraLocked(g, entry, size)
+	era := p.enterEraLocked(g, entry, size, compressedEra)
 	op := g.batch.SetDeferred(messageKeyLen, size)
 	putMessageKey(op.Key, era, p.topic.id, p.index, entry)
 	d.put(op.Key, op.Value, extra, p.publish, p.cum, p.maxTime)

@@ -171,31 +171,44 @@ func (s *subscription) addUsage(f *engine.Usage) error {
 }
 
 const (
-	surveyPage  = 1_000
-	surveyPause = 5 * time.Millisecond // every surveyBurst topics
-	surveyBurst = 50
+	surveyPage = 1_000
+	// The survey pauses surveyRest times as long as it has worked, so that it uses at most 2 % of a core.
+	surveyRest = 49
+	// minSurveyPause is how much rest is collected before a pause: shorter timers cost more than they give.
+	minSurveyPause = 5 * time.Millisecond
+	// maxSurveyWork limits the measured time of a topic: a goroutine that waits for a processor or the disk
+	// does not work.
+	maxSurveyWork = 10 * time.Millisecond
 )
 
 // survey reads once the usage of the topics that were stored before the engine was opened,
 // slowly and without loading them. Topics that are loaded meanwhile are counted by loading.
 func (e *Engine) survey() {
-	pause := time.NewTicker(surveyPause)
-	defer pause.Stop()
 	ctx := context.Background()
+	began := time.Now()
+	var owed time.Duration // rest for the work since the last pause
+	rest := func() (more bool) {
+		owed += surveyRest * min(time.Since(began), maxSurveyWork)
+		if owed >= minSurveyPause {
+			pause := time.NewTimer(owed)
+			defer pause.Stop()
+			select {
+			case <-pause.C:
+			case <-e.closing:
+				return false
+			}
+			owed = 0
+		}
+		began = time.Now()
+		return true
+	}
 	for after := engine.TopicID(0); ; {
 		ids, err := e.ListTopics(ctx, after, surveyPage)
 		if err != nil || len(ids) == 0 {
 			return // the engine is closed or has failed, or this was the last page
 		}
-		for i, id := range ids {
-			if i%surveyBurst == 0 {
-				select {
-				case <-pause.C:
-				case <-e.closing:
-					return
-				}
-			}
-			if e.surveyTopic(ctx, id) != nil {
+		for _, id := range ids {
+			if !rest() || e.surveyTopic(ctx, id) != nil {
 				return
 			}
 		}

@@ -1,6 +1,7 @@
 package kafkaapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -291,7 +292,8 @@ func codeOf(err error) (code, bool) {
 }
 
 // errorResponse returns the code of an error and the text that a client may see. It logs unknown errors and
-// errors about unusable data. Without an error the text is null.
+// errors about unusable data. The calls of a client that is gone are canceled, which is no failure. Without an
+// error the text is null.
 func (c *call) errorResponse(err error) (code, *string) {
 	if err == nil {
 		return codeOK, nil
@@ -304,6 +306,10 @@ func (c *call) errorResponse(err error) (code, *string) {
 	}
 	if known {
 		return found, text(err.Error())
+	}
+	if errors.Is(err, context.Canceled) && c.conn.hasEnded() {
+		c.conn.server.opts.Logger.Debug("Kafka request canceled: its connection has ended", slog.String("api", c.name()))
+		return codeNotAvailable, text("connection has ended")
 	}
 	c.conn.server.opts.Logger.Error("Kafka request failed", slog.String("api", c.name()), slog.Any("error", err))
 	return codeUnknown, text("internal error; see the server's log for the cause")

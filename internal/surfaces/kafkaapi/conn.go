@@ -36,6 +36,7 @@ type conn struct {
 	waiting         sync.WaitGroup // queued responses that may wait for other clients; only the reader adds and waits
 	queuedResponses atomic.Int32   // responses that are not sent yet; only the reader adds
 	cancel          context.CancelFunc
+	ended           <-chan struct{} // closed when the client is gone or the server stops
 	closing         atomic.Bool
 
 	auth         auth         // belongs to the reader
@@ -92,7 +93,7 @@ func newConn(s *Server, socket net.Conn, l Listener) *conn {
 // serve runs the connection until it ends.
 func (c *conn) serve() {
 	ctx, cancel := context.WithCancel(c.server.ctx)
-	c.cancel = cancel
+	c.cancel, c.ended = cancel, ctx.Done()
 	defer cancel()
 	log := c.server.opts.Logger.With(slog.String("client", c.socket.RemoteAddr().String()))
 	if err := c.handshake(ctx); err != nil {
@@ -116,6 +117,16 @@ func (c *conn) serve() {
 	_ = c.socket.Close()
 	if !isNormalEnd(err) {
 		log.Info("Kafka connection ended", slog.String("reason", err.Error()), slog.String("software", c.software()))
+	}
+}
+
+// hasEnded reports whether the client is gone or the server stops, so that nobody reads the responses.
+func (c *conn) hasEnded() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
 	}
 }
 
