@@ -1,0 +1,3 @@
+module freshet/tools/release
+
+go 1.26.0
