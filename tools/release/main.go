@@ -1,7 +1,7 @@
 // Command release builds the files of a release into a folder. The Makefile calls its subcommands;
 // each one is a package beside this file:
 //
-//	go -C tools/release run . COMMAND [--root FOLDER] [--dist FOLDER]
+//	go -C tools/release run . COMMAND [--root FOLDER] [--dist FOLDER] [--only TARGET,TARGET]
 package main
 
 import (
@@ -12,7 +12,12 @@ import (
 	"os"
 	"os/signal"
 
+	"freshet/tools/release/archives"
+	"freshet/tools/release/binaries"
+	"freshet/tools/release/notices"
 	"freshet/tools/release/plan"
+	"freshet/tools/release/sbom"
+	"freshet/tools/release/sums"
 )
 
 // command is one step of a release.
@@ -24,6 +29,11 @@ type command struct {
 
 // commands are the steps, in the order in which make release runs them.
 var commands = []command{
+	{"binaries", "compile the programs, write man pages and completions", binaries.Build},
+	{"notices", "write the licences of third parties", notices.Build},
+	{"archives", "pack tar.gz and zip", archives.Build},
+	{"sbom", "write the parts lists of the archives", sbom.Build},
+	{"sums", "write SHA256SUMS, and sign it with the key in " + sums.KeyVariable, sums.Build},
 	{"version", "print the version, the commit and the time of the commit", printPlan},
 }
 
@@ -47,13 +57,14 @@ func run(ctx context.Context, args []string) error {
 		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
 		root := flags.String("root", "../..", "folder of the repository")
 		dist := flags.String("dist", "../../dist", "folder of the release's files")
+		only := flags.String("only", "", "names of the targets to build, separated by commas; default all")
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
 		}
 		if flags.NArg() > 0 {
 			return fmt.Errorf("%s takes no arguments, got %q", c.name, flags.Args())
 		}
-		p, err := plan.Read(ctx, *root, *dist)
+		p, err := plan.Read(ctx, *root, *dist, *only)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type Plan struct {
 	Time    time.Time // of the commit, or SOURCE_DATE_EPOCH; UTC. Every time stamp of a file is this one.
 	Root    string    // folder of the repository
 	Dist    string    // folder of the finished files
+	Targets []Target  // the binaries to build
 }
 
 // Target is one binary of the release.
@@ -31,8 +33,8 @@ type Target struct {
 	CLI      bool // only the command line: built with the tag cli
 }
 
-// Targets are the binaries of a release. Packages and images use those that are not CLI.
-var Targets = []Target{
+// targets are the binaries of a release. Packages and images use those that are not CLI.
+var targets = []Target{
 	{OS: "linux", Arch: "amd64"},
 	{OS: "linux", Arch: "arm64"},
 	{OS: "linux", Arch: "amd64", CLI: true},
@@ -42,10 +44,16 @@ var Targets = []Target{
 	{OS: "windows", Arch: "amd64", CLI: true},
 }
 
-// Read finds out the release of the commit that is checked out at root.
-func Read(ctx context.Context, root, dist string) (*Plan, error) {
-	p := &Plan{}
+// Read finds out the release of the commit that is checked out at root. only has the names of the targets,
+// separated by commas; empty means all.
+func Read(ctx context.Context, root, dist, only string) (*Plan, error) {
+	p := &Plan{Targets: targets}
 	var err error
+	if only != "" {
+		if p.Targets, err = choose(strings.Split(only, ",")); err != nil {
+			return nil, err
+		}
+	}
 	if p.Root, err = filepath.Abs(root); err != nil {
 		return nil, err
 	}
@@ -73,6 +81,21 @@ func Read(ctx context.Context, root, dist string) (*Plan, error) {
 	return p, nil
 }
 
+// choose returns the targets with these names.
+func choose(names []string) (chosen []Target, err error) {
+	for _, name := range names {
+		i := slices.IndexFunc(targets, func(t Target) bool { return t.String() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("target %q does not exist; use some of %v", name, targets)
+		}
+		chosen = append(chosen, targets[i])
+	}
+	return chosen, nil
+}
+
+// Stage returns the folder of the files that archives, packages and images contain. It is not published.
+func (p *Plan) Stage() string { return filepath.Join(p.Dist, "stage") }
+
 // Binary returns the path of a target's program. Its folder has only this file.
 func (p *Plan) Binary(t Target) string {
 	name := Name
@@ -82,13 +105,25 @@ func (p *Plan) Binary(t Target) string {
 	return filepath.Join(p.Stage(), t.String(), name)
 }
 
-// Stage returns the folder of the files that archives, packages and images contain: the programs,
-// man1 (man pages), completions, and NOTICES (licences of third parties). It is not published.
-func (p *Plan) Stage() string { return filepath.Join(p.Dist, "stage") }
+// Notices returns the path of the licences of everything that a target's program links.
+func (p *Plan) Notices(t Target) string {
+	return filepath.Join(p.Stage(), "notices", t.String()+".txt")
+}
 
-// File returns the path of a published file: freshet_VERSION_OS_ARCH.EXTENSION, or
-// freshet-cli_VERSION_OS_ARCH.EXTENSION.
-func (p *Plan) File(t Target, extension string) string {
+// ManPages returns the folder of the man pages, all of section 1.
+func (p *Plan) ManPages() string { return filepath.Join(p.Stage(), "man1") }
+
+// Completions returns the folder of the completion scripts: freshet.bash, _freshet (zsh), freshet.fish and
+// freshet.ps1.
+func (p *Plan) Completions() string { return filepath.Join(p.Stage(), "completions") }
+
+// Archive returns the path of a target's archive: freshet_VERSION_OS_ARCH.tar.gz, or
+// freshet-cli_VERSION_OS_ARCH.tar.gz, or .zip for Windows.
+func (p *Plan) Archive(t Target) string {
+	extension := ".tar.gz"
+	if t.OS == "windows" {
+		extension = ".zip"
+	}
 	return filepath.Join(p.Dist, t.name()+"_"+p.Version+"_"+t.OS+"_"+t.Arch+extension)
 }
 
