@@ -8,7 +8,8 @@ MAKEFLAGS   += --no-print-directory
 export CGO_ENABLED := 0
 
 BIN     := $(CURDIR)/.cache/bin
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+# From the file VERSION; docs/reference/versions.md has the rules.
+VERSION := $(shell hack/version.sh)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # The version that the Kubernetes libraries report and that kubectl reads.
 KUBE_VERSION := 1.37.2
@@ -33,6 +34,10 @@ build: ## Build bin/freshet
 	@hack/first-build.sh
 	go build -ldflags "$(LDFLAGS)" -o bin/freshet ./cmd/freshet
 
+.PHONY: build-cli
+build-cli: ## Build bin/freshet-cli: the command line without the server
+	go build -tags cli -ldflags "$(LDFLAGS)" -o bin/freshet-cli ./cmd/freshet
+
 .PHONY: run
 run: build ## Build and start a server with its data in ./freshet-data
 	@exec bin/freshet serve --data-dir ./freshet-data
@@ -50,6 +55,28 @@ quick-start: build ## Run the README's first five minutes in a shell, with pause
 site: build ## Write the documentation as static pages for any web server to dist/site
 	rm -rf dist/site
 	bin/freshet docs site dist/site
+
+##@ Release
+
+# Each step is a command of tools/release. RELEASE='--only freshet_linux_amd64' builds some of the targets.
+RELEASE_TOOL = go -C tools/release run .
+RELEASE ?=
+
+.PHONY: release
+release: ## Build the files of a release into dist, signed with the key in FRESHET_RELEASE_KEY
+	$(RELEASE_TOOL) binaries $(RELEASE)
+	$(RELEASE_TOOL) notices $(RELEASE)
+	$(RELEASE_TOOL) archives $(RELEASE)
+	$(RELEASE_TOOL) sbom $(RELEASE)
+	$(RELEASE_TOOL) sums $(RELEASE)
+
+.PHONY: release-compare
+release-compare: ## Build the release of this commit in two other folders and compare all bytes (RELEASE= as above)
+	hack/release-compare.sh $(RELEASE)
+
+.PHONY: tag
+tag: ## Create the tag of the version in VERSION, after checking VERSION, CHANGELOG and hack/previous-version
+	hack/tag.sh
 
 ##@ Check
 

@@ -170,6 +170,12 @@ func (d *doctor) good(check, format string, args ...any) {
 func (d *doctor) warned(check, message, next string) { d.add(finding{check, warn, message, next}) }
 func (d *doctor) failed(check, message, next string) { d.add(finding{check, fail, message, next}) }
 
+// unchecked reports a check that only a program with the server can do.
+func (d *doctor) unchecked(check string) {
+	d.warned(check, "not checked: this program is the command line without the server",
+		"Run 'freshet doctor' with the program that the server runs.")
+}
+
 func (d *doctor) printLine(f finding) error {
 	style := d.env.Style()
 	paint := map[string]func(string) string{ok: style.Good, warn: style.Warn, fail: style.Bad}[f.Status]

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"freshet.dev/client"
+	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
 	"freshet/internal/config"
 )
@@ -83,6 +84,8 @@ func (d *doctor) directory() bool {
 	d.permissions(dir, info)
 	older, err := d.inspector.Formats(dir)
 	switch {
+	case errors.Is(err, command.ErrNoServer):
+		d.unchecked("data format")
 	case err != nil:
 		d.failed("data format", err.Error(), "See docs/howto/upgrade.md.")
 	case older:

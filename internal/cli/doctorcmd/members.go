@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"freshet/internal/cli/command"
 	"freshet/internal/config"
 	"freshet/internal/ensemble/bundle"
 )
@@ -43,6 +44,10 @@ func (d *doctor) nats(ctx context.Context) {
 		return
 	}
 	description, problems, warnings, err := d.inspector.InspectNATS(ctx, d.config)
+	if errors.Is(err, command.ErrNoServer) {
+		d.unchecked("nats")
+		return
+	}
 	if err != nil {
 		d.failed("nats", err.Error(), "Start the NATS servers, or correct nats.urls and its credentials and "+
 			"certificates; the server does not start without NATS.")
