@@ -46,6 +46,7 @@ func (s *server) open(ctx context.Context) error {
 		{"control socket", s.openControl},
 	} {
 		began := time.Now()
+		s.systemd.Status("starting: " + phase.name)
 		if err := phase.open(ctx); err != nil {
 			return err
 		}

@@ -45,6 +45,7 @@ import (
 	"freshet/internal/ops/disk"
 	"freshet/internal/ops/listen"
 	"freshet/internal/ops/quota"
+	"freshet/internal/ops/systemd"
 	"freshet/internal/ops/telemetry"
 	"freshet/internal/server/banner"
 	"freshet/internal/server/restore"
@@ -69,6 +70,8 @@ type server struct {
 	servers   servers                // this server's part in its ensemble
 	topology  topology               // what a single server and a member do differently
 	waitsFor  atomic.Pointer[string] // what a starting server waits for, for the health pages
+	systemd   *systemd.Notifier
+	unwatch   context.CancelFunc // ends the reports to systemd that the server is alive
 	ports     portSet
 	member    *etcd.Member // nil if etcd is external
 	store     etcd.Store   // reports how full etcd is
@@ -153,11 +156,13 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		limiter:   web.NewLimiter(cfg.Limits.RequestsInFlight, int64(cfg.Limits.BodyMemory)),
 		unpacking: unpacking.New(int64(cfg.Limits.UnpackMemory)),
 		failed:    make(chan error, 4),
-		closers:   []func() error{logger.Close},
+		systemd:   systemd.Open(logger.Logger),
+		unwatch:   func() {},
 		start:     start,
 		reserve:   room,
 		servers:   ensemble.Single{}, // until a member has read its certificate
 	}
+	s.closers = []func() error{logger.Close, s.systemd.Close}
 	s.topology = newTopology(s)
 	loaded := *cfg // a copy from before the addresses of open ports are written into cfg
 	s.settings.Store(&loaded)
@@ -175,6 +180,7 @@ func Run(ctx context.Context, cfg *config.Config, read func() (*config.Config, e
 		Program: banner.CommandName(os.Args[0]), Exports: exports,
 	}, time.Since(started), s.plane.Health())
 	showLog()
+	s.startNotifying()
 	err = s.wait(ctx, hangUps, read)
 	return errors.Join(err, s.close())
 }
@@ -190,7 +196,9 @@ func (s *server) wait(ctx context.Context, hangUps <-chan os.Signal, read func()
 			s.log.Error("stopping after a failure", slog.Any("error", err))
 			return err
 		case <-hangUps:
+			s.systemd.Reloading()
 			s.reload(ctx, read)
+			s.systemd.Ready(s.stateLine())
 		}
 	}
 }
@@ -217,6 +225,8 @@ func (s *server) close() error {
 
 // closeAll stops everything, last opened first.
 func (s *server) closeAll(ctx context.Context) error {
+	s.systemd.Stopping()
+	s.unwatch() // without waiting, because the check may hang
 	s.readiness.unset()
 	s.ending.Store(true)
 	s.servers.Retire()

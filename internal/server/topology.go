@@ -134,8 +134,11 @@ func newTopology(s *server) topology {
 	return single{s}
 }
 
-// waitFor sets what the health pages of a starting server report.
-func (s *server) waitFor(what string) { s.waitsFor.Store(&what) }
+// waitFor sets what the health pages of a starting server and systemd report.
+func (s *server) waitFor(what string) {
+	s.waitsFor.Store(&what)
+	s.systemd.Status("starting: waiting for " + what)
+}
 
 // whileAlive returns a handler that serves requests while this server is alive. Otherwise it
 // rejects them with the error format of each surface.

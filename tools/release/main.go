@@ -14,7 +14,9 @@ import (
 
 	"freshet/tools/release/archives"
 	"freshet/tools/release/binaries"
+	"freshet/tools/release/image"
 	"freshet/tools/release/notices"
+	"freshet/tools/release/packages"
 	"freshet/tools/release/plan"
 	"freshet/tools/release/sbom"
 	"freshet/tools/release/sums"
@@ -32,6 +34,8 @@ var commands = []command{
 	{"binaries", "compile the programs, write man pages and completions", binaries.Build},
 	{"notices", "write the licences of third parties", notices.Build},
 	{"archives", "pack tar.gz and zip", archives.Build},
+	{"packages", "build the deb and rpm packages", packages.Build},
+	{"image", "build the container image", image.Release},
 	{"sbom", "write the parts lists of the archives", sbom.Build},
 	{"sums", "write SHA256SUMS, and sign it with the key in " + sums.KeyVariable, sums.Build},
 	{"version", "print the version, the commit and the time of the commit", printPlan},

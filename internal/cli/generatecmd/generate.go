@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"freshet/internal/base/version"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
 )
@@ -19,9 +20,11 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// values fill the placeholders of the unit and of the compose file.
+// values fill the placeholders of the unit and of the compose file. tools/release/packages fills the
+// same unit for packages.
 type values struct {
-	Binary, Config, Image string
+	Binary, Config, User, BackupDir, TLSCert, TLSKey string
+	Image                                            string
 }
 
 // Commands returns `freshet generate`.
@@ -84,32 +87,61 @@ func newSystemd(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "systemd",
 		Short: "Generate a systemd unit",
-		Long: `Generate a systemd unit that runs the server as a dynamic user with minimal privileges,
-with its data in /var/lib/freshet.`,
+		Long: `Generate a systemd unit that runs the server with minimal privileges, with its data in
+/var/lib/freshet. The server runs as a dynamic user, or as an existing system user with --user.
+The server notifies systemd when it is ready, and systemd restarts a server that hangs.
+
+systemd reads the files of --tls-cert and --tls-key as root and passes copies to the server. Restart the
+server after the certificate was renewed.`,
 		Example: `  # copy it to /etc/systemd/system
   freshet generate systemd > freshet.service
 
-  # with a configuration file
-  freshet generate systemd --config /etc/freshet.yaml > freshet.service
+  # with a configuration file and a certificate
+  freshet generate systemd --config /etc/freshet.yaml \
+    --tls-cert /etc/letsencrypt/live/example.com/fullchain.pem --tls-key /etc/letsencrypt/live/example.com/privkey.pem
 
-  # with another path of the program
-  freshet generate systemd --binary /opt/freshet/bin/freshet > freshet.service`,
+  # as a system user, with automatic backups to a folder of that user
+  freshet generate systemd --user freshet --backup-dir /var/backups/freshet > freshet.service`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := check(cmd, "binary", v.Binary); err != nil {
+			if err := v.checkUnit(cmd); err != nil {
 				return err
-			}
-			if v.Config != "" {
-				if err := check(cmd, "config", v.Config); err != nil {
-					return err
-				}
 			}
 			return write(env, "", "freshet.service", v)
 		},
 	}
-	cmd.Flags().StringVar(&v.Binary, "binary", "/usr/local/bin/freshet", "`path` of the program")
-	cmd.Flags().StringVar(&v.Config, "config", "", "configuration `file` of the server")
+	f := cmd.Flags()
+	f.StringVar(&v.Binary, "binary", "/usr/local/bin/freshet", "`path` of the program")
+	f.StringVar(&v.Config, "config", "", "configuration `file` of the server")
+	f.StringVar(&v.User, "user", "", "system `user` that runs the server, and name of its group (default: a dynamic user)")
+	f.StringVar(&v.BackupDir, "backup-dir", "", "`directory` of automatic backups that the server may write; needs --user")
+	f.StringVar(&v.TLSCert, "tls-cert", "", "certificate `file` for HTTPS and the Kafka protocol (PEM)")
+	f.StringVar(&v.TLSKey, "tls-key", "", "key `file` of the certificate (PEM)")
 	return cmd
+}
+
+// checkUnit checks the flags of a unit. Only plain values are inserted, see check.
+func (v *values) checkUnit(cmd *cobra.Command) error {
+	if err := check(cmd, "binary", v.Binary); err != nil {
+		return err
+	}
+	for _, optional := range []struct{ flag, value string }{
+		{"config", v.Config}, {"user", v.User}, {"backup-dir", v.BackupDir}, {"tls-cert", v.TLSCert}, {"tls-key", v.TLSKey},
+	} {
+		if optional.value == "" {
+			continue
+		}
+		if err := check(cmd, optional.flag, optional.value); err != nil {
+			return err
+		}
+	}
+	if (v.TLSCert == "") != (v.TLSKey == "") {
+		return command.Usagef(cmd, "--tls-cert and --tls-key are used together")
+	}
+	if v.BackupDir != "" && v.User == "" {
+		return command.Usagef(cmd, "--backup-dir requires --user, because a dynamic user cannot own the directory")
+	}
+	return nil
 }
 
 func newCompose(env *command.Env) *cobra.Command {
@@ -119,8 +151,8 @@ func newCompose(env *command.Env) *cobra.Command {
 		Use:   "compose",
 		Short: "Generate a compose file",
 		Long: `Generate a compose file for containers: a server with its data in a volume, reachable
-only from this machine, with a health check. You build the image; the static binary needs
-no other files.`,
+only from this machine, with a health check. It uses the image of this version; load it first
+from the file of the release (podman load, docker load).`,
 		Example: `  # a server in a container
   freshet generate compose > compose.yaml
 
@@ -131,15 +163,35 @@ no other files.`,
   freshet generate compose | grep -A4 'ports:'`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("image") {
+				v.Image = image()
+			}
 			if err := check(cmd, "image", v.Image); err != nil {
 				return err
 			}
 			return write(env, format, "compose.yaml", v)
 		},
 	}
-	cmd.Flags().StringVar(&v.Image, "image", "freshet:latest", "`image` with the program at /freshet")
+	cmd.Flags().StringVar(&v.Image, "image", "", "`image` with the program at /freshet (default: freshet:VERSION)")
 	output.AddFlag(cmd.Flags(), &format, output.FormatYAML, output.FormatJSON)
 	return cmd
+}
+
+// imageName is the name of the image that a release has, without a registry and a tag.
+// tools/release/image reads the same file.
+//
+//go:embed templates/image
+var imageName string
+
+// image returns the name of the image of this version. Characters that a tag must not have become "-".
+func image() string {
+	tag := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("._-", r) || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, version.Get().Version)
+	return strings.TrimSpace(imageName) + ":" + tag
 }
 
 func newCompletion(env *command.Env) *cobra.Command {

@@ -2,7 +2,6 @@ package operations
 
 import (
 	"os/exec"
-	"slices"
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/loader"
@@ -13,7 +12,12 @@ import (
 func TestSystemd(t *testing.T) {
 	t.Parallel()
 	analyze := need(t, "systemd-analyze", "systemd")
-	for _, args := range [][]string{{"systemd"}, {"systemd", "--config", "/etc/freshet.yaml"}} {
+	for _, args := range [][]string{
+		{"systemd"},
+		{"systemd", "--config", "/etc/freshet.yaml"},
+		{"systemd", "--user", "daemon", "--backup-dir", "/var/backups/freshet"},
+		{"systemd", "--tls-cert", "/etc/ssl/a.crt", "--tls-key", "/etc/ssl/a.key"},
+	} {
 		folder := t.TempDir()
 		unit := file(t, folder, "freshet.service", generate(t, append(args, "--binary", binary)...))
 		// systemd-analyze prints nothing for a valid unit. It fails for invalid settings and
@@ -49,13 +53,14 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	for _, volume := range service.Volumes {
-		if _, declared := project.Volumes[volume.Source]; !declared || volume.Target != "/data" {
-			t.Errorf("volume %s at %s is not declared or not mounted at /data", volume.Source, volume.Target)
+		if _, declared := project.Volumes[volume.Source]; !declared || volume.Target != "/var/lib/freshet" {
+			t.Errorf("volume %s at %s is not declared or not mounted at the data directory", volume.Source, volume.Target)
 		}
 	}
-	// The container must run serve with the data directory /data.
-	if args := service.Command; len(args) == 0 || args[0] != "serve" || !slices.Contains(args, "/data") {
-		t.Errorf("got command %q", args)
+	// The container must run serve with the data directory in the volume.
+	data := service.Environment["FRESHET_DATA_DIR"]
+	if args := service.Command; len(args) == 0 || args[0] != "serve" || data == nil || *data != "/var/lib/freshet" {
+		t.Errorf("got command %q with the data directory %v", args, data)
 	}
 }
 
