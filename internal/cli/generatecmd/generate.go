@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/generatecmd/chart"
 	"freshet/internal/cli/output"
 )
 
@@ -28,10 +29,10 @@ type values struct {
 func Commands(env *command.Env) []*cobra.Command {
 	cmd := command.Parent(&cobra.Command{
 		Use:   "generate",
-		Short: "Generate dashboards, alert rules, a systemd unit and a compose file",
+		Short: "Generate dashboards, alerts, and files for systemd, compose and Kubernetes",
 		Long: `Generate a Grafana dashboard, a Prometheus configuration, alert rules, a systemd unit, a
-compose file or a shell completion script, on standard output. They use the metrics and
-settings of this version.`,
+compose file, Kubernetes manifests or a shell completion script, on standard output. They
+use the metrics and settings of this version.`,
 		Example: `  # a dashboard to import in Grafana
   freshet generate grafana > dashboard.json
 
@@ -40,9 +41,12 @@ settings of this version.`,
   freshet generate alerts > freshet-alerts.yml
 
   # a systemd service
-  freshet generate systemd > freshet.service`,
+  freshet generate systemd > freshet.service
+
+  # an ensemble in Kubernetes
+  freshet generate kubernetes --ensemble > freshet.yaml`,
 	}, newGrafana(env), newPrometheus(env), newAlerts(env), newSystemd(env), newCompose(env),
-		newCompletion(env))
+		newKubernetes(env), newCompletion(env))
 	return command.InSection(command.SectionServer, command.Offline(cmd)...)
 }
 
@@ -119,8 +123,7 @@ func newCompose(env *command.Env) *cobra.Command {
 		Use:   "compose",
 		Short: "Generate a compose file",
 		Long: `Generate a compose file for containers: a server with its data in a volume, reachable
-only from this machine, with a health check. You build the image; the static binary needs
-no other files.`,
+only from this machine, with a health check.`,
 		Example: `  # a server in a container
   freshet generate compose > compose.yaml
 
@@ -137,7 +140,7 @@ no other files.`,
 			return write(env, format, "compose.yaml", v)
 		},
 	}
-	cmd.Flags().StringVar(&v.Image, "image", "freshet:latest", "`image` with the program at /freshet")
+	cmd.Flags().StringVar(&v.Image, "image", chart.Image(), "`image` with the program at /freshet")
 	output.AddFlag(cmd.Flags(), &format, output.FormatYAML, output.FormatJSON)
 	return cmd
 }
