@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Regenerates all code that is generated from the types in api: deep copies, protobuf,
 # OpenAPI definitions, and the typed client with listers, informers and apply
-# configurations. The output is checked in; make verify runs this script and fails on any
+# configurations. Copies what the Helm chart repeats. The output is checked in; make verify runs this script and fails on any
 # difference. Needs the generators in .cache/bin (make tools) and protoc (Debian:
 # protobuf-compiler).
 set -euo pipefail
@@ -66,6 +66,15 @@ client() {
     --output-dir "$gen/informers" --output-pkg "freshet/$gen/informers" "$api"
 }
 
+# The files of the Helm chart, and its page, that repeat others.
+chart() {
+  cp internal/cli/generatecmd/templates/alerts.yml deploy/helm/freshet/files/alerts.yml
+  local page=docs/reference/helm-values.md text
+  text=$(sed '/^```yaml$/,$d' "$page")
+  { printf '%s\n\n```yaml\n' "$text"; cat deploy/helm/freshet/values.yaml; printf '```\n'; } >"$page"
+}
+
+chart
 protobuf
 deepcopy-gen --go-header-file "$header" --output-file zz_generated.deepcopy.go "$api" "$reviews"
 openapi

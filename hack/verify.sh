@@ -5,6 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 generated() {
+  echo deploy/helm/freshet/files/alerts.yml
+  echo docs/reference/helm-values.md
   find api internal docs/reference/cli -name 'zz_generated.*' -o -path 'api/generated/*' -type f -o -name 'generated.p*' -o -path 'docs/reference/cli/*.md' | LC_ALL=C sort
 }
 

@@ -52,6 +52,8 @@ var floors = []floor{
 	// Static files for browsers, and the Markdown pages that the root package embeds.
 	{[]string{"console/..."}, []string{"internal/base/web"}, concat(kube, pebble, nats, cobra)},
 	{[]string{"freshet"}, nil, []string{"*"}},
+	// The Helm chart, embedded.
+	{[]string{"deploy/helm"}, nil, []string{"*"}},
 
 	// Leaves.
 	{[]string{"internal/base/..."}, nil, []string{"*"}},
@@ -149,7 +151,7 @@ var floors = []floor{
 	{
 		[]string{"internal/cli/..."},
 		[]string{
-			"api/...", "client/...", "internal/base/...", "internal/config", "internal/ensemble/bundle",
+			"api/...", "client/...", "deploy/helm", "internal/base/...", "internal/config", "internal/ensemble/bundle",
 			"internal/identity",
 			"internal/ops/adminsocket", "internal/ops/backup", "internal/ops/kubeconfig",
 		},

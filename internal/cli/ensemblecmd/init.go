@@ -20,6 +20,7 @@ import (
 func newInit(env *command.Env) *cobra.Command {
 	var dir, from string
 	var g ensembleFlags
+	var secret kubernetesSecret
 	cmd := &cobra.Command{
 		Use:   "init NAME=HOST…",
 		Short: "Create the certificates and secrets of an ensemble",
@@ -38,6 +39,10 @@ and you leave out its address: NAME=INTERNAL,ETCD for example.
 group.json is enough to create members, and a bundle is enough to act as its member.
 Copy each bundle to its machine over a confidential channel, then delete it here. Store
 group.json with the keys of your backups.
+
+With --kubernetes-secret, for a job in Kubernetes, the command writes no files. It creates
+a secret with the bundles and group.json in the job's namespace. An existing secret stays
+as it is, so that the job can run again.
 
 With --from the ensemble takes over a single server: its encryption keys, the operator's
 token and its certificate authority become those of the ensemble, and the first member
@@ -64,6 +69,11 @@ starts with its data, which 'freshet migrate' copies.`,
   freshet ensemble init --base-url https://freshet.example.com --out scripted \
     -o jsonpath='{.members[*].file}' a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
 
+  # in a job in Kubernetes: bundles for three pods
+  freshet ensemble init --base-url https://freshet.example.com --kubernetes-secret freshet-ensemble \
+    freshet-0=freshet-0.freshet-members.prod.svc freshet-1=freshet-1.freshet-members.prod.svc \
+    freshet-2=freshet-2.freshet-members.prod.svc
+
   # three processes on one machine, to try it
   freshet ensemble init --base-url http://127.0.0.1:8080 \
     a=127.0.0.1:17443,127.0.0.1:17380,127.0.0.1:17422 \
@@ -76,7 +86,7 @@ starts with its data, which 'freshet migrate' copies.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := g.check(cmd, from); err != nil {
+			if err := errors.Join(g.check(cmd, from), secret.check(cmd)); err != nil {
 				return err
 			}
 			members := make([]bundle.Member, len(args))
@@ -96,6 +106,9 @@ starts with its data, which 'freshet migrate' copies.`,
 			if g.externalNATS() {
 				ensemble.NATS = &g.nats
 			}
+			if secret.name != "" {
+				return secret.create(cmd.Context(), env, ensemble)
+			}
 			return writeEnsemble(env, dir, ensemble)
 		},
 	}
@@ -103,6 +116,7 @@ starts with its data, which 'freshet migrate' copies.`,
 	f.StringVar(&dir, "out", "freshet-group", "`directory` to write to; it must not exist")
 	f.StringVar(&from, "from", "", "data `directory` of the single server that the ensemble takes over")
 	g.add(f)
+	secret.add(f)
 	cmd.SetFlagErrorFunc(explainOutput)
 	return cmd
 }

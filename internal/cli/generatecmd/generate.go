@@ -31,10 +31,10 @@ type values struct {
 func Commands(env *command.Env) []*cobra.Command {
 	cmd := command.Parent(&cobra.Command{
 		Use:   "generate",
-		Short: "Generate dashboards, alert rules, a systemd unit and a compose file",
+		Short: "Generate dashboards, alerts, and files for systemd, compose and Kubernetes",
 		Long: `Generate a Grafana dashboard, a Prometheus configuration, alert rules, a systemd unit, a
-compose file or a shell completion script, on standard output. They use the metrics and
-settings of this version.`,
+compose file, Kubernetes manifests or a shell completion script, on standard output. They
+use the metrics and settings of this version.`,
 		Example: `  # a dashboard to import in Grafana
   freshet generate grafana > dashboard.json
 
@@ -43,9 +43,12 @@ settings of this version.`,
   freshet generate alerts > freshet-alerts.yml
 
   # a systemd service
-  freshet generate systemd > freshet.service`,
+  freshet generate systemd > freshet.service
+
+  # an ensemble in Kubernetes
+  freshet generate kubernetes --ensemble > freshet.yaml`,
 	}, newGrafana(env), newPrometheus(env), newAlerts(env), newSystemd(env), newCompose(env),
-		newCompletion(env))
+		newKubernetes(env), newCompletion(env))
 	return command.InSection(command.SectionServer, command.Offline(cmd)...)
 }
 

@@ -197,11 +197,17 @@ func read(path string, into any) error {
 // Write writes an ensemble or a bundle to a new file with mode 0600. It fails if the file
 // exists.
 func Write(path string, of any) error {
-	text, err := json.MarshalIndent(of, "", "  ")
+	text, err := Encode(of)
 	if err != nil {
 		return err
 	}
-	return create(path, append(text, '\n'))
+	return create(path, text)
+}
+
+// Encode returns the content of the file of an ensemble or a bundle.
+func Encode(of any) ([]byte, error) {
+	text, err := json.MarshalIndent(of, "", "  ")
+	return append(text, '\n'), err
 }
 
 // create writes a new file with mode 0600. It fails if the file exists.
