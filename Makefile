@@ -81,7 +81,7 @@ tag: ## Create the tag of the version in VERSION, after checking VERSION, CHANGE
 ##@ Check
 
 # Third-party clients in separate modules, so that the product does not depend on them.
-# (Other such modules are run by the tests that start their server.)
+# (Other modules are run by the tests that start their server: that of the Go client by test/goclient.)
 CLIENTS := $(patsubst %/go.mod,%,$(wildcard test/clients/pulsar/go.mod test/clients/dex/go.mod test/clients/operations/go.mod))
 
 .PHONY: check
@@ -191,6 +191,7 @@ fixture: build ## Create a data directory of the current formats for later versi
 race: ## Run all suites except the resource API under the race detector
 	@hack/need.sh gcc gcc libc6-dev
 	CGO_ENABLED=1 go test -race -timeout 30m $(RACE)
+	CGO_ENABLED=1 go -C client test -race -timeout 30m ./...
 
 .PHONY: race-engine
 race-engine: ## Run the engine's suites and calls between members under the race detector
@@ -205,6 +206,7 @@ race-ensemble: ## Run the suites of an ensemble under the race detector: logs, j
 .PHONY: lint
 lint: $(BIN)/.linters prose ## Run the linters
 	$(BIN)/golangci-lint run --allow-parallel-runners ./...
+	cd client && $(BIN)/golangci-lint run --allow-parallel-runners ./...
 	hack/deadcode.sh
 
 .PHONY: prose
@@ -214,6 +216,7 @@ prose: $(BIN)/vale ## Check the prose of pages, comments and messages against th
 .PHONY: format
 format: $(BIN)/.linters ## Format the code
 	$(BIN)/golangci-lint fmt ./...
+	cd client && $(BIN)/golangci-lint fmt ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 10s)

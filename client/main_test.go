@@ -1,26 +1,20 @@
 package client_test
 
 import (
+	"os"
 	"testing"
 
 	"freshet.dev/client"
-	"freshet/test/testserver"
+	"freshet.dev/client/internal/livetest"
 )
 
-// server is the real server of the live tests and the examples. Tests start further servers from binary.
-var (
-	server *testserver.Server
-	binary string
-)
-
-func TestMain(m *testing.M) {
-	testserver.MainServer(m, &binary, &server, testserver.Options{Kafka: true})
-}
+func TestMain(m *testing.M) { os.Exit(livetest.Run(m)) }
 
 // live returns a client of the real server.
 func live(t *testing.T) *client.Client {
 	t.Helper()
-	c, err := client.New(client.Config{BaseURL: server.URL, TokenSource: client.StaticToken(server.Token)})
+	url, token := livetest.Server(t)
+	c, err := client.New(client.Config{BaseURL: url, TokenSource: client.StaticToken(token)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,14 +51,18 @@ if [[ -n $unformatted ]]; then
   exit 1
 fi
 
-# Packages of this module with a changed file. Test modules of their own are left out.
-mapfile -t changed < <(printf '%s\n' "${go_files[@]}" | xargs -n1 dirname | sort -u | sed 's|^|./|' |
-  xargs go list -e -f '{{with .Module}}{{if eq .Path "freshet"}}{{$.ImportPath}}{{end}}{{end}}' 2>/dev/null | sed '/^$/d')
+# Packages with a changed file, of the main module and of the client. Other modules of tests are left out.
+client=$(sed -n 's/^module //p' client/go.mod)
+mapfile -t changed < <({
+  printf '%s\n' "${go_files[@]}" | xargs -n1 dirname | sort -u | sed 's|^|./|' |
+    xargs go list -e -f '{{with .Module}}{{if eq .Path "freshet"}}{{$.ImportPath}}{{end}}{{end}}' 2>/dev/null || true
+  printf '%s\n' "${go_files[@]}" | xargs -n1 dirname | sort -u | sed -nE "s#^client(/|\$)#$client\1#p"
+} | sed '/^$/d')
 # The packages with unit tests that are changed or import a changed package. Packages
 # below test/ and bench/ start the binary, so they belong to make test.
 mapfile -t tested < <(go list -e \
   -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' \
-  ./api/... ./client/... ./cmd/... ./console/... ./internal/... |
+  ./api/... "$client/..." ./cmd/... ./console/... ./internal/... |
   CHANGED="${changed[*]}" awk 'BEGIN { n = split(ENVIRON["CHANGED"], list, " "); for (i = 1; i <= n; i++) changed[list[i]] = 1
                print "freshet/internal/archtest" }
        $1 == "freshet/internal/archtest" { next }
@@ -66,7 +70,11 @@ mapfile -t tested < <(go list -e \
 
 if [[ ${#changed[@]} -gt 0 ]]; then
   section "lint: ${#changed[@]} packages"
-  "$bin/golangci-lint" run --allow-parallel-runners "${changed[@]/#freshet/.}"
+  mapfile -t ours < <(printf '%s\n' "${changed[@]}" | sed -nE 's#^freshet(/|$)#.\1#p')
+  [[ ${#ours[@]} -eq 0 ]] || "$bin/golangci-lint" run --allow-parallel-runners "${ours[@]}"
+  # The linters work on one module at a time.
+  mapfile -t theirs < <(printf '%s\n' "${changed[@]}" | sed -nE "s#^$client(/|\$)#.\1#p")
+  [[ ${#theirs[@]} -eq 0 ]] || (cd client && "../$bin/golangci-lint" run --allow-parallel-runners "${theirs[@]}")
 fi
 section "unit tests: ${#tested[@]} packages, the changed ones and those that import them"
 go test -short "${tested[@]}"

@@ -17,10 +17,7 @@ func TestNamedClusters(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	admin := must[*client.Client](t)(
-		client.New(client.Config{BaseURL: server.URL, TokenSource: client.StaticToken(server.Token)}))
-	defer admin.Close()
-	r := resources.New(admin)
+	r := resources.New(live(t, "", ""))
 	for _, kind := range []string{"standard", "dedicated"} {
 		must[resources.Object](t)(r.Create(ctx, resources.MessagingInstances, "acme", map[string]any{
 			"apiVersion": "cloud.vendor.io/v1alpha1", "kind": "MessagingInstance",
@@ -38,10 +35,7 @@ func TestNamedClusters(t *testing.T) {
 		must[resources.Object](t)(
 			r.Wait(ctx, resources.Ref{Kind: resources.MessagingClusters, Organization: "acme", Name: kind}, ready))
 
-		c := must[*client.Client](t)(client.New(client.Config{
-			BaseURL: server.URL, TokenSource: client.StaticToken(server.Token), Organization: "acme", Cluster: kind,
-		}))
-		defer c.Close()
+		c := live(t, "acme", kind)
 		registry := schemas.New(c)
 		if _, err := registry.Version(ctx, "orders-value", schemas.Latest); !errors.Is(err, client.ErrNotFound) {
 			t.Errorf("%s: got %v, want ErrNotFound", kind, err)
@@ -63,11 +57,7 @@ func TestNamedClusters(t *testing.T) {
 			break
 		}
 	}
-	missing := must[*client.Client](t)(client.New(client.Config{
-		BaseURL: server.URL, TokenSource: client.StaticToken(server.Token), Organization: "acme", Cluster: "nowhere",
-	}))
-	defer missing.Close()
-	if _, err := schemas.New(missing).Subjects(ctx, false); !errors.Is(err, client.ErrNotFound) {
+	if _, err := schemas.New(live(t, "acme", "nowhere")).Subjects(ctx, false); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("missing cluster: got %v, want ErrNotFound", err)
 	}
 }

@@ -1,29 +1,33 @@
 package schemas_test
 
 import (
+	"os"
 	"testing"
 
 	"freshet.dev/client"
+	"freshet.dev/client/internal/livetest"
 	"freshet.dev/client/schemas"
-	"freshet/test/testserver"
 )
 
-// server is the real server of the tests and examples.
-var server *testserver.Server
+func TestMain(m *testing.M) { os.Exit(livetest.Run(m)) }
 
-func TestMain(m *testing.M) {
-	var binary string
-	testserver.MainServer(m, &binary, &server, testserver.Options{})
-}
-
-func registry(t *testing.T) *schemas.Registry {
+// live returns a client of a cluster of the real server; "" is the default cluster.
+func live(t *testing.T, organization, cluster string) *client.Client {
 	t.Helper()
-	c, err := client.New(client.Config{BaseURL: server.URL, TokenSource: client.StaticToken(server.Token)})
+	url, token := livetest.Server(t)
+	c, err := client.New(client.Config{
+		BaseURL: url, TokenSource: client.StaticToken(token), Organization: organization, Cluster: cluster,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return schemas.New(c)
+	return c
+}
+
+func registry(t *testing.T) *schemas.Registry {
+	t.Helper()
+	return schemas.New(live(t, "", ""))
 }
 
 func must[T any](t *testing.T) func(T, error) T {

@@ -19,9 +19,7 @@ import (
 func TestProducerWithSchema(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	c := must[*client.Client](t)(
-		client.New(client.Config{BaseURL: server.URL, TokenSource: client.StaticToken(server.Token)}))
-	defer c.Close()
+	c := live(t, "", "")
 	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(
 		durationpb.File_google_protobuf_duration_proto)}}
 	files := base64.StdEncoding.EncodeToString(must[[]byte](t)(proto.Marshal(set)))

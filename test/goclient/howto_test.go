@@ -1,7 +1,8 @@
-package client_test
+package goclient_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,9 +14,9 @@ func TestHowtoUsesTheExamples(t *testing.T) {
 	t.Parallel()
 	var examples string
 	for _, file := range []string{"example_test.go", "schemas/example_test.go"} {
-		examples += unindent(string(must[[]byte](t)(os.ReadFile(file))))
+		examples += unindent(string(must[[]byte](t)(os.ReadFile(filepath.Join(clientFolder, file)))))
 	}
-	page := string(must[[]byte](t)(os.ReadFile("../docs/howto/go-client.md")))
+	page := string(must[[]byte](t)(os.ReadFile("../../docs/howto/go-client.md")))
 	blocks := pages.Blocks(page, "go")
 	if len(blocks) < 6 {
 		t.Fatalf("the page has %d blocks of Go, want at least 6", len(blocks))
