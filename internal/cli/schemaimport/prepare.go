@@ -21,8 +21,8 @@ type NamesError struct{ Subjects []string }
 
 // Error names some of the subjects.
 func (e *NamesError) Error() string {
-	return fmt.Sprintf("%d subjects have names that are not valid (1 to %d of the characters a-z A-Z 0-9 . _ -): %s",
-		len(e.Subjects), names.MaxSubject, some(e.Subjects))
+	return fmt.Sprintf("names of subjects are not valid (1 to %d of the characters a-z A-Z 0-9 . _ -): %s",
+		names.MaxSubject, some(e.Subjects))
 }
 
 // NamespacesError is the error for subjects whose names belong to namespaces that do not exist.
@@ -33,8 +33,8 @@ type NamespacesError struct {
 
 // Error names some of the namespaces and a subject.
 func (e *NamespacesError) Error() string {
-	return fmt.Sprintf("%d namespaces do not exist in the cluster: %s (a subject of three parts belongs to the namespace "+
-		"of the first two, so %s belongs to %s)", len(e.Namespaces), some(e.Namespaces), e.Subject, e.Namespaces[0])
+	return fmt.Sprintf("namespaces do not exist in the cluster: %s (a subject of three parts belongs to the namespace "+
+		"of the first two, so %s belongs to %s)", some(e.Namespaces), e.Subject, e.Namespaces[0])
 }
 
 // some joins the first names of a list.
