@@ -109,49 +109,6 @@ to standard output. 'freshet schema import' reads it.`,
 	}
 }
 
-func newImport(env *command.Env) *cobra.Command {
-	return &cobra.Command{
-		Use:   "import FILE",
-		Short: "Import an exported registry",
-		Long: `Import the output of 'freshet schema export', with its ids and versions. Existing versions
-are skipped, so the command can be repeated. It requires write permission for all
-subjects.`,
-		Example: `  # from a file
-  freshet schema import registry.jsonl
-
-  # from a pipe
-  freshet schema export | freshet schema import -
-
-  # repeating it changes nothing
-  freshet schema import registry.jsonl`,
-		Args: command.Args(0, "a file, or - for standard input"),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			in := env.In
-			if given[0] != "-" {
-				file, err := os.Open(given[0])
-				if err != nil {
-					return err
-				}
-				defer func() { _ = file.Close() }() // only read
-				in = file
-			}
-			c, err := env.ClusterClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			done, err := schemas.New(c).Import(cmd.Context(), in)
-			if err != nil {
-				return err
-			}
-			return env.Done(command.Result{
-				Kind: "registry", Name: given[0], Action: "imported", Count: new(done.Versions),
-			}, "%d versions and %d levels written, %d lines skipped because they exist", done.Versions, done.Levels,
-				done.Known)
-		},
-	}
-}
-
 func newLevel(env *command.Env) *cobra.Command {
 	var format output.Format
 	cmd := &cobra.Command{

@@ -46,6 +46,17 @@ func lineError(number int, err error) error {
 	return reject(ErrImport, "Line %d: %s", number, err.Error())
 }
 
+// named adds the subject and the version of a line to an error.
+func (l *exportLine) named(err error) error {
+	switch l.Kind {
+	case lineVersion:
+		return fmt.Errorf("subject %s version %d: %w", l.Subject, l.Version, err)
+	case lineLevel:
+		return fmt.Errorf("level of subject %s: %w", l.Subject, err)
+	}
+	return err
+}
+
 type importer struct {
 	r      *Registry
 	ctx    context.Context // of the call of Import
@@ -133,7 +144,7 @@ func (in *importer) records(work *job, st *state, first int, lines []exportLine)
 			if isTransient(err) {
 				return nil, err
 			}
-			return nil, lineError(first+1+i, err)
+			return nil, lineError(first+1+i, lines[i].named(err))
 		}
 	}
 	return b, nil
