@@ -239,6 +239,11 @@ verify: build $(BIN)/.generators ## Regenerate and fail if a checked-in file dif
 	@hack/need.sh protoc protobuf-compiler || true
 	hack/verify.sh
 
+.PHONY: screenshots
+screenshots: build ## Make the pictures of the tutorial and the README in docs/images from a real server (needs chromium)
+	hack/need.sh chromium chromium
+	FRESHET_SCREENSHOTS=$(CURDIR)/docs/images FRESHET_BIN=$(CURDIR)/bin/freshet go -C test/console test -count=1 -run '^TestScreenshots$$' ./...
+
 ##@ Measure
 
 # The servers that BenchmarkCost compares the resource API with.

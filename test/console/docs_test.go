@@ -18,6 +18,7 @@ var documentation = []struct{ name, path string }{
 	{"command", "reference/cli/freshet-ensemble.html"},
 	{"decisions", "adr/"},
 	{"changes", "project/changelog.html"},
+	{"pictures", "architecture.html"},
 }
 
 // read opens a page of the documentation.
@@ -59,6 +60,20 @@ func TestDocumentation(t *testing.T) {
 			b.clean()
 		})
 	}
+}
+
+// TestDocumentationPictures checks that the browser loads all pictures under the pages' policy.
+func TestDocumentationPictures(t *testing.T) {
+	b := open(t, 1440, "dark")
+	for path, want := range map[string]int{"architecture.html": 3, "tutorial.html": 5, "project/": 3} {
+		b.read(path)
+		b.until(`[...document.querySelectorAll('article img')].every(i => i.complete)`)
+		loaded := eval[int](b, `[...document.querySelectorAll('article img')].filter(i => i.naturalWidth > 100).length`)
+		if loaded != want {
+			t.Errorf("%s shows %d pictures, want %d", path, loaded, want)
+		}
+	}
+	b.clean()
 }
 
 // TestDocumentationIsPrintable checks that a printed page has only the text, dark on white also in the dark theme.

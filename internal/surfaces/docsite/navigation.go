@@ -31,6 +31,9 @@ var sectionFolders = []struct {
 	{"Explanation", []string{".", "explanation", "adr"}}, // "." are the pages directly in docs
 }
 
+// tutorialPage is the page of the tutorial, which consists of one page and so has no folder.
+const tutorialPage = docsFolder + "tutorial.md"
+
 // arrange distributes the pages to the sections and orders them.
 func (s *Site) arrange() error {
 	for _, f := range sectionFolders {
@@ -102,6 +105,9 @@ func (s *Site) homeLinks(home *page) map[string]listedPage {
 // sectionOf returns the number of a page's section, or -1.
 func sectionOf(p *page) int {
 	folder := path.Dir(strings.TrimPrefix(p.source, docsFolder))
+	if p.source == tutorialPage {
+		folder = "tutorial"
+	}
 	if project, ok := projectPages[p.source]; ok {
 		folder = project.folder
 	}

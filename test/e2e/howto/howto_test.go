@@ -177,20 +177,16 @@ func start(t *testing.T) (*testserver.Server, string) {
 	return server, binary
 }
 
-// TestReadme runs the commands of the README, twice.
+// TestReadme runs the commands of the README and of the page about curl, twice.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")
 	kubectl(t)
 	server, binary := start(t)
-	text, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const address = "http://127.0.0.1:8080"
-	script := pages.Commands(string(text))
+	script := commands(t, "../../../README.md", "../../../docs/howto/http-apis.md")
 	if strings.Count(script, "\n") < 20 || !strings.Contains(script, address) {
-		t.Fatalf("page has fewer than 20 commands or does not contain the address %s:\n%s", address, script)
+		t.Fatalf("pages have fewer than 20 commands or do not contain the address %s:\n%s", address, script)
 	}
 	script = strings.ReplaceAll(script, address, server.URL)
 	folder := t.TempDir()
@@ -212,4 +208,17 @@ func TestReadme(t *testing.T) {
 			}
 		}
 	}
+}
+
+// commands returns the shell blocks of pages.
+func commands(t *testing.T, names ...string) (script string) {
+	t.Helper()
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script += pages.Commands(string(text))
+	}
+	return script
 }

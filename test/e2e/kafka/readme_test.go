@@ -20,7 +20,7 @@ import (
 	"freshet/test/testserver"
 )
 
-// TestReadmeCluster creates the cluster of the README: it becomes Ready, everything that it requests is in
+// TestReadmeCluster creates the cluster of the page about curl: it becomes Ready, everything that it requests is in
 // effect, no event warns, its status has what a Kafka client needs, and the size of its disks limits it.
 func TestReadmeCluster(t *testing.T) {
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestReadmeCluster(t *testing.T) {
 	events := strings.Replace(resources, "cloud.vendor.io/v1alpha1", "events.k8s.io/v1", 1)
 	warnings := send(t, s, http.MethodGet, events+"events?fieldSelector=type%3DWarning", "", "")
 	if strings.Contains(warnings, `"name":"orders"`) {
-		t.Errorf("the cluster of the README has a warning event: %s", warnings)
+		t.Errorf("the cluster of the page about curl has a warning event: %s", warnings)
 	}
 	name, address := "", ""
 	for _, endpoint := range cluster.Status.Endpoints {
@@ -95,10 +95,10 @@ func limitedByDisks(t *testing.T, s *testserver.Server, path, name string) {
 	}
 }
 
-// readmeManifest returns the manifest of a cluster in the README.
+// readmeManifest returns the manifest of a cluster in docs/howto/http-apis.md.
 func readmeManifest(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../README.md")
+	text, err := os.ReadFile("../../../docs/howto/http-apis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func readmeManifest(t *testing.T) string {
 			return manifest
 		}
 	}
-	t.Fatal("README has no manifest of a cluster")
+	t.Fatal("page has no manifest of a cluster")
 	return ""
 }
 
