@@ -149,6 +149,10 @@ test-upgrade: build ## Upgrade three members of the previous version (hack/previ
 	FRESHET_PREVIOUS="$$(hack/previous.sh)" FRESHET_TEST_CLUSTER=1 FRESHET_BIN=$(CURDIR)/bin/freshet \
 		go test -count=1 -v -timeout 15m -run '^TestUpgrade$$' ./test/ensemble/chaos
 
+.PHONY: test-release
+test-release: ## Test that release files are reproducible, verify and compile for other systems (builds the command line)
+	FRESHET_TEST_RELEASE=1 go test -count=1 -v -timeout 30m ./test/release
+
 .PHONY: chaos
 CHAOS_TIME ?= 30m
 chaos: build ## Inject faults and damage in random order for CHAOS_TIME (default 30m); FRESHET_SEED= repeats a run

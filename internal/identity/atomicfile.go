@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"syscall"
 
 	"freshet/internal/base/atomicfile"
+	"freshet/internal/base/fileowner"
 )
 
 // replaceFile atomically replaces the file at path with a complete, synced one. The new
@@ -22,14 +22,14 @@ func replaceFile(path string, data []byte, like string) error {
 
 // copyOwnerAndMode sets the owner and the mode of a new file to those of another.
 func copyOwnerAndMode(f *os.File, like fs.FileInfo) error {
-	if owner, ok := like.Sys().(*syscall.Stat_t); ok {
+	if uid, gid, ok := fileowner.Of(like); ok {
 		info, err := f.Stat()
 		if err != nil {
 			return err
 		}
-		mine, _ := info.Sys().(*syscall.Stat_t)
-		if mine == nil || mine.Uid != owner.Uid || mine.Gid != owner.Gid {
-			if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
+		myUID, myGID, known := fileowner.Of(info)
+		if !known || myUID != uid || myGID != gid {
+			if err := f.Chown(uid, gid); err != nil {
 				return fmt.Errorf("setting the owner of the file (run this as root or as the server's user): %w", err)
 			}
 		}

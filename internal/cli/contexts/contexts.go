@@ -17,12 +17,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"syscall"
 
 	"sigs.k8s.io/yaml"
 
 	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
+	"freshet/internal/base/filelock"
 )
 
 // Context names a server, the organization and cluster to use on it, and credentials.
@@ -183,8 +183,8 @@ func Update(path string, change func(*File) error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()                // releases the lock
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { //nolint:gosec // a file descriptor is small
+	defer func() { err = errors.Join(err, lock.Close()) }() // releases the lock
+	if err := filelock.Lock(lock); err != nil {
 		return fmt.Errorf("locking %s: %w", path, err)
 	}
 	f, err := Load(path)

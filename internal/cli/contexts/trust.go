@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/fileowner"
 	"freshet/internal/cli/hint"
 	"freshet/internal/ops/kubeconfig"
 )
@@ -137,14 +137,14 @@ func checkOwner(dataDir string) error {
 		if err != nil {
 			return err
 		}
-		owner, ok := info.Sys().(*syscall.Stat_t)
-		if ok && int(owner.Uid) != os.Geteuid() {
+		uid, _, ok := fileowner.Of(info)
+		if ok && uid != os.Geteuid() {
 			absolute, err := filepath.Abs(dataDir)
 			if err != nil {
 				return err
 			}
 			return hint.Add(errs.Newf(errs.Denied, "%s belongs to another user (uid %d), so the server in it is not "+
-				"trusted", path, owner.Uid),
+				"trusted", path, uid),
 				"If you trust it, set FRESHET_DATA_DIR=%s; otherwise choose another server with --context.", absolute)
 		}
 	}

@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"freshet.dev/client"
+	"freshet/internal/base/filelock"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/output"
 	"freshet/internal/config"
+	"freshet/internal/ops/disk"
 )
 
 // machine checks the prerequisites of a server on this machine, and reports whether a
@@ -124,8 +126,7 @@ func (d *doctor) lock(dir string) bool {
 		return false // no server has used the directory
 	}
 	defer func() { _ = file.Close() }() // only read
-	descriptor := int(file.Fd())        //nolint:gosec // a file descriptor is small
-	if syscall.Flock(descriptor, syscall.LOCK_SH|syscall.LOCK_NB) == nil {
+	if filelock.TryShared(file) == nil {
 		return false
 	}
 	pid := make([]byte, 16)
@@ -164,13 +165,11 @@ func (d *doctor) disk() {
 		}
 		dir = filepath.Dir(dir)
 	}
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(dir, &fs); err != nil {
+	total, free, err := disk.Space(dir)
+	if err != nil {
 		d.failed("disk", err.Error(), "Check the file system of "+dir+".")
 		return
 	}
-	free := int64(fs.Bavail) * fs.Bsize  //nolint:gosec // sizes of disks
-	total := int64(fs.Blocks) * fs.Bsize //nolint:gosec // sizes of disks
 	reserve := config.DiskReserve(total, d.config.Limits.DiskReserve)
 	text := fmt.Sprintf("%s free of %s, the server accepts messages down to %s", output.Bytes(free, 4),
 		output.Bytes(total, 4), output.Bytes(reserve, 4))

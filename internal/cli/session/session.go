@@ -24,11 +24,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"freshet.dev/client"
 	"freshet/internal/base/errs"
+	"freshet/internal/base/filelock"
 	"freshet/internal/base/retry"
 	"freshet/internal/base/version"
 	"freshet/internal/cli/contexts"
@@ -118,13 +118,12 @@ func lock(ctx context.Context, path string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the session: %w", err)
 	}
-	descriptor := int(file.Fd()) //nolint:gosec // a file descriptor is small
 	for {
-		err := syscall.Flock(descriptor, syscall.LOCK_EX|syscall.LOCK_NB)
+		err := filelock.Try(file)
 		if err == nil {
 			return file.Close, nil // releases the lock
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+		if !errors.Is(err, filelock.ErrHeld) {
 			return nil, errors.Join(fmt.Errorf("locking the session: %w", err), file.Close())
 		}
 		if err := retry.Sleep(ctx, lockRetryInterval); err != nil {

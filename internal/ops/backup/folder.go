@@ -9,11 +9,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"freshet/internal/base/atomicfile"
 	"freshet/internal/base/errs"
+	"freshet/internal/base/filelock"
 )
 
 const (
@@ -43,9 +43,9 @@ func OpenFolder(dir string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock file of the backups: %w", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := filelock.Try(lock); err != nil {
 		_ = lock.Close() // the lock was not acquired
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if errors.Is(err, filelock.ErrHeld) {
 			return nil, errs.Newf(errs.Conflict,
 				"another process is writing a backup to %s; try again when it has finished", dir)
 		}

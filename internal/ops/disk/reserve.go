@@ -208,19 +208,6 @@ func (r *Reserve) claimStoreLocked() error {
 	return errors.Join(err, claimFile(filepath.Join(r.etcd, "member", "snap", "db"), min(storeAhead, r.size)))
 }
 
-// claimFile allocates the disk space of a file up to its size plus ahead bytes.
-func claimFile(path string, ahead int64) error {
-	var info syscall.Stat_t
-	if err := syscall.Stat(path, &info); err != nil || info.Blocks*512 >= info.Size+ahead {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(allocateAhead(file, info.Size+ahead), file.Close())
-}
-
 // allocateFileLocked creates or enlarges the file to size bytes of allocated space. If that fails it
 // restores the old size.
 func (r *Reserve) allocateFileLocked(size, had int64) error {

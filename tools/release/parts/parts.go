@@ -135,7 +135,8 @@ func (m *Module) add(module, path string) error {
 	}
 	if cover := licensecheck.Scan(data); cover.Percent >= minCoverage {
 		for _, match := range cover.Match {
-			if !match.IsURL {
+			// The patent grant of Google's modules is no licence, and has no SPDX identifier.
+			if !match.IsURL && match.ID != "GooglePatentsFile" {
 				text.Licences = append(text.Licences, match.ID)
 			}
 		}
