@@ -21,8 +21,15 @@ for device in null zero full random urandom tty; do
   mount --bind "/dev/$device" "$root/dev/$device"
 done
 mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+ln -s pts/ptmx "$root/dev/ptmx" # PrivateDevices copies it
 mount --bind "$PACKAGES" "$root/run/packages"
 ip link set lo up
+# The new root must be the root of the mount namespace: with chroot, systemd cannot set up the mounts of a unit.
+mkdir "$root/run/old"
+cd "$root"
+pivot_root . run/old
+umount --lazy /run/old
+rmdir /run/old
 # /proc/1/environ of the namespace has the mark.
 exec env -i container=other FRESHET_TEST="$mark" PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-  chroot "$root" /lib/systemd/systemd --system --unit=basic.target --log-target=journal --show-status=no
+  /lib/systemd/systemd --system --unit=basic.target --log-target=journal --show-status=no
