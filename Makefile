@@ -67,8 +67,15 @@ release: ## Build the files of a release into dist, signed with the key in FRESH
 	$(RELEASE_TOOL) binaries $(RELEASE)
 	$(RELEASE_TOOL) notices $(RELEASE)
 	$(RELEASE_TOOL) archives $(RELEASE)
+	$(RELEASE_TOOL) packages $(RELEASE)
+	$(RELEASE_TOOL) image $(RELEASE)
 	$(RELEASE_TOOL) sbom $(RELEASE)
 	$(RELEASE_TOOL) sums $(RELEASE)
+
+.PHONY: test-packages-install
+test-packages-install: build ## Install, start, upgrade and purge the packages under systemd, and run the image (needs root)
+	@hack/need.sh rpm rpm || echo "no rpm: the rpm package is NOT TESTED" >&2
+	test/release/packages.sh bin/freshet $(PREVIOUS)
 
 .PHONY: release-compare
 release-compare: ## Build the release of this commit in two other folders and compare all bytes (RELEASE= as above)
