@@ -44,7 +44,7 @@ func objects(t *testing.T, text string) map[string]any {
 	found := map[string]any{}
 	for _, document := range strings.Split("\n"+text, "\n---\n") {
 		object := map[string]any{}
-		if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(document+"\n"), &object); err != nil {
 			t.Fatalf("%v\n%s", err, document)
 		}
 		if len(object) == 0 {

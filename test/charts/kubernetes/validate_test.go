@@ -84,6 +84,9 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 			RequirePrefixedLabels: true,
 		})
 	case *core.Service:
+		if o.Spec.ClusterIP != "" { // the API server does this before it validates
+			o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
+		}
 		return corevalidation.ValidateServiceCreate(o)
 	case *core.ServiceAccount:
 		return corevalidation.ValidateServiceAccount(o)
