@@ -151,6 +151,11 @@ test-ensemble: build ## Test three members on loopback: faults, failover, damage
 	FRESHET_TEST_CLUSTER=1 FRESHET_TEST_CLIENTS=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -v -p 2 -timeout 15m -run '^Test(Ensemble|Attack|All|Quiet|Fault[^S])' \
 		./test/ensemble/chaos ./test/ensemble/members ./test/ensemble/migrate ./test/ensemble/demo ./test/ensemble/damage
 
+.PHONY: test-charts
+test-charts: build ## Test the Helm chart: Helm, the validation of kube-apiserver, and its pods as processes (root only)
+	FRESHET_BIN=$(CURDIR)/bin/freshet go -C test/charts test -count=1 -timeout 60m ./...
+	FRESHET_BIN=$(CURDIR)/bin/freshet go -C test/charts/kubernetes test -count=1 ./...
+
 .PHONY: test-upgrade
 test-upgrade: build ## Upgrade three members of the previous version (hack/previous-version) one by one under load
 	FRESHET_PREVIOUS="$$(hack/previous.sh)" FRESHET_TEST_CLUSTER=1 FRESHET_BIN=$(CURDIR)/bin/freshet \

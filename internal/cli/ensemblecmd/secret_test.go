@@ -17,9 +17,6 @@ import (
 	"freshet/internal/ensemble/bundle"
 )
 
-// The tests in this file check how the command treats each response. test/charts runs it against a real
-// API server, with the role of the chart.
-
 // initSecret runs init in the environment of a pod whose API server is handler.
 func initSecret(t *testing.T, handler http.HandlerFunc, args ...string) (string, error) {
 	t.Helper()

@@ -96,7 +96,7 @@ func Render(release Release, values map[string]any) (string, error) {
 	return out.String(), nil
 }
 
-// Image returns the image that the chart uses unless values name another one. Whoever ships Freshet sets its
+// Image returns the image that the chart uses unless values name another one. A distributor sets its
 // repository in values.yaml.
 func Image() string {
 	var chart metadata
