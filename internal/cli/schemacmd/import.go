@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/client"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/schemas"
 	"freshet/internal/base/errs"
 	"freshet/internal/base/version"
 	"freshet/internal/cli/command"

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"freshet/client"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/schemas"
 )
 
 // maxProblems is the number of problems after which a dry run ends.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"freshet/client"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/schemas"
 )
 
 // Options configure an import.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"freshet/client"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/schemas"
 	"freshet/internal/cli/schemaimport"
 	"freshet/test/testserver"
 )

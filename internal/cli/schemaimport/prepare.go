@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/base/names"
 )
 

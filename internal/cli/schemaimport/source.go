@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"freshet/client"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/schemas"
 )
 
 // maxVersionBytes limits the response for one version: a schema of 5 MB with escapes.

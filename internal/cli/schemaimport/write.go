@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"slices"
 
-	"freshet/client"
-	"freshet/client/schemas"
+	"freshet.dev/client"
+	"freshet.dev/client/schemas"
 )
 
 // A batch is sent when it has maxLines lines or maxBytes bytes. It fits into one batch of the registry,
