@@ -52,7 +52,7 @@ quick-start: build ## Run the README's first five minutes in a shell, with pause
 	FRESHET_PAUSE=3s FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -timeout 10m -v -run TestQuickStart ./test/e2e/howto
 
 .PHONY: client-proxy
-CLIENT_VERSION ?= v0.1.0
+CLIENT_VERSION ?= v$(shell cat VERSION)
 client-proxy: ## Write the Go client as a module proxy to dist/goproxy, for go get without a network
 	go run ./hack/goproxy -version $(CLIENT_VERSION) client dist/goproxy
 

@@ -21,11 +21,12 @@
 //
 // # Compatibility
 //
-// The module follows semantic versioning. A patch release changes no exported name. A minor
-// release before 1.0 may remove what an earlier minor release marked as deprecated, and nothing
-// else. New fields of structs, new methods and texts of errors may come with any release. The
-// client works with servers of its own minor version, of the two before it and of later ones.
-// README.md has the whole promise.
+// The module follows semantic versioning and has the version of the server that it is
+// released with. A patch release changes no exported name. A minor release before 1.0 may
+// remove what an earlier minor release marked as deprecated, and nothing else. New fields of
+// structs, new methods and other texts of errors may come with any release. The client works
+// with servers of its own minor version, of the two before it and of later ones. README.md
+// has the whole promise.
 //
 // # Locks
 //
