@@ -2,7 +2,6 @@ package goclient_test
 
 import (
 	"flag"
-	"fmt"
 	"go/ast"
 	"go/format"
 	"go/parser"
@@ -112,7 +111,7 @@ func isExportedType(receiver ast.Expr) bool {
 func fields(name string, s *ast.StructType) (nodes []any) {
 	for _, f := range s.Fields.List {
 		for _, ident := range f.Names {
-			spec := &ast.ValueSpec{Names: []*ast.Ident{ast.NewIdent(fmt.Sprintf("%s.%s", name, ident.Name))}, Type: f.Type}
+			spec := &ast.ValueSpec{Names: []*ast.Ident{ast.NewIdent(name + "." + ident.Name)}, Type: f.Type}
 			nodes = append(nodes, &ast.GenDecl{Tok: token.VAR, Specs: []ast.Spec{spec}})
 		}
 		if f.Names == nil {

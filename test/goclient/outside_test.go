@@ -46,7 +46,8 @@ func TestOutsideModule(t *testing.T) {
 
 	modules := strings.Fields(runGo(t, dir, env, "list", "-m", "-f", "{{.Path}}", "all"))
 	if len(modules) > maxModules {
-		t.Errorf("a program with the client requires %d modules, want at most %d: %q", len(modules), maxModules, modules)
+		t.Errorf("a program with the client requires %d modules, want at most %d: %q", len(modules), maxModules,
+			modules)
 	}
 	for _, path := range modules {
 		if path == "freshet" || strings.HasPrefix(path, "k8s.io/") {

@@ -16,7 +16,8 @@ export class Client {
             throw new FreshetError("a cluster needs both organization and cluster");
         }
         this.connection = new Connection(url);
-        this.prefix = cluster === "" ? "" : `/clusters/${encodeURIComponent(organization)}/${encodeURIComponent(cluster)}`;
+        this.prefix = cluster === "" ? ""
+            : `/clusters/${encodeURIComponent(organization)}/${encodeURIComponent(cluster)}`;
         const apiKey = options.apiKey?.trim() ?? "";
         if (apiKey !== "") {
             this.connection.tokens = async () => apiKey;

@@ -67,7 +67,8 @@ export class Client {
       throw new FreshetError("a cluster needs both organization and cluster");
     }
     this.connection = new Connection(url);
-    this.prefix = cluster === "" ? "" : `/clusters/${encodeURIComponent(organization)}/${encodeURIComponent(cluster)}`;
+    this.prefix = cluster === "" ? ""
+      : `/clusters/${encodeURIComponent(organization)}/${encodeURIComponent(cluster)}`;
     const apiKey = options.apiKey?.trim() ?? "";
     if (apiKey !== "") {
       this.connection.tokens = async () => apiKey;
@@ -116,7 +117,9 @@ export class Client {
    * the first message that was not stored. The n-th message gets the idempotency key with `-n`
    * appended, except a single one.
    */
-  async produceBatch(topic: string, values: (Uint8Array | string)[], options: ProduceOptions = {}): Promise<Produced[]> {
+  async produceBatch(
+    topic: string, values: (Uint8Array | string)[], options: ProduceOptions = {},
+  ): Promise<Produced[]> {
     const { key, properties, idempotencyKey = randomUUID() } = options;
     const list = values.map((value, n) => ({
       payload: Buffer.from(value as Uint8Array).toString("base64"), key, properties,
@@ -134,7 +137,9 @@ export class Client {
   }
 
   /** Creates a subscription, and its topic if necessary. Returns false if it exists. */
-  async createSubscription(topic: string, subscription: string, options: { earliest?: boolean } = {}): Promise<boolean> {
+  async createSubscription(
+    topic: string, subscription: string, options: { earliest?: boolean } = {},
+  ): Promise<boolean> {
     const path = `${admin}${topicPath(topic)}/subscription/${encodeURIComponent(subscription)}`;
     try {
       await this.call("PUT", path, options.earliest === true ? "earliest" : "latest");

@@ -30,7 +30,8 @@ export class Connection {
 
   constructor(url: string) {
     if (!/^https?:\/\//.test(url)) {
-      throw new FreshetError(`${JSON.stringify(url)} is not the URL of a server: it must start with http:// or https://`);
+      throw new FreshetError(
+        `${JSON.stringify(url)} is not the URL of a server: it must start with http:// or https://`);
     }
     this.url = url.replace(/\/+$/, "");
   }

@@ -52,7 +52,8 @@ func newVenv(t *testing.T, dir string) (python string, pip []string) {
 		pip = []string{"python3", "-m", "pip", "--python", python}
 	}
 	if out, err := exec.CommandContext(t.Context(), "python3", args...).CombinedOutput(); err != nil {
-		t.Skipf("NOT TESTED: Python or its module venv is missing, so examples/python was not installed: %v\n%s", err, out)
+		t.Skipf("NOT TESTED: Python or its module venv is missing, so examples/python was not installed: %v\n%s",
+			err, out)
 	}
 	return python, pip
 }
