@@ -51,6 +51,11 @@ ensemble-demo: build ## Run three members on loopback under load; keys kill, pau
 quick-start: build ## Run the README's first five minutes in a shell, with pauses, and time each step
 	FRESHET_PAUSE=3s FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -timeout 10m -v -run TestQuickStart ./test/e2e/howto
 
+.PHONY: client-proxy
+CLIENT_VERSION ?= v$(shell cat VERSION)
+client-proxy: ## Write the Go client as a module proxy to dist/goproxy, for go get without a network
+	go run ./hack/goproxy -version $(CLIENT_VERSION) client dist/goproxy
+
 .PHONY: site
 site: build ## Write the documentation as static pages for any web server to dist/site
 	rm -rf dist/site

@@ -1,5 +1,5 @@
 // Package client is the Go client of a Freshet server. This package is for messages and
-// topics, client/schemas for the schema registry, client/resources for the resource API.
+// topics, package schemas for the schema registry, package resources for the resource API.
 //
 // A Client is for one server and one of its clusters:
 //
@@ -18,6 +18,15 @@
 //
 // The client retries calls that failed for a temporary reason a limited number of times, and
 // only if that is safe; Client.Do describes the rules. The context limits the total time.
+//
+// # Compatibility
+//
+// The module follows semantic versioning and has the version of the server that it is
+// released with. A patch release changes no exported name. A minor release before 1.0 may
+// remove what an earlier minor release marked as deprecated, and nothing else. New fields of
+// structs, new methods and other texts of errors may come with any release. The client works
+// with servers of its own minor version, of the two before it and of later ones. README.md
+// has the whole promise.
 //
 // # Locks
 //

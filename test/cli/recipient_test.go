@@ -76,7 +76,7 @@ END
 					freshet --context work produce jobs '{"name": "two"}'
 				freshet consume jobs -s work`},
 			{"python3", `freshet produce jobs '{"name": "three"}'
-				test "$(python3 "$CONSUME" jobs work 1)" = three`},
+				test "$(python3 -B "$CONSUME" jobs work 1)" = three`},
 			{"kcat", `mechanism="-b $FRESHET_KAFKA -X security.protocol=$FRESHET_KAFKA_SECURITY -X sasl.mechanism=PLAIN
 				-X sasl.username=$FRESHET_KAFKA_USER"
 				echo '{"name": "four"}' | kcat -P -t jobs $mechanism -X sasl.password=token:$FRESHET_API_KEY
@@ -86,7 +86,7 @@ END
 				t.Logf("NOT TESTED: %s is not installed", step.what)
 				continue
 			}
-			example, err := filepath.Abs("../../examples/consume.py")
+			example, err := filepath.Abs("../../examples/python/consume.py")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,8 +17,8 @@ const clientFolder = "../../client"
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	readSources(t)
-	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}",
-		"./...")
+	list := exec.CommandContext(t.Context(), "go", "list", "-f",
+		"{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
 	list.Dir = clientFolder
 	packages := strings.Fields(string(must[[]byte](t)(list.Output())))
 	if len(packages) < 3 {

@@ -1,0 +1,15 @@
+/**
+ * A small client of the Freshet message API for Node.js, without dependencies.
+ *
+ * A Client calls one server and one of its clusters. It retries calls after transient errors,
+ * renews access tokens, and sends each message with an idempotency key, so that a retry does
+ * not store the message twice. Delivery is at least once: make handlers idempotent.
+ *
+ * Names of topics are `topic` (in public/default) or `tenant/namespace/topic`.
+ */
+export { Client } from "./client.ts";
+export type { ClientOptions, ConsumeOptions, Handler, Produced, ProduceOptions, ReceiveOptions } from "./client.ts";
+export type { Credentials } from "./connection.ts";
+export { FreshetError, ServerError, Unavailable } from "./errors.ts";
+export { Message } from "./message.ts";
+export type { Lease } from "./message.ts";
