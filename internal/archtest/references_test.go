@@ -22,7 +22,8 @@ import (
 var referringExtensions = []string{".go", ".md", ".yaml", ".yml", ".txtar", ".inc", ".proto", ".js", ".html", ".sh"}
 
 var (
-	reference = regexp.MustCompile(`\bdocs/((?:spec|howto|reference|adr)/[A-Za-z0-9_/-]+)\.(?:md|html)(?:#([a-zA-Z0-9_-]+))?`)
+	reference = regexp.MustCompile(`\bdocs/((?:spec|howto|reference|adr)/[A-Za-z0-9_/-]+)\.(?:md|html)` +
+		`(?:#([a-zA-Z0-9_-]+))?`)
 	link      = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	anchorTag = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 	heading   = regexp.MustCompile(`(?m)^#{1,6} +(.+)$`)

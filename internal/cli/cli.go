@@ -73,7 +73,8 @@ func Execute(ctx context.Context, args []string, streams Streams, server Server)
 		return ExitInterrupted // the user pressed Ctrl-C and needs no message
 	}
 	err = nameCluster(env, err)
-	_, _ = fmt.Fprintln(streams.Err, "freshet:", linked(env, cmd, err, err.Error())) // a failure to write to stderr cannot be reported
+	// A failure to write to stderr cannot be reported.
+	_, _ = fmt.Fprintln(streams.Err, "freshet:", linked(env, cmd, err, err.Error()))
 	if line := advice(env, cmd, err); line != "" {
 		_, _ = fmt.Fprintln(streams.Err, line)
 	}

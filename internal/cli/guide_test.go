@@ -25,20 +25,35 @@ func TestAdvice(t *testing.T) {
 		err     error
 		want    string
 	}{
-		"of a family": {"schema list", hint.Add(fmt.Errorf("x"), "Do y."), "Do y.\nDocumentation: https://h:1/docs/howto/schemas.html"},
+		"of a family": {
+			"schema list", hint.Add(fmt.Errorf("x"), "Do y."),
+			"Do y.\nDocumentation: https://h:1/docs/howto/schemas.html",
+		},
 		"with an anchor": {
 			"group list", hint.Add(fmt.Errorf("x"), "Do y."),
 			"Do y.\nDocumentation: https://h:1/docs/howto/stream.html#how-far-is-a-group",
 		},
-		"of another command": {"get", hint.Add(fmt.Errorf("x"), "Do y."), "Do y.\nDocumentation: https://h:1/docs/howto/cli.html"},
-		"in the hint":        {"get", hint.Add(fmt.Errorf("x"), "See docs/howto/damage.md."), "See https://h:1/docs/howto/damage.html."},
-		"no hint":            {"get", fmt.Errorf("x"), ""},
-		"no server":          {"topic list", hint.Add(client.ErrUnavailable, "Wait."), "Wait.\nDocumentation: docs/howto/messages.md"},
+		"of another command": {
+			"get", hint.Add(fmt.Errorf("x"), "Do y."),
+			"Do y.\nDocumentation: https://h:1/docs/howto/cli.html",
+		},
+		"in the hint": {
+			"get", hint.Add(fmt.Errorf("x"), "See docs/howto/damage.md."),
+			"See https://h:1/docs/howto/damage.html.",
+		},
+		"no hint": {"get", fmt.Errorf("x"), ""},
+		"no server": {
+			"topic list", hint.Add(client.ErrUnavailable, "Wait."),
+			"Wait.\nDocumentation: docs/howto/messages.md",
+		},
 		"busy server": {
 			"topic list", hint.Add(&client.Error{Status: 503}, "Wait."),
 			"Wait.\nDocumentation: https://h:1/docs/howto/messages.html",
 		},
-		"usage": {"topic list", hint.Add(command.Usagef(root, "x"), "Run help."), "Run help."},
+		"usage": {
+			"topic list", hint.Add(command.Usagef(root, "x"), "Run help."),
+			"Run help.",
+		},
 	} {
 		cmd, _, err := root.Find(strings.Fields(c.command))
 		if err != nil {

@@ -222,7 +222,8 @@ func (s *Source) resolve(ctx context.Context, r *schemas.Reference) error {
 	if strings.HasPrefix(r.Subject, ":.") {
 		in, subject := splitContext(r.Subject)
 		if in != s.context {
-			return fmt.Errorf("it refers to %s in another context; register that schema in this context first", r.Subject)
+			return fmt.Errorf("it refers to %s in another context; register that schema in this context first",
+				r.Subject)
 		}
 		r.Subject = subject
 	}
