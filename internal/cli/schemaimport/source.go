@@ -26,12 +26,6 @@ type Credentials struct {
 	Token          string
 }
 
-// String redacts the secrets.
-func (c Credentials) String() string { return "[credentials]" }
-
-// GoString redacts the secrets.
-func (c Credentials) GoString() string { return c.String() }
-
 // authorization returns the value of the Authorization header, or "".
 func (c Credentials) authorization() string {
 	switch {
