@@ -129,7 +129,7 @@ test-console: build $(BIN)/kubectl ## Test every page of the console in a browse
 	FRESHET_BIN=$(CURDIR)/bin/freshet KUBECTL=$(BIN)/kubectl go -C test/console test -timeout 15m $(CONSOLE_TESTS) ./...
 
 .PHONY: test-java
-test-java: build ## Test with Java clients, Kafka's command line tools, Connect and Streams
+test-java: build ## Test with Java clients, Kafka's command line tools, Connect, MirrorMaker and Streams
 	@hack/need.sh python3 python3 python3-venv || echo "no Python: the Python consumer of test-java is NOT TESTED" >&2
 	@if hack/java-libs.sh client-3.9 client-4 platform; then \
 		FRESHET_TEST_JAVA=1 FRESHET_BIN=$(CURDIR)/bin/freshet go test -count=1 -timeout 15m ./test/clients/java ./test/kafkadiff; \

@@ -62,7 +62,7 @@ func Execute(ctx context.Context, args []string, streams Streams, server Server)
 	env := &command.Env{Streams: streams, Getenv: os.Getenv}
 	root := newRoot(env, server)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	var quiet command.SilentExit
 	switch {
 	case err == nil:
@@ -73,8 +73,9 @@ func Execute(ctx context.Context, args []string, streams Streams, server Server)
 		return ExitInterrupted // the user pressed Ctrl-C and needs no message
 	}
 	err = nameCluster(env, err)
-	_, _ = fmt.Fprintln(streams.Err, "freshet:", err) // a failure to write to stderr cannot be reported
-	if line := hintFor(err); line != "" {
+	// A failure to write to stderr cannot be reported.
+	_, _ = fmt.Fprintln(streams.Err, "freshet:", linked(env, cmd, err, err.Error()))
+	if line := advice(env, cmd, err); line != "" {
 		_, _ = fmt.Fprintln(streams.Err, line)
 	}
 	return exitCode(err)

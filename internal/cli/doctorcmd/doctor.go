@@ -67,6 +67,7 @@ type doctor struct {
 	serverRunning bool           // the server on this machine is running
 	at            contexts.Context
 	kafkaReached  bool // the Kafka listener of this machine was reached
+	linked        bool // findings are about a server, which serves the pages that they name
 }
 
 // Commands returns `freshet doctor`.
@@ -147,6 +148,7 @@ func (d *doctor) runChecks(ctx context.Context) {
 			"login'; 'freshet context list' shows your contexts.")
 		return
 	}
+	d.linked = true
 	if d.server(ctx) {
 		d.surfaces(ctx, d.caller(ctx))
 	}
@@ -182,6 +184,9 @@ func (d *doctor) printLine(f finding) error {
 	text := strings.ReplaceAll(f.Message, "\n", "; ")
 	if f.Next != "" {
 		text = strings.TrimRight(text, ".") + ". " + strings.ReplaceAll(f.Next, "\n", "; ")
+	}
+	if d.linked {
+		text = d.env.WithLinks(text)
 	}
 	return d.env.Printf("%s  %-14s %s\n", paint(fmt.Sprintf("%-4s", f.Status)), f.Check, text)
 }

@@ -178,8 +178,9 @@ func (o *importOptions) copyRegistry(ctx context.Context, address string, source
 			"%d exist, %d would be soft-deleted"
 		action = "compared"
 	}
-	err = o.env.DoneInDetail(command.Result{Kind: "registry", Name: address, Action: action, Count: new(done.Versions)}, done,
-		written, done.Subjects, done.Read, done.Deleted, done.Versions, done.Levels, done.Existing, done.Removed)
+	result := command.Result{Kind: "registry", Name: address, Action: action, Count: new(done.Versions)}
+	err = o.env.DoneInDetail(result, done, written,
+		done.Subjects, done.Read, done.Deleted, done.Versions, done.Levels, done.Existing, done.Removed)
 	if err == nil && len(done.Problems) > 0 {
 		return errs.Newf(errs.Conflict, "import would fail: %d problems", len(done.Problems))
 	}
@@ -199,8 +200,8 @@ func explainImport(err error) error {
 	case hint.Of(err) != "", !errors.Is(err, schemaimport.ErrSource):
 		return err
 	case errors.Is(err, client.ErrUnauthenticated), errors.Is(err, client.ErrDenied):
-		return hint.Add(err, "Set the credentials of the source with --source-user and --source-password-file, or with "+
-			"--source-token-file. They must allow reading all subjects.")
+		return hint.Add(err, "Set the credentials of the source with --source-user and --source-password-file, or "+
+			"with --source-token-file. They must allow reading all subjects.")
 	case errors.Is(err, client.ErrNotFound):
 		return hint.Add(err, "The URL is that to which /subjects is appended, with the registry's path if it has one.")
 	case errors.Is(err, client.ErrUnavailable):

@@ -40,8 +40,8 @@ func (c *comparer) addVersion(ctx context.Context, v *version, deleted bool) err
 	active := slices.Contains(c.active, v.Version)
 	switch {
 	case found.ID != v.ID:
-		return c.problemf("subject %s version %d has the id %d at the source and %d in the cluster", v.Subject, v.Version,
-			v.ID, found.ID)
+		return c.problemf("subject %s version %d has the id %d at the source and %d in the cluster", v.Subject,
+			v.Version, v.ID, found.ID)
 	case !deleted && !active:
 		return c.problemf("subject %s version %d is soft-deleted in the cluster and not at the source", v.Subject,
 			v.Version)
@@ -93,7 +93,7 @@ func (c *comparer) compareID(ctx context.Context, v *version) error {
 	if err != nil && !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrInvalid) {
 		return fmt.Errorf("looking up subject %s version %d in the cluster: %w", v.Subject, v.Version, err)
 	}
-	return c.problemf("subject %s version %d has the id %d, which belongs to another schema in the cluster (subject %s)",
+	return c.problemf("subject %s version %d has the id %d, which belongs to another schema of the cluster, under %s",
 		v.Subject, v.Version, v.ID, uses[0].Subject)
 }
 

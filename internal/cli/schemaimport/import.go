@@ -145,7 +145,8 @@ func (in *importer) addVersion(ctx context.Context, v *version, deleted bool, de
 		return nil
 	}
 	if depth == 0 {
-		return fmt.Errorf("subject %s version %d: references are nested more than %d deep", v.Subject, v.Version, maxDepth)
+		return fmt.Errorf("subject %s version %d: references are nested more than %d deep", v.Subject, v.Version,
+			maxDepth)
 	}
 	in.done[k] = struct{}{}
 	for _, r := range v.References {

@@ -34,10 +34,15 @@ func TestImport(t *testing.T) {
 		levels: map[string]string{"a-outer": "NONE"}, modes: map[string]string{"z-inner": "READONLY"},
 		versions: []stored{
 			// a-outer is read before z-inner, to which it refers.
-			{ID: 97001, Subject: "a-outer", Version: 3, Schema: outer,
-				References: []schemas.Reference{{Name: "Inner", Subject: "z-inner", Version: -1}}},
+			{
+				ID: 97001, Subject: "a-outer", Version: 3, Schema: outer,
+				References: []schemas.Reference{{Name: "Inner", Subject: "z-inner", Version: -1}},
+			},
 			{ID: 97002, Subject: "b-plain", Version: 1, Schema: record("Plain"), deleted: true},
-			{ID: 97003, Subject: "b-plain", Version: 2, Schema: record("PlainTwo"), RuleSet: json.RawMessage(`{"domainRules":[]}`)},
+			{
+				ID: 97003, Subject: "b-plain", Version: 2, Schema: record("PlainTwo"),
+				RuleSet: json.RawMessage(`{"domainRules":[]}`),
+			},
 			{ID: 97004, Subject: "z-inner", Version: 1, Schema: record("Inner")},
 			{ID: 1, Subject: ":.other:elsewhere", Version: 1, Schema: record("Elsewhere")},
 			{ID: 97005, Subject: "not valid", Version: 1, Schema: record("Invalid")},
@@ -134,7 +139,8 @@ func TestImportMany(t *testing.T) {
 	p := &peer{global: "BACKWARD"}
 	for i := range 500 {
 		p.versions = append(p.versions, stored{
-			ID: 20000 + i, Subject: fmt.Sprintf("many-%03d", i/5), Version: i%5 + 1, Schema: record(fmt.Sprintf("Many%d", i)),
+			ID: 20000 + i, Subject: fmt.Sprintf("many-%03d", i/5), Version: i%5 + 1,
+			Schema: record(fmt.Sprintf("Many%d", i)),
 		})
 	}
 	p.versions = append(p.versions, stored{ID: 30000, Subject: "few", Version: 1, Schema: record("Few")})
@@ -156,8 +162,10 @@ func TestImportContext(t *testing.T) {
 	p := &peer{global: "BACKWARD", versions: []stored{
 		{ID: 1, Subject: "ctx-a", Version: 1, Schema: record("Default")},
 		{ID: 40001, Subject: ":.east:ctx-a", Version: 1, Schema: record("Inner")},
-		{ID: 40002, Subject: ":.east:ctx-b", Version: 1, Schema: outer,
-			References: []schemas.Reference{{Name: "Inner", Subject: ":.east:ctx-a", Version: 1}}},
+		{
+			ID: 40002, Subject: ":.east:ctx-b", Version: 1, Schema: outer,
+			References: []schemas.Reference{{Name: "Inner", Subject: ":.east:ctx-a", Version: 1}},
+		},
 	}}
 	options := schemaimport.Options{
 		Target: target(t), Source: source(t, schemaimport.SourceConfig{URL: p.start(t), Context: ".east"}),
@@ -176,8 +184,10 @@ func TestErrors(t *testing.T) {
 		{ID: 50001, Subject: "com.shop.Order", Version: 1, Schema: record("Order")},
 	}}).start(t)
 	dangling := (&peer{global: "BACKWARD", versions: []stored{
-		{ID: 50002, Subject: "dangling", Version: 1, Schema: outer,
-			References: []schemas.Reference{{Name: "Inner", Subject: "nowhere", Version: 4}}},
+		{
+			ID: 50002, Subject: "dangling", Version: 1, Schema: outer,
+			References: []schemas.Reference{{Name: "Inner", Subject: "nowhere", Version: 4}},
+		},
 	}}).start(t)
 	var leaked atomic.Bool
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { leaked.Store(true) }))
@@ -191,15 +201,18 @@ func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct{ url, want string }{
 		"wrong password":       {closed, "Unauthorized (status 401)"},
 		"missing namespace":    {missing, "com.shop.Order belongs to com/shop"},
-		"missing reference":    {dangling, "subject dangling version 1 refers to another schema: reading subject nowhere version 4"},
+		"missing reference":    {dangling, "version 1 refers to another schema: reading subject nowhere version 4"},
 		"another address":      {redirecting.URL, "redirects to another address"},
 		"no registry":          {pages.URL, "not that of a schema registry"},
 		"no registry, no JSON": {pages.URL + "/x", "not that of a schema registry"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := schemaimport.Import(t.Context(), schemaimport.Options{Target: target(t), Source: source(t,
-				schemaimport.SourceConfig{URL: c.url, Credentials: schemaimport.Credentials{User: "reader", Password: "wrong"}})})
+			credentials := schemaimport.Credentials{User: "reader", Password: "wrong"}
+			_, err := schemaimport.Import(t.Context(), schemaimport.Options{
+				Target: target(t),
+				Source: source(t, schemaimport.SourceConfig{URL: c.url, Credentials: credentials}),
+			})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}

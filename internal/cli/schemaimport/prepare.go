@@ -63,8 +63,8 @@ func (in *importer) prepare(ctx context.Context) ([]string, error) {
 	}
 	in.global = strings.ToUpper(in.global)
 	if len(contexts) > 0 {
-		in.warnf("subjects of other contexts are not imported: %s. Import each with --source-context into a cluster of "+
-			"its own, because the same id means different schemas in different contexts", some(contextNames(contexts)))
+		in.warnf("subjects of other contexts are not imported: %s. Import each with --source-context into a cluster "+
+			"of its own, because the same id means another schema in each of them", some(contextNames(contexts)))
 	}
 	subjects = slices.DeleteFunc(subjects, func(s string) bool { return !strings.HasPrefix(s, in.SubjectPrefix) })
 	if subjects, err = in.checkNames(subjects); err != nil {
@@ -146,7 +146,8 @@ func (in *importer) checkNamespaces(ctx context.Context, subjects []string) erro
 func (in *importer) hasNamespace(ctx context.Context, n names.Namespace) (bool, error) {
 	_, err := in.Target.Do(ctx, &client.Request{
 		Method: http.MethodGet,
-		Path:   in.Target.ClusterPath("/admin/v2/namespaces/" + url.PathEscape(n.Tenant) + "/" + url.PathEscape(n.Name)),
+		Path: in.Target.ClusterPath("/admin/v2/namespaces/" + url.PathEscape(n.Tenant) + "/" +
+			url.PathEscape(n.Name)),
 	})
 	switch {
 	case errors.Is(err, client.ErrNotFound):
@@ -181,12 +182,12 @@ func (c *counter) add(format string, args ...any) {
 func (c *counters) warnings() []string {
 	var list []string
 	if n := c.contracts.n; n > 0 {
-		list = append(list, fmt.Sprintf("metadata and rules of %d versions are not imported, beginning with %s. Freshet "+
-			"stores schemas without data contracts", n, c.contracts.first))
+		list = append(list, fmt.Sprintf("metadata and rules of %d versions are not imported, beginning with %s. "+
+			"Freshet stores schemas without data contracts", n, c.contracts.first))
 	}
 	if n := c.modes.n; n > 0 {
-		list = append(list, fmt.Sprintf("modes of %d subjects are not imported; for example, %s. Freshet has one mode for "+
-			"the whole registry", n, c.modes.first))
+		list = append(list, fmt.Sprintf("modes of %d subjects are not imported; for example, %s. Freshet has one mode "+
+			"for the whole registry", n, c.modes.first))
 	}
 	return list
 }

@@ -26,12 +26,6 @@ type Credentials struct {
 	Token          string
 }
 
-// String redacts the secrets.
-func (c Credentials) String() string { return "[credentials]" }
-
-// GoString redacts the secrets.
-func (c Credentials) GoString() string { return c.String() }
-
 // authorization returns the value of the Authorization header, or "".
 func (c Credentials) authorization() string {
 	switch {
@@ -222,7 +216,8 @@ func (s *Source) resolve(ctx context.Context, r *schemas.Reference) error {
 	if strings.HasPrefix(r.Subject, ":.") {
 		in, subject := splitContext(r.Subject)
 		if in != s.context {
-			return fmt.Errorf("it refers to %s in another context; register that schema in this context first", r.Subject)
+			return fmt.Errorf("it refers to %s in another context; register that schema in this context first",
+				r.Subject)
 		}
 		r.Subject = subject
 	}

@@ -151,7 +151,8 @@ func (w *writer) finish(ctx context.Context, highest int) error {
 	}
 	for _, k := range slices.Backward(w.remove) {
 		if _, err := w.registry.DeleteVersion(ctx, k.subject, k.number, false); err != nil {
-			return fmt.Errorf("deleting subject %s version %d, which the source has deleted: %w", k.subject, k.number, err)
+			return fmt.Errorf("deleting subject %s version %d, which the source has deleted: %w", k.subject,
+				k.number, err)
 		}
 		w.sum.Removed++
 	}

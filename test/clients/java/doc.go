@@ -1,5 +1,6 @@
 // Package java tests the real binary with third-party Java software: Kafka clients of two
-// major versions, the command line tools, Connect, Streams, and Confluent's serializers.
+// major versions, the command line tools, Connect, Streams, MirrorMaker 2 between an Apache
+// Kafka broker and a server, and Confluent's serializers.
 // `make test-java` downloads them and runs these tests; otherwise the tests are skipped and
 // print NOT TESTED.
 //

@@ -36,8 +36,9 @@ func TestMigration(t *testing.T) {
 		}
 		shell(t, script, folder, env...) // a page can be repeated
 	}
-	out := shell(t, `curl --fail-with-body -sS -H "Authorization: Bearer $(cat $FRESHET_DATA/admin.token)" \
-  $FRESHET_SERVER/admin/v2/persistent/sales/web/orders/partitions $FRESHET_SERVER/admin/v2/namespaces/sales/web/messageTTL`,
+	out := shell(t, `admin=$FRESHET_SERVER/admin/v2
+curl --fail-with-body -sS -H "Authorization: Bearer $(cat $FRESHET_DATA/admin.token)" \
+  $admin/persistent/sales/web/orders/partitions $admin/namespaces/sales/web/messageTTL`,
 		t.TempDir(), accessTo(target)...)
 	if !strings.Contains(out, `"partitions":3`) || !strings.HasSuffix(strings.TrimSpace(out), "77") {
 		t.Errorf("topic of the source: got %s, want 3 partitions, and 77 seconds to live", out)
@@ -49,16 +50,22 @@ const fillSource = `
 freshet tenant create com; freshet namespace create com/shop
 freshet tenant create sales; freshet namespace create sales/web
 echo '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}' >order.avsc
-echo '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}, {"name": "n", "type": "int", "default": 0}]}' >order2.avsc
+cat >order2.avsc <<'END'
+{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"},
+  {"name": "n", "type": "int", "default": 0}]}
+END
 echo '{"type": "record", "name": "Line", "fields": [{"name": "order", "type": "Order"}]}' >line.avsc
 freshet schema register com.shop.Order order.avsc
 freshet schema register com.shop.Order order2.avsc
 freshet schema register a-line line.avsc --reference Order=com.shop.Order:2
 freshet schema delete com.shop.Order 1
 freshet schema level a-line FULL
-api="curl --fail-with-body -sS -H Content-Type:application/json"
-$api -H "Authorization: Bearer $(cat $FRESHET_DATA/admin.token)" -X PUT "$FRESHET_SERVER/admin/v2/persistent/sales/web/orders/partitions" -d 3
-$api -H "Authorization: Bearer $(cat $FRESHET_DATA/admin.token)" -X POST "$FRESHET_SERVER/admin/v2/namespaces/sales/web/messageTTL" -d 77
+call() {
+  curl --fail-with-body -sS -H Content-Type:application/json \
+    -H "Authorization: Bearer $(cat $FRESHET_DATA/admin.token)" -X "$1" "$FRESHET_SERVER/admin/v2/$2" -d "$3"
+}
+call PUT persistent/sales/web/orders/partitions 3
+call POST namespaces/sales/web/messageTTL 77
 `
 
 // TestGitOps runs the page about GitOps, twice.
@@ -115,4 +122,3 @@ func commandsOf(t *testing.T, page string) string {
 	}
 	return pages.Commands(string(text))
 }
-
