@@ -57,6 +57,9 @@ type Config struct {
 	SignIn        SignIn        `json:"signIn"`
 	Members       Members       `json:"members"`
 
+	// SecurityContact is the URI at which people report vulnerabilities, or "".
+	SecurityContact string `json:"securityContact"`
+
 	// origins maps the path of a setting to its source for error messages: "line 3", or
 	// the name of an environment variable.
 	origins map[string]string

@@ -161,6 +161,18 @@ func TestValidateNamesTheField(t *testing.T) {
 			func(c *config.Config) { c.CORS.Origins = []string{"*", "example.org"} },
 			"cors.origins[1]:",
 		},
+		"contact without scheme": {
+			func(c *config.Config) { c.SecurityContact = "security@example.com" },
+			"securityContact:",
+		},
+		"contact of two lines": {
+			func(c *config.Config) { c.SecurityContact = "mailto:a@example.com\nPolicy: x" },
+			"securityContact:",
+		},
+		"contact over HTTP": {
+			func(c *config.Config) { c.SecurityContact = "http://example.com/security" },
+			"securityContact:",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

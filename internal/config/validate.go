@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"freshet/internal/base/errs"
 )
@@ -291,10 +292,28 @@ func (c *Config) validateLog(p *problems) {
 	if c.Audit.Path == "" {
 		p.addf("audit.path", "must be a path, or off")
 	}
+	p.checkContact("securityContact", c.SecurityContact)
 	for i, origin := range c.CORS.Origins {
 		if origin != "*" {
 			p.checkOrigin(fmt.Sprintf("cors.origins[%d]", i), origin)
 		}
+	}
+}
+
+// maxContact limits the length of a contact, in bytes.
+const maxContact = 500
+
+// checkContact checks a contact of security.txt: a URI of a kind that people can use, on one line.
+func (p *problems) checkContact(field, contact string) {
+	if contact == "" {
+		return
+	}
+	u, err := url.Parse(contact)
+	valid := err == nil && len(contact) <= maxContact && !strings.ContainsFunc(contact, unicode.IsSpace) &&
+		(u.Scheme == "https" && u.Host != "" || u.Scheme == "mailto" && strings.Contains(u.Opaque, "@") ||
+			u.Scheme == "tel" && u.Opaque != "")
+	if !valid {
+		p.addf(field, "%q must be a URI such as mailto:security@example.com or https://example.com/security", contact)
 	}
 }
 

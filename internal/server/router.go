@@ -26,6 +26,8 @@ type handlers struct {
 	messages, admin, registry, prefixedRegistry http.Handler
 	// surfaces of the server; root is the registry, and redirects browsers to the console
 	root, audit, system, tokens, pages, resources, health http.Handler
+	// the contact for reports of vulnerabilities
+	security http.Handler
 	// static files of the console and the documentation, which are also served while the server starts
 	console, docs http.Handler
 }
@@ -43,6 +45,7 @@ func mounts(h *handlers, cors web.CORS) []web.Route[mount] {
 		mountAt(systemapi.Root+"/...", "system", h.system),
 		mountAt(console.Root+"/...", "console", h.console),
 		mountAt(docsite.Root+"/...", "docs", h.docs),
+		mountAt(docsite.PathSecurity, "docs", h.security),
 	)
 	for _, pattern := range tokenapi.Patterns() {
 		list = append(list, mountAt(pattern, "token", h.tokens))
@@ -132,7 +135,7 @@ func refusingHandlers(why error, health http.Handler) *handlers {
 		prefixedRegistry: registry, root: registry,
 		audit: refuse(auditapi.Refuse), system: refuse(systemapi.Refuse), tokens: refuse(tokenapi.Refuse),
 		pages: refuse(signinapi.Refuse), resources: refuse(apiserver.RespondUnavailable), health: health,
-		console: consolePages(), docs: documentation(),
+		security: registry, console: consolePages(), docs: documentation(),
 	}
 }
 

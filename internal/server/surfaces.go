@@ -13,6 +13,7 @@ import (
 	"freshet/internal/surfaces/auditapi"
 	"freshet/internal/surfaces/brokerhttp"
 	"freshet/internal/surfaces/clusterpath"
+	"freshet/internal/surfaces/docsite"
 	"freshet/internal/surfaces/messageapi"
 	"freshet/internal/surfaces/pipeline"
 	"freshet/internal/surfaces/refusal"
@@ -82,7 +83,7 @@ func (s *server) surfaces() (*handlers, error) {
 		prefixedRegistry: clusterpath.StripSegments(1, registry(false)),
 		audit:            s.auditTrail(options), system: s.system(options), tokens: tokens, pages: pages,
 		resources: apiserver.RejectWhenFull(s.api.Handler(), s.reserve.HasSpace), health: s.api.Handler(),
-		console: consolePages(), docs: documentation(),
+		security: docsite.SecurityText(s.cfg.SecurityContact), console: consolePages(), docs: documentation(),
 	}, nil
 }
 
