@@ -56,9 +56,9 @@ func (c *eraCounter) start(e *Engine) error {
 // class takes the largest era below it that is of its class.
 func (c *eraCounter) resume(newest uint32) {
 	c.stored = newest
-	for class := range c.current {
+	for class := range eraClass(eraClasses) {
 		switch {
-		case classOf(newest) == eraClass(class):
+		case classOf(newest) == class:
 			c.current[class] = newest
 		case newest < erasPerClass:
 			c.current[class] = erasPerClass

@@ -17,7 +17,7 @@ import (
 // a key while it opens a store and while it compacts: erasPerClass consecutive eras are of one class,
 // the next ones of the other. Stores of earlier builds have messages of all kinds in all eras; they
 // are read in the same way, and keep the compression of their tables until these are compacted.
-type eraClass uint8
+type eraClass uint32
 
 const (
 	compressedEra   eraClass = iota // messages, and small batches

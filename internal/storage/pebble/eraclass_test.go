@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -26,9 +27,9 @@ func TestErasOfBothClassesAscend(t *testing.T) {
 		}
 		var c eraCounter
 		c.resume(newest)
-		for class, era := range c.current {
-			if classOf(era) != eraClass(class) || era == 0 || era > max(newest, erasPerClass) {
-				t.Errorf("class %d of a store with the eras up to %d: got era %d", class, newest, era)
+		for class := range eraClass(eraClasses) {
+			if era := c.current[class]; classOf(era) != class || era == 0 || era > max(newest, erasPerClass) {
+				t.Errorf("class %d of a store with the eras up to %d: got era %d", class, newest, c.current[class])
 			}
 		}
 	}
@@ -181,7 +182,7 @@ func readAll(t *testing.T, e *Engine, id engine.TopicID, want [][]byte, first in
 	p, err := e.beginPartition(context.Background(), id, 0)
 	must(t, err)
 	defer p.topic.end()
-	ascends := func(a, b eraStart) int { return int(a.era) - int(b.era) }
+	ascends := func(a, b eraStart) int { return cmp.Compare(a.era, b.era) }
 	if eras := *p.eras.Load(); !slices.IsSortedFunc(eras, ascends) {
 		t.Errorf("topic %d: got the eras %v, want them ascending", id, eras)
 	}
