@@ -260,6 +260,23 @@ func ExampleTopic_Read() {
 	// two
 }
 
+// Find stored messages by an expression over their keys, properties and payloads.
+func ExampleTopic_Search() {
+	ctx := context.Background()
+	c := connect()
+	defer c.Close()
+	topic := subscription(ctx, c, "example-search", `{"total":99}`, `{"total":101}`).Topic()
+
+	for msg, err := range topic.Search(ctx, `payload.total > 100`, client.SearchOptions{}) {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(string(msg.Value))
+	}
+	// Output:
+	// {"total":101}
+}
+
 // Follow a topic without a subscription. The loop also returns messages that arrive later, until ctx is
 // canceled or the loop ends.
 func ExampleTopic_Tail() {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/broker/filter"
 	"freshet/internal/registry/schemas"
 )
 
@@ -18,6 +19,22 @@ func (s schemaIDs) RecordNames(ctx context.Context, id int32) ([]string, error) 
 		return nil, nil // no subject has the id
 	}
 	return list, err
+}
+
+// PayloadSchema implements messaging.SchemaRegistry.
+func (s schemaIDs) PayloadSchema(ctx context.Context, id int32) (*filter.Schema, error) {
+	found, err := s.registry.Payloads(ctx, id)
+	switch {
+	case errs.KindOf(err) == errs.NotFound:
+		return nil, nil // no subject has the id
+	case err != nil:
+		return nil, err
+	case found.Avro != nil:
+		return filter.Avro(found.Avro), nil
+	case found.File != nil:
+		return filter.ProtobufFile(found.File), nil
+	}
+	return filter.JSON(), nil
 }
 
 // SubjectHasID implements messaging.SchemaRegistry.

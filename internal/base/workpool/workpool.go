@@ -38,6 +38,7 @@ const (
 	Large                // may take up to the time limit of a call
 	Huge                 // needs so much memory that only one runs at a time
 	Payloads             // large messages that are validated against a schema
+	Scans                // slices of the scans of topics, see Pool.Slice
 	laneCount
 )
 
@@ -75,7 +76,19 @@ func New() *Pool {
 		Large:    lane(max(1, cores/2), 32),
 		Huge:     lane(1, 8),
 		Payloads: lane(max(1, cores/2), 32),
+		Scans:    lane(max(1, cores/2), 32), // half of the processors stay free for producers
 	}}
+}
+
+// Slice runs a short part of a scan of a topic with a permit of the lane Scans, for the caller of the
+// context. A scan that is divided into slices shares the permits fairly with the scans of others.
+func (p *Pool) Slice(ctx context.Context, part func() error) error {
+	caller := fairshare.CallerOf(ctx)
+	if err := p.acquire(ctx, Scans, caller); err != nil {
+		return err
+	}
+	defer p.release(Scans, caller)
+	return part()
 }
 
 // acquire waits for a permit of a lane.

@@ -10,6 +10,7 @@ import (
 	"freshet/internal/base/names"
 	"freshet/internal/base/unpacking"
 	"freshet/internal/base/workpool"
+	"freshet/internal/broker/filter"
 	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
 	"freshet/internal/storage/statemachine"
@@ -24,6 +25,8 @@ type SchemaRegistry interface {
 	// RecordNames returns the record names that serializers derive subjects from for the
 	// schema with the id; none when the id does not exist.
 	RecordNames(ctx context.Context, id int32) ([]string, error)
+	// PayloadSchema returns how to decode payloads with the schema id; nil when the id does not exist.
+	PayloadSchema(ctx context.Context, id int32) (*filter.Schema, error)
 }
 
 // Options configures a broker; the zero value is usable.
@@ -55,6 +58,7 @@ type Broker struct {
 	Producer   *Producer      // produces messages
 	Consumer   *Consumer      // subscriptions, deliveries and readers
 	Kafka      *KafkaLog      // topics as logs of batches
+	Searcher   *Searcher      // finds messages by expressions
 	Statistics *Statistics    // statistics and usage
 
 	limits Limits
@@ -129,6 +133,9 @@ func compose(eng engine.Engine, machine *statemachine.Machine[*catalogueState], 
 	b.Kafka = &KafkaLog{
 		engine: eng, catalogue: b.Catalogue, topics: b.topics, live: b.live, life: life, admission: admission,
 		limits: &b.limits, quota: opts.Quota, unpacking: opts.Unpacking,
+	}
+	b.Searcher = &Searcher{
+		engine: eng, consumer: b.Consumer, pool: opts.Pool, unpacking: opts.Unpacking, registry: opts.Schemas,
 	}
 	b.Statistics = &Statistics{
 		engine: eng, catalogue: b.Catalogue, live: b.live, consumer: b.Consumer, limits: &b.limits,

@@ -17,11 +17,11 @@ import (
 // cluster is a broker over a real engine in memory.
 type cluster struct {
 	*messaging.Broker
-	t      *testing.T
+	t      testing.TB
 	engine engine.Engine
 }
 
-func newCluster(t *testing.T, opts messaging.Options) *cluster {
+func newCluster(t testing.TB, opts messaging.Options) *cluster {
 	t.Helper()
 	eng, err := pebbletest.OpenMemoryWith(messaging.Splitter{})
 	if err != nil {
@@ -31,7 +31,7 @@ func newCluster(t *testing.T, opts messaging.Options) *cluster {
 	return openOver(t, eng, opts)
 }
 
-func openOver(t *testing.T, eng engine.Engine, opts messaging.Options) *cluster {
+func openOver(t testing.TB, eng engine.Engine, opts messaging.Options) *cluster {
 	t.Helper()
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

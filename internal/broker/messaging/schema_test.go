@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"freshet/internal/base/names"
+	"freshet/internal/broker/filter"
 	"freshet/internal/broker/messaging"
 )
 
@@ -441,6 +442,14 @@ func (r fakeRegistry) SubjectHasID(_ context.Context, subject string, id int32) 
 // RecordNames returns names for the schemas 20 and 21 only.
 func (r fakeRegistry) RecordNames(_ context.Context, id int32) ([]string, error) {
 	return map[int32][]string{20: {"acme.Order"}, 21: {"acme.Line", "acme.Other"}}[id], nil
+}
+
+// PayloadSchema returns JSON for the schema 7 only.
+func (fakeRegistry) PayloadSchema(_ context.Context, id int32) (*filter.Schema, error) {
+	if id != 7 {
+		return nil, nil
+	}
+	return filter.JSON(), nil
 }
 
 func TestRegisteredSchemaIDs(t *testing.T) {

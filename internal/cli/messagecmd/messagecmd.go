@@ -19,7 +19,7 @@ import (
 // Commands returns the commands of this package.
 func Commands(env *command.Env) []*cobra.Command {
 	commands := []*cobra.Command{
-		newTopic(env), newProduce(env), newConsume(env), newTail(env),
+		newTopic(env), newProduce(env), newConsume(env), newTail(env), newSearch(env),
 		newTenant(env), newNamespace(env),
 		newSubscription(env), newAck(env), newNack(env), newDeadLetter(env), newGroup(env),
 	}

@@ -75,6 +75,7 @@ type decoder struct {
 	pos    int
 	depth  int
 	budget int
+	lax    bool // skip strings without checking that they are UTF-8
 }
 
 // datum skips one datum of type n.
@@ -252,7 +253,7 @@ func (d *decoder) bytes() ([]byte, error) {
 
 func (d *decoder) string() error {
 	b, err := d.bytes()
-	if err == nil && !utf8.Valid(b) {
+	if err == nil && !d.lax && !utf8.Valid(b) {
 		return d.fail("string is not UTF-8")
 	}
 	return err

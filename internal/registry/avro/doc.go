@@ -8,6 +8,7 @@
 //     types, same messages and paths, in the same order.
 //   - Changes lists all differences of two schemas, for users.
 //   - DecodeDatum and ValidateJSON check whether a message matches a schema.
+//   - Value reads parts of a datum, and skips the others.
 //
 // Every entry point is bounded in depth, size and work: no text, pair of texts or datum can
 // overflow the stack or use a processor for long.

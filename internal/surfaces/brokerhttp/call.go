@@ -25,6 +25,7 @@ type Cluster struct {
 	Schemas    *messaging.TopicSchemas
 	Producer   *messaging.Producer
 	Consumer   *messaging.Consumer
+	Searcher   *messaging.Searcher
 	Kafka      *messaging.KafkaLog
 	Statistics *messaging.Statistics
 	// Limits are the limits of the broker.

@@ -9,6 +9,7 @@ import (
 	"freshet/internal/base/unpacking"
 	"freshet/internal/base/web"
 	"freshet/internal/base/workpool"
+	"freshet/internal/broker/filter"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/identity/access"
 	"freshet/internal/storage/engine"
@@ -78,6 +79,8 @@ var statusRows = []statusRow{
 	{messaging.ErrNoRegistry, 503, 503},
 	{messaging.ErrTooMuchData, 413, 413},
 	{messaging.ErrDamagedMessage, 503, 503},
+	{messaging.ErrCursor, 400, 400},
+	{filter.ErrExpression, 400, 412},
 
 	{engine.ErrNoPartition, 404, 404},
 	{engine.ErrInvalid, 400, 400},

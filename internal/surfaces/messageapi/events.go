@@ -67,6 +67,16 @@ func (e *eventWriter) send() error {
 // release removes the write deadline of the last event.
 func (e *eventWriter) release() { _ = e.control.SetWriteDeadline(time.Time{}) }
 
+// fail sends the event of an error, which ends the stream, and returns the error.
+func (e *eventWriter) fail(err error) error {
+	status := brokerhttp.MessageCalls.Status(err)
+	e.buf = strconv.AppendInt(append(e.buf, "event: error\ndata: {\"status\":"...), int64(status), 10)
+	e.buf = append(e.buf, ",\"reason\":"...)
+	e.buf = append(e.buf, brokerhttp.Quote(brokerhttp.PublicReason(err, status))...)
+	e.buf = append(e.buf, "}\n\n"...)
+	return errors.Join(err, e.send())
+}
+
 func (e *eventWriter) heartbeat() error {
 	e.buf = append(e.buf, ":\n\n"...)
 	return e.send()
@@ -97,12 +107,7 @@ func (c *call) sendEvents(from source, as rendering) error {
 		case errors.Is(err, messaging.ErrClosing), c.R.Context().Err() != nil:
 			return nil // a clean end: the client reconnects, to this or to another server
 		case err != nil:
-			status := brokerhttp.MessageCalls.Status(err)
-			out.buf = strconv.AppendInt(append(out.buf, "event: error\ndata: {\"status\":"...), int64(status), 10)
-			out.buf = append(out.buf, ",\"reason\":"...)
-			out.buf = append(out.buf, brokerhttp.Quote(brokerhttp.PublicReason(err, status))...)
-			out.buf = append(out.buf, "}\n\n"...)
-			return errors.Join(err, out.send())
+			return out.fail(err)
 		case len(received) == 0:
 			err = out.heartbeat()
 		default:

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"freshet/internal/base/names"
+	"freshet/internal/broker/filter"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/broker/records"
 	"freshet/internal/storage/engine"
@@ -353,6 +354,8 @@ func (r oneID) SubjectHasID(_ context.Context, _ string, id int32) (bool, error)
 }
 
 func (oneID) RecordNames(context.Context, int32) ([]string, error) { return nil, nil }
+
+func (oneID) PayloadSchema(context.Context, int32) (*filter.Schema, error) { return nil, nil }
 
 // TestSchemaIDsOfRecords: consumers get the schema id of a message; a null message needs
 // none.

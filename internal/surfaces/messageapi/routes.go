@@ -41,6 +41,8 @@ var routes = []web.Route[operation]{
 	settles(http.MethodPost, subPath+"/messages"+ticketSuffix, (*call).issueTicket),
 	streams(topicPath+"/tail", (*call).tail),
 	settles(http.MethodPost, topicPath+"/tail"+ticketSuffix, (*call).issueTicket),
+	streams(topicPath+"/search", (*call).search),
+	settles(http.MethodPost, topicPath+"/search"+ticketSuffix, (*call).issueTicket),
 	settles(http.MethodPut, subPath+"/messages", (*call).ackBatch),
 	settles(http.MethodPost, subPath+"/message/nack", (*call).nack),
 	settles(http.MethodPost, subPath+"/message/extend", (*call).extend),

@@ -155,7 +155,8 @@ func Resolver(broker *messaging.Broker) brokerhttp.Resolver {
 func resolver(broker *messaging.Broker, coordinator func() *groups.Coordinator) brokerhttp.Resolver {
 	cluster := brokerhttp.Cluster{
 		Catalogue: broker.Catalogue, Grants: broker.Grants, Schemas: broker.Schemas,
-		Producer: broker.Producer, Consumer: broker.Consumer, Kafka: broker.Kafka,
+		Producer: broker.Producer, Consumer: broker.Consumer, Searcher: broker.Searcher,
+		Kafka:      broker.Kafka,
 		Statistics: broker.Statistics, Limits: broker.Limits(),
 		Scope:     access.Scope{Organization: Organization, Instance: Instance, Cluster: "prod"},
 		Audiences: []string{identity.InstanceAudience(Organization, Instance)},
