@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/cli/command"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"freshet/client"
+	"freshet.dev/client"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
 )
