@@ -43,7 +43,7 @@ var licenceFiles = regexp.MustCompile(`(?i)^(un)?(licen[cs]es?|copying|copyright
 // minCoverage is the part of a file, in percent, that must be the text of known licences.
 const minCoverage = 75
 
-// Of lists the modules that a target's program links, ordered by path, without the program's own module. A module
+// Of lists the modules that a target's program links, ordered by path, without those of this repository. A module
 // without a known licence is an error: nobody may distribute it.
 func Of(ctx context.Context, p *plan.Plan, t plan.Target) ([]Module, error) {
 	packages, err := list(ctx, p, t)
@@ -53,8 +53,8 @@ func Of(ctx context.Context, p *plan.Plan, t plan.Target) ([]Module, error) {
 	modules := map[string]*Module{}
 	for _, pkg := range packages {
 		path, version, dir, sum := pkg.module()
-		if path == "" {
-			continue // the program's own module
+		if path == "" || strings.HasPrefix(dir, p.Root+string(filepath.Separator)) {
+			continue // modules of this repository
 		}
 		m := modules[path]
 		if m == nil {
