@@ -153,7 +153,7 @@ var floors = []floor{
 		[]string{
 			"api/...", "client/...", "deploy/helm", "internal/base/...", "internal/config", "internal/ensemble/bundle",
 			"internal/identity",
-			"internal/ops/adminsocket", "internal/ops/backup", "internal/ops/kubeconfig",
+			"internal/ops/adminsocket", "internal/ops/backup", "internal/ops/disk", "internal/ops/kubeconfig",
 		},
 		concat(apiserver, pebble, nats, []string{"freshet/internal/server/..."}),
 	},

@@ -30,7 +30,7 @@ type Input struct {
 	Arch        string    // amd64 or arm64
 	Time        time.Time // time stamp of all files
 	Root        string    // folder of the repository: unit template, licence, changes
-	ManPages    string    // folder of man pages of section 1; "" for none
+	ManPages    string    // folder of the man pages of commands; "" for none
 	Completions string    // folder with freshet.bash, _freshet and freshet.fish; "" for none
 	Notices     string    // licences of third parties; "" for none
 	Dist        string    // folder of the package

@@ -110,7 +110,7 @@ func (p *Plan) Notices(t Target) string {
 	return filepath.Join(p.Stage(), "notices", t.String()+".txt")
 }
 
-// ManPages returns the folder of the man pages, all of section 1.
+// ManPages returns the folder of the man pages, all of them of commands.
 func (p *Plan) ManPages() string { return filepath.Join(p.Stage(), "man1") }
 
 // Completions returns the folder of the completion scripts: freshet.bash, _freshet (zsh), freshet.fish and
