@@ -56,6 +56,7 @@ func Package(in *Input, format string) (path string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("collecting the files of the %s package: %w", format, err)
 	}
+	info = nfpm.WithDefaults(info) // also splits the version, so that a release candidate sorts before its release
 	if err := nfpm.PrepareForPackager(info, format); err != nil {
 		return "", fmt.Errorf("preparing the %s package: %w", format, err)
 	}
