@@ -35,7 +35,7 @@ func newNetwork(set, service string, pods int) *network {
 		n.ip = append(n.ip, ip)
 		n.hosts += fmt.Sprintf("%s %s-%d.%s.%s.svc\n", ip, set, i, service, namespace)
 	}
-	n.hosts += fmt.Sprintf("127.0.0.1 localhost\n%s %s.%s.svc\n", n.ip[0], set, namespace)
+	n.hosts += "127.0.0.1 localhost\n"
 	return n
 }
 
@@ -70,7 +70,8 @@ func newPod(t *testing.T, ordinal int, n *network, spec *corev1.PodSpec, config,
 		t.Fatal(err)
 	}
 	p.file("freshet", string(program), 0o755)
-	p.file("etc/hosts", n.hosts, 0o644)
+	// The service for clients leads to any pod that is ready; here it leads to the pod that calls it.
+	p.file("etc/hosts", fmt.Sprintf("%s%s %s.%s.svc\n", n.hosts, p.ip, n.set, namespace), 0o644)
 	// A pod has an address of its own; here it is one of several on loopback.
 	p.file("config/freshet.yaml", strings.ReplaceAll(config, "0.0.0.0", p.ip), 0o444)
 	for _, volume := range spec.Volumes {
