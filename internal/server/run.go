@@ -291,3 +291,21 @@ func (r *readiness) check() error {
 	}
 	return nil
 }
+
+// startNotifying reports to systemd that the server is ready, and from then on that it is alive, until
+// it stops.
+func (s *server) startNotifying() {
+	s.systemd.Ready(s.stateLine())
+	ctx, cancel := context.WithCancel(context.Background())
+	s.unwatch = cancel
+	go s.systemd.Watch(ctx, systemd.Probe(&s.front, "/livez"))
+}
+
+// stateLine describes a server that is ready in one line.
+func (s *server) stateLine() string {
+	line := "serving " + s.cfg.PublicURL() + ", version " + version.Get().Version
+	if err := s.plane.Health(); err != nil {
+		return line + "; not all of it works: " + err.Error()
+	}
+	return line
+}
