@@ -70,6 +70,11 @@ func TestLimitsMatchTheDocument(t *testing.T) {
 	stream := func(parameter string) func(n int64) int {
 		return func(n int64) int { return w.openStream(fmt.Sprintf("%s/s/messages?%s=%d", topic, parameter, n)) }
 	}
+	search := func(parameter string) func(n int64) int {
+		return func(n int64) int {
+			return w.openStream(fmt.Sprintf("%s/search?filter=true&%s=%d", topic, parameter, n))
+		}
+	}
 	probes := map[string]func(int64) int{
 		"credits":                   stream("credits"),
 		"ackTimeoutMillis":          stream("ackTimeoutMillis"),
@@ -81,6 +86,13 @@ func TestLimitsMatchTheDocument(t *testing.T) {
 		"X-Msg-Deliver-After-Ms":    header("/message", "X-Msg-Deliver-After-Ms"),
 		"payloadLimit":              nil, // of a stream: TestInvalidEventRequests
 		"since":                     nil, // of a stream: TestInvalidEventRequests
+		"from":                      search("from"),
+		"to":                        search("to"),
+		"limit":                     search("limit"),
+		"timeoutMillis":             search("timeoutMillis"),
+		"filter": func(n int64) int {
+			return w.openStream(topic + "/search?filter=true" + strings.Repeat("%20", int(n)-len("true")))
+		},
 		"Idempotency-Key": func(n int64) int {
 			return w.Call("POST", topic+"/message", "x", "Idempotency-Key", strings.Repeat("k", int(n))).Status
 		},
