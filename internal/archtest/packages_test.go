@@ -52,7 +52,8 @@ var load = sync.OnceValues(func() (map[string]*pkg, error) {
 		return nil, err
 	}
 	cmd := exec.Command("go", "list", "-e", "-deps",
-		"-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps,Standard,Error", "./...", clientModule+"/...")
+		"-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps,Standard,Error",
+		"./...", clientModule+"/...")
 	cmd.Dir = "../.."
 	out, err := cmd.Output()
 	if err != nil {

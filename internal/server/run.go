@@ -298,7 +298,7 @@ func (s *server) startNotifying() {
 	s.systemd.Ready(s.stateLine())
 	ctx, cancel := context.WithCancel(context.Background())
 	s.unwatch = cancel
-	go s.systemd.Watch(ctx, systemd.Probe(&s.front, "/livez"))
+	go s.systemd.Watch(ctx, web.Probe(&s.front, "/livez"))
 }
 
 // stateLine describes a server that is ready in one line.

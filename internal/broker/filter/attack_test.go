@@ -45,7 +45,8 @@ func TestAttackPayloads(t *testing.T) { //nolint:paralleltest // measures the me
 	few := `{"a":[` + strings.Repeat("0,", 90_000) + `0]}`
 	nulls := avroSchema(t, `{"type":"array","items":"null"}`)
 	self := avroSchema(t, `{"type":"record","name":"R","fields":[{"name":"r","type":["null","R"]}]}`)
-	infinite := avroSchema(t, `{"type":"record","name":"R","fields":[{"name":"r","type":"R"},{"name":"x","type":"int"}]}`)
+	infinite := avroSchema(t,
+		`{"type":"record","name":"R","fields":[{"name":"r","type":"R"},{"name":"x","type":"int"}]}`)
 	longest := "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01" // 2^63-1 items
 	cases := []struct {
 		text    string
@@ -84,7 +85,8 @@ func TestAttackPayloads(t *testing.T) { //nolint:paralleltest // measures the me
 		t.Logf("%d MiB for %.60s of %d bytes: %v", allocated, c.text, len(c.payload), err)
 		if err == nil || allocated > 256 {
 			exceeded++
-			t.Errorf("%.60s of %.20q: got %v after %d MiB, want an error within 256 MiB", c.text, c.payload, err, allocated)
+			t.Errorf("%.60s of %.20q: got %v after %d MiB, want an error within 256 MiB",
+				c.text, c.payload, err, allocated)
 		}
 	}
 	tally.Attack(t, "payload that is too costly to filter", len(cases), exceeded)

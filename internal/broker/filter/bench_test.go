@@ -26,7 +26,8 @@ func benchOrder(id int64, total float64) []byte {
 }
 
 func BenchmarkMatch(b *testing.B) {
-	orderJSON := []byte(`{"id":7,"customer":"customer-0123456789","note":"` + strings.Repeat("a note of the order ", 48) +
+	orderJSON := []byte(`{"id":7,"customer":"customer-0123456789","note":"` +
+		strings.Repeat("a note of the order ", 48) +
 		`","country":"CH","total":99,"paid":true}`)
 	for name, c := range map[string]struct {
 		text    string

@@ -38,7 +38,8 @@ func checkCalls(checked *ast.AST) (regexps int, err error) {
 		return 0, errs.Newf(errs.Invalid, "%w: its regular expressions are too large when their repetitions are "+
 			"written out (%d steps, at most %d); use smaller counts", ErrExpression, regexps, maxRegexp)
 	case sums > maxSums:
-		return 0, errs.Newf(errs.Invalid, "%w: it has %d uses of +, at most %d are allowed", ErrExpression, sums, maxSums)
+		return 0, errs.Newf(errs.Invalid, "%w: it has %d uses of +, at most %d are allowed",
+			ErrExpression, sums, maxSums)
 	}
 	return regexps, nil
 }

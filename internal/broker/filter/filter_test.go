@@ -76,7 +76,8 @@ func TestMatch(t *testing.T) {
 		Payload: []byte("hello"), Key: []byte("k-1"), SchemaVersion: -1, PublishTime: 1_700_000_000_000,
 		Producer: "shop", Partition: 3, Offset: 42,
 		Headers: []filter.Header{
-			{Name: []byte("trace"), Value: []byte("1")}, {Name: []byte("trace"), Value: []byte("2")},
+			{Name: []byte("trace"), Value: []byte("1")},
+			{Name: []byte("trace"), Value: []byte("2")},
 			{Name: []byte("none"), Null: true},
 		},
 	}
@@ -102,7 +103,10 @@ func TestMatch(t *testing.T) {
 		{`publishTime > timestamp("2023-01-01T00:00:00Z") && eventTime == publishTime`, full, "true"},
 		{`payload.total > 100`, full, "no such"},
 
-		{`payload.total > 100 && payload.id == 9007199254740993`, json(`{"id":9007199254740993,"total":100.5}`), "true"},
+		{
+			`payload.total > 100 && payload.id == 9007199254740993`,
+			json(`{"id":9007199254740993,"total":100.5}`), "true",
+		},
 		{`payload.a.b[1].c == "x\u00fc"`, json(`{"a":{"b":[0,{"c":"x\u00fc"}]}}`), "true"},
 		{`payload.a == 2`, json(`{"a":1,"a":2}`), "true"},
 		{`payload.missing == 1`, json(`{"a":1}`), "no such key"},
@@ -184,8 +188,10 @@ func TestProtobuf(t *testing.T) {
 		t.Fatal(err)
 	}
 	index := []byte{0, 0, 0, 0, 7, 2, 2} // one index: message 1 of the file
-	all := schemas{filter.Protobuf((&descriptorpb.FileDescriptorProto{}).ProtoReflect().Descriptor()),
-		filter.ProtobufFile(file)}
+	all := schemas{
+		filter.Protobuf((&descriptorpb.FileDescriptorProto{}).ProtoReflect().Descriptor()),
+		filter.ProtobufFile(file),
+	}
 	for _, m := range []*filter.Message{
 		{Payload: payload, SchemaVersion: 0},
 		{Payload: append(index, payload...), SchemaVersion: -1},

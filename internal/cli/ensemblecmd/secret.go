@@ -72,8 +72,8 @@ func (s *kubernetesSecret) create(ctx context.Context, env *command.Env, ensembl
 	defer cancel()
 	host, port := env.Getenv("KUBERNETES_SERVICE_HOST"), env.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return errs.New(errs.Precondition, "--kubernetes-secret works in a pod only, where KUBERNETES_SERVICE_HOST and "+
-			"KUBERNETES_SERVICE_PORT are set; elsewhere, leave it out and create the secret from the files with "+
+		return errs.New(errs.Precondition, "--kubernetes-secret works in a pod only, where KUBERNETES_SERVICE_HOST "+
+			"and KUBERNETES_SERVICE_PORT are set; elsewhere, leave it out and create the secret from the files with "+
 			"kubectl create secret generic NAME --from-file freshet-group")
 	}
 	namespace, err := s.read("namespace")
@@ -181,8 +181,8 @@ func (s *kubernetesSecret) post(ctx context.Context, url string, body []byte) (s
 func (s *kubernetesSecret) read(name string) ([]byte, error) {
 	f, err := os.Open(filepath.Join(s.account, name))
 	if err != nil {
-		return nil, errs.Newf(errs.Precondition, "reading the pod's service account: %w; the pod needs a service account "+
-			"whose token is mounted", err)
+		return nil, errs.Newf(errs.Precondition, "reading the pod's service account: %w; the pod needs a service "+
+			"account whose token is mounted", err)
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
 	text, err := io.ReadAll(io.LimitReader(f, maxAccountFile))

@@ -145,8 +145,8 @@ func TestInitSecretResponses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := run(t, "init", "--base-url", "https://x", "--kubernetes-secret", "s", "a=h", "b=i", "c=j"); err == nil ||
-		!strings.Contains(err.Error(), "works in a pod only") {
+	_, err := run(t, "init", "--base-url", "https://x", "--kubernetes-secret", "s", "a=h", "b=i", "c=j")
+	if err == nil || !strings.Contains(err.Error(), "works in a pod only") {
 		t.Errorf("outside of a pod: got %v", err)
 	}
 }

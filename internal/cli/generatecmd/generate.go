@@ -116,8 +116,10 @@ server after the certificate was renewed.`,
 	f := cmd.Flags()
 	f.StringVar(&v.Binary, "binary", "/usr/local/bin/freshet", "`path` of the program")
 	f.StringVar(&v.Config, "config", "", "configuration `file` of the server")
-	f.StringVar(&v.User, "user", "", "system `user` that runs the server, and name of its group (default: a dynamic user)")
-	f.StringVar(&v.BackupDir, "backup-dir", "", "`directory` of automatic backups that the server may write; needs --user")
+	f.StringVar(&v.User, "user", "",
+		"system `user` that runs the server, and name of its group (default: a dynamic user)")
+	f.StringVar(&v.BackupDir, "backup-dir", "",
+		"`directory` of automatic backups that the server may write; needs --user")
 	f.StringVar(&v.TLSCert, "tls-cert", "", "certificate `file` for HTTPS and the Kafka protocol (PEM)")
 	f.StringVar(&v.TLSKey, "tls-key", "", "key `file` of the certificate (PEM)")
 	return cmd
@@ -129,7 +131,11 @@ func (v *values) checkUnit(cmd *cobra.Command) error {
 		return err
 	}
 	for _, optional := range []struct{ flag, value string }{
-		{"config", v.Config}, {"user", v.User}, {"backup-dir", v.BackupDir}, {"tls-cert", v.TLSCert}, {"tls-key", v.TLSKey},
+		{"config", v.Config},
+		{"user", v.User},
+		{"backup-dir", v.BackupDir},
+		{"tls-cert", v.TLSCert},
+		{"tls-key", v.TLSKey},
 	} {
 		if optional.value == "" {
 			continue

@@ -65,7 +65,8 @@ precedence over it. The namespace must exist.`,
 			if err != nil {
 				return err
 			}
-			return env.Printf("# Kubernetes manifests of Freshet, from the Helm chart. Create the namespace %s first, then:\n"+
+			return env.Printf("# Kubernetes manifests of Freshet, from the Helm chart. Create the namespace %s "+
+				"first, then:\n"+
 				"# kubectl apply -f FILE\n%s", m.namespace, text)
 		},
 	}
@@ -83,8 +84,8 @@ precedence over it. The namespace must exist.`,
 func (m *manifests) check(cmd *cobra.Command) error {
 	for _, flag := range []struct{ name, value string }{{"name", m.name}, {"namespace", m.namespace}} {
 		if !dnsLabel.MatchString(flag.value) {
-			return command.Usagef(cmd, "--%s takes up to 40 lowercase letters, digits and '-', and begins with a letter, "+
-				"not %q", flag.name, flag.value)
+			return command.Usagef(cmd, "--%s takes up to 40 lowercase letters, digits and '-', and begins with a "+
+				"letter, not %q", flag.name, flag.value)
 		}
 	}
 	if m.image != "" {

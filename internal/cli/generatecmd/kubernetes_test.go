@@ -125,7 +125,8 @@ func TestKubernetesEnsemble(t *testing.T) {
 	for i, name := range []string{"freshet-0", "freshet-1", "freshet-2"} {
 		cfg := serverConfig(t, m, name)
 		own, index := cfg.Members.Own()
-		if index != i || own.Etcd != name+".freshet-members.prod.svc:7380" || cfg.BaseURL != "https://stream.example.com" ||
+		if index != i || own.Etcd != name+".freshet-members.prod.svc:7380" ||
+			cfg.BaseURL != "https://stream.example.com" ||
 			cfg.Kafka.AdvertisedTLS != name+".freshet-members.prod.svc:9093" {
 			t.Errorf("%s: got %+v at %d", name, own, index)
 		}

@@ -71,7 +71,10 @@ func TestNotifications(t *testing.T) {
 		"reloading":         {n.Reloading, "RELOADING=1\nSTATUS=reloading\n"},
 		"stopping":          {n.Stopping, "STOPPING=1\nSTATUS=stopping\n"},
 		"no added messages": {func() { n.Status("a\nREADY=1") }, "STATUS=a READY=1\n"},
-		"long":              {func() { n.Status(strings.Repeat("é", 300)) }, "STATUS=" + strings.Repeat("é", 250) + "\n"},
+		"long": {
+			func() { n.Status(strings.Repeat("é", 300)) },
+			"STATUS=" + strings.Repeat("é", 250) + "\n",
+		},
 	} {
 		tc.send()
 		if got := m.next(t); got != tc.want {

@@ -40,6 +40,6 @@ func (r *Registry) Payloads(ctx context.Context, id int32) (Payloads, error) {
 		})
 		return out, err
 	}
-	return out, errs.Newf(errs.Invalid, "schema %d was imported without validation and cannot be used to decode payloads",
-		id)
+	return out, errs.Newf(errs.Invalid, "schema %d was imported without validation and cannot be used to "+
+		"decode payloads", id)
 }

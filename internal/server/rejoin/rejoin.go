@@ -37,8 +37,8 @@ import (
 	"freshet/internal/config"
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/ensemble"
-	"freshet/internal/ensemble/integrity"
 	"freshet/internal/ensemble/bundle"
+	"freshet/internal/ensemble/integrity"
 	"freshet/internal/ops/datadir"
 )
 

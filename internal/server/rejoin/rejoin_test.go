@@ -21,7 +21,10 @@ func TestRecordDamage(t *testing.T) {
 		want string // part of the recorded problem; nothing is recorded if empty
 	}{
 		{"found by running the member", &etcd.Damage{Cause: cause}, cause.Error()},
-		{"found by running the member, wrapped", fmt.Errorf("starting etcd: %w", &etcd.Damage{Cause: cause}), cause.Error()},
+		{
+			"found by running the member, wrapped",
+			fmt.Errorf("starting etcd: %w", &etcd.Damage{Cause: cause}), cause.Error(),
+		},
 		{"found in the files", &etcd.Damage{Cause: cause, InFiles: true}, ""},
 		{"not damage", errors.New("address already in use"), ""},
 	} {
@@ -33,7 +36,8 @@ func TestRecordDamage(t *testing.T) {
 			}
 			recordDamage(register, c.err)
 			part := register.Part(Part)
-			if recorded := !part.Damaged.IsZero(); recorded != (c.want != "") || !strings.Contains(part.Problem, c.want) {
+			recorded := !part.Damaged.IsZero()
+			if recorded != (c.want != "") || !strings.Contains(part.Problem, c.want) {
 				t.Errorf("recorded: got %v with problem %q, want %q", recorded, part.Problem, c.want)
 			}
 		})

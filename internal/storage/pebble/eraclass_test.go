@@ -88,7 +88,8 @@ func TestLargeBatchesAreNotCompressed(t *testing.T) {
 			for _, when := range []string{"flush", "compaction"} {
 				size := tableBytes(t, e)
 				if packed := size < uint64(written)/2; packed != c.packed {
-					t.Errorf("after a %s: got tables of %d bytes for %d, want compressed = %t", when, size, written, c.packed)
+					t.Errorf("after a %s: got tables of %d bytes for %d, want compressed = %t",
+						when, size, written, c.packed)
 				}
 				must(t, e.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false))
 			}

@@ -308,7 +308,8 @@ func (c *call) errorResponse(err error) (code, *string) {
 		return found, text(err.Error())
 	}
 	if errors.Is(err, context.Canceled) && c.conn.hasEnded() {
-		c.conn.server.opts.Logger.Debug("Kafka request canceled: its connection has ended", slog.String("api", c.name()))
+		c.conn.server.opts.Logger.Debug("Kafka request canceled: its connection has ended",
+			slog.String("api", c.name()))
 		return codeNotAvailable, text("connection has ended")
 	}
 	c.conn.server.opts.Logger.Error("Kafka request failed", slog.String("api", c.name()), slog.Any("error", err))

@@ -86,7 +86,8 @@ func (c *call) searchOptions() (opts messaging.SearchOptions, timeout time.Durat
 		for text := range strings.SplitSeq(list, ",") {
 			i, err := strconv.ParseInt(text, 10, 32)
 			if err != nil || i < 0 || len(opts.Partitions) == maxSelected {
-				return opts, 0, brokerhttp.BadQuery("partitions must be up to %d numbers, separated by commas", maxSelected)
+				return opts, 0, brokerhttp.BadQuery("partitions must be up to %d numbers, separated by commas",
+					maxSelected)
 			}
 			opts.Partitions = append(opts.Partitions, int32(i))
 		}

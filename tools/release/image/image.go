@@ -108,7 +108,7 @@ func Build(in *Input) (paths []string, err error) {
 	return append(paths, path), packFolder(string(folder), path, in.Time)
 }
 
-// labels describe the image. There is no label for addresses, because whoever publishes the image has them.
+// labels describe the image. There is no label for addresses, because only the publisher of the image knows them.
 func (in *Input) labels() map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":       "Freshet",

@@ -38,9 +38,12 @@ func functions(set *template.Template) template.FuncMap {
 			pad := strings.Repeat(" ", spaces)
 			return "\n" + pad + strings.ReplaceAll(text, "\n", "\n"+pad)
 		},
-		"quote":      func(text any) string { return strconv.Quote(fmt.Sprint(text)) },
-		"replace":    func(old, with, text string) string { return strings.ReplaceAll(text, old, with) },
-		"sha256sum":  func(text string) string { sum := sha256.Sum256([]byte(text)); return hex.EncodeToString(sum[:]) },
+		"quote":   func(text any) string { return strconv.Quote(fmt.Sprint(text)) },
+		"replace": func(old, with, text string) string { return strings.ReplaceAll(text, old, with) },
+		"sha256sum": func(text string) string {
+			sum := sha256.Sum256([]byte(text))
+			return hex.EncodeToString(sum[:])
+		},
 		"toJson":     func(value any) (string, error) { text, err := json.Marshal(value); return string(text), err },
 		"toYaml":     toYAML,
 		"trimSuffix": func(suffix, text string) string { return strings.TrimSuffix(text, suffix) },

@@ -1,4 +1,4 @@
-package systemd
+package web
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// Probe returns a check for Watch that requests a path from the handler of the server's ports, without a connection,
+// Probe returns a check that requests a path from the handler of the server's ports, without a connection,
 // so that limits of connections and other clients cannot fail the check.
 func Probe(handler http.Handler, path string) func(context.Context) error {
 	return func(ctx context.Context) error {

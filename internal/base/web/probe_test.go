@@ -1,4 +1,4 @@
-package systemd_test
+package web_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"freshet/internal/ops/systemd"
+	"freshet/internal/base/web"
 )
 
 func TestProbe(t *testing.T) {
@@ -17,10 +17,10 @@ func TestProbe(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = w.Write([]byte("etcd failed: " + strings.Repeat("x", 10_000)))
 	})
-	if err := systemd.Probe(mux, "/livez")(context.Background()); err != nil {
+	if err := web.Probe(mux, "/livez")(context.Background()); err != nil {
 		t.Errorf("a live server: got %v, want no error", err)
 	}
-	err := systemd.Probe(mux, "/broken")(context.Background())
+	err := web.Probe(mux, "/broken")(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "/broken returned 500: etcd failed") || len(err.Error()) > 2_000 {
 		t.Errorf("a broken server: got %.100v, want the status and the start of the text", err)
 	}
