@@ -13,6 +13,7 @@ import (
 	"freshet/internal/base/errs"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/generatecmd/chart"
+	"freshet/internal/cli/output"
 )
 
 // maxValues bounds the size of the file of --values.
@@ -29,6 +30,7 @@ type manifests struct {
 
 func newKubernetes(env *command.Env) *cobra.Command {
 	var m manifests
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "kubernetes",
 		Short: "Generate Kubernetes manifests for one server or an ensemble",
@@ -65,6 +67,9 @@ precedence over it. The namespace must exist.`,
 			if err != nil {
 				return err
 			}
+			if format != output.FormatYAML {
+				return printList(env, format, text)
+			}
 			return env.Printf("# Kubernetes manifests of Freshet, from the Helm chart. Create the namespace %s "+
 				"first, then:\n"+
 				"# kubectl apply -f FILE\n%s", m.namespace, text)
@@ -77,7 +82,23 @@ precedence over it. The namespace must exist.`,
 	f.StringVar(&m.baseURL, "base-url", "", "`URL` at which clients reach it (default: the service in Kubernetes)")
 	f.StringVar(&m.image, "image", "", "`image` with the program at /freshet (default "+chart.Image()+")")
 	f.StringVar(&m.file, "values", "", "`file` with values of the Helm chart (YAML)")
+	output.AddFlag(f, &format, output.FormatYAML, output.FormatJSON)
 	return cmd
+}
+
+// printList prints manifests as one object of the kind List, which kubectl reads.
+func printList(env *command.Env, format output.Format, manifests string) error {
+	items := []any{}
+	for _, text := range strings.Split(manifests, "\n---\n") {
+		var item any
+		if err := yaml.Unmarshal([]byte(text), &item); err != nil {
+			return fmt.Errorf("reading the rendered manifests: %w", err)
+		}
+		if item != nil {
+			items = append(items, item)
+		}
+	}
+	return output.Value(env.Out, format, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 }
 
 // check rejects flags that would make invalid names or lines.

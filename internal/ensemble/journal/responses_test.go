@@ -240,7 +240,8 @@ func TestCloseEndsCalls(t *testing.T) {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for _, s := range strings.Split(string(stacks), "\n\n") {
-		if strings.Contains(s, "internal/ensemble/journal.") && !strings.Contains(s, "journal_test.Test") {
+		isTest := strings.Contains(s, "testing.tRunner(") // of this package, too: parallel tests wait for this one
+		if strings.Contains(s, "internal/ensemble/journal.") && !isTest && !strings.Contains(s, "journal_test.Test") {
 			t.Errorf("got a goroutine after close, want none:\n%s", s)
 		}
 	}

@@ -9,6 +9,7 @@ json generate grafana
 json generate prometheus
 json generate alerts
 json generate compose
+json generate kubernetes
 json ensemble init --base-url https://freshet.example.com --out group a=10.0.0.1 b=10.0.0.2 c=10.0.0.3
 json open
 json status
@@ -85,6 +86,7 @@ json produce jobs one two
 json subscription list jobs
 json subscription peek jobs work
 json tail jobs --from earliest --no-follow
+json search jobs 'size > 0'
 json subscription create jobs other --from earliest
 json consume jobs -s other --count 1
 # A consumer that has leased two messages and died.
