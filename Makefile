@@ -137,6 +137,12 @@ test-java: build ## Test with Java clients, Kafka's command line tools, Connect,
 		echo "NOT TESTED: Kafka's Java clients, command line tools, Connect, Streams, Avro in Java: no JDK, Maven or libraries" >&2; \
 	fi
 
+.PHONY: test-mirror
+test-mirror: build ## Copy topics and groups with MirrorMaker 2 from Apache Kafka and back (5 min)
+	@hack/java-libs.sh platform
+	FRESHET_TEST_JAVA=1 FRESHET_TEST_MIRROR=1 FRESHET_BIN=$(CURDIR)/bin/freshet \
+		go test -count=1 -v -timeout 15m -run '^TestMirrorMaker$$' ./test/clients/java
+
 .PHONY: test-attack
 test-attack: build ## Attack a running server for some minutes; prints attempts and successes
 	@hack/need.sh chromium chromium || echo "no chromium: the attacks on the console are NOT RUN and count as failed" >&2
