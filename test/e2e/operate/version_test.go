@@ -22,7 +22,8 @@ func TestVersionsAgree(t *testing.T) {
 		t.Fatalf("freshet version -o json: got %+v, want a version and a commit", build)
 	}
 	for _, args := range [][]string{{"version"}, {"--version"}} {
-		if got, want := printed(t, args...), "freshet "+build.Version+" ("+build.Commit+","; !strings.HasPrefix(got, want) {
+		want := "freshet " + build.Version + " (" + build.Commit + ","
+		if got := printed(t, args...); !strings.HasPrefix(got, want) {
 			t.Errorf("freshet %s: got %q, want it to begin with %q", args[0], got, want)
 		}
 	}
