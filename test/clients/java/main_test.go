@@ -176,7 +176,7 @@ func run(t *testing.T, classpath string, flags []string, stdin io.Reader, class 
 	t.Helper()
 	machines <- struct{}{}
 	defer func() { <-machines }()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
 	var stdout, both strings.Builder
 	cmd := java(ctx, classpath, flags, class, args...)
