@@ -48,7 +48,11 @@ func (s *Journals) CrashRebuild(ctx context.Context, name, owner string, session
 // Fence ends the stream of a journal, like a rebuild that goes no further.
 func (s *Journals) Fence(ctx context.Context, name string) error {
 	j, _ := s.lookup(name).healthy()
-	return j.publishFence(ctx)
+	_, fenced, err := j.fence(ctx)
+	if err == nil && !fenced {
+		return fmt.Errorf("stream of journal %q has no fence", name)
+	}
+	return err
 }
 
 // KnowLost makes a journal believe that its stream has one more message, with one record, and returns the position of
