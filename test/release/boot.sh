@@ -14,6 +14,7 @@ mount -t sysfs -o ro sysfs "$root/sys" 2>/dev/null || mount --rbind /sys "$root/
 mount -t tmpfs tmpfs "$root/sys/fs/cgroup"
 mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 rm -f "$root/usr/sbin/policy-rc.d" # containers have one that forbids services
+rm -f "$root/etc/systemd/system/freshet.service" # a unit of this machine's administrator hides the package's
 for path in run tmp dev; do mount -t tmpfs tmpfs "$root/$path"; done
 mkdir -p "$root"/dev/{pts,shm} "$root/run/packages"
 for device in null zero full random urandom tty; do

@@ -70,7 +70,7 @@ test_deb() {
   local outer=$!
   await 60 pgrep --parent "$outer"
   init=$(pgrep --parent "$outer")
-  inside() { nsenter --target "$init" --all --root --wd=/ env HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+  inside() { nsenter --target "$init" --all --root env --chdir=/ HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
   export -f inside
   await 120 inside systemctl is-system-running --wait
   freshet() { inside env FRESHET_DATA_DIR=/var/lib/freshet freshet "$@"; }
@@ -129,6 +129,7 @@ test_deb() {
   inside test -e /var/lib/freshet/admin.token || fail "remove has deleted data"
   inside sh -c '! pgrep -x freshet' || fail "the server still runs"
   inside dpkg --install "/run/packages/$new.deb"
+  expect "service after a new installation" "$(state ActiveState)" active
   expect "messages after a new installation" "$(consumed again 1 | head -n 1)" over-http
 
   step "deb: purge deletes data and configuration, and keeps backups"
@@ -152,7 +153,7 @@ test_rpm() {
     fail "the configuration is no configuration file"
   rpm --query --package --scripts "$work/dist/$new.rpm" | grep -q 'try-restart freshet.service' || fail "scripts"
   # Scripts need programs of a distribution, which an empty root does not have.
-  local options=(--root "$work/rpmroot" --nodeps --noscripts --ignorearch)
+  local options=(--root "$work/rpmroot" --nodeps --noscripts)
   mkdir "$work/rpmroot"
   rpm "${options[@]}" --install "$work/dist/$old.rpm"
   echo "log: {format: json}" >"$work/rpmroot/etc/freshet/freshet.yaml"

@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	topic := args[2]
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(args[0]), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.SeedBrokers(args[0]), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.SASL(plain.Auth{User: "user", Pass: "token:" + strings.TrimSpace(string(token))}.AsMechanism()),
 	)
 	if err != nil {
@@ -50,6 +50,7 @@ func run(ctx context.Context, args []string) error {
 			return fmt.Errorf("producing: %w", err)
 		}
 	}
+	client.AddConsumeTopics(topic) // not before, so that the first fetch has the messages
 	return printAll(ctx, client)
 }
 
