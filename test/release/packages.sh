@@ -87,6 +87,7 @@ test_deb() {
   expect "user of the process" "$(inside ps -o user= -C freshet)" freshet
 
   step "deb: a message over HTTP and one over Kafka"
+  await 60 freshet context show # version 0.1.0 is "ready" before it serves
   freshet topic create orders
   freshet produce orders over-http
   consumed() { freshet consume orders --subscription "$1" --count "$2" --create-from earliest; }
