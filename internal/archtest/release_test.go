@@ -1,9 +1,11 @@
 package archtest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,7 +42,8 @@ func TestCommandLineWithoutServer(t *testing.T) {
 }
 
 // TestVersionAndChangelog checks that VERSION is a semantic version later than the released ones, and that
-// hack/previous-version has the newest version of the changelog before it.
+// hack/previous-version has the newest version of the changelog before it. The chart and the examples' packages
+// have the version of VERSION.
 func TestVersionAndChangelog(t *testing.T) {
 	t.Parallel()
 	read := func(path string) string {
@@ -65,5 +68,18 @@ func TestVersionAndChangelog(t *testing.T) {
 	previous := regexp.MustCompile(`(?m)^(\d\S*) [0-9a-f]{40}$`).FindStringSubmatch(read("../../hack/previous-version"))
 	if previous == nil || previous[1] != released {
 		t.Errorf("hack/previous-version: got %v, want version %s of the changelog", previous, released)
+	}
+	for path, line := range map[string]string{
+		"deploy/helm/freshet/Chart.yaml":   "version: %s",
+		"examples/python/pyproject.toml":   "version = %q",
+		"examples/typescript/package.json": "  \"version\": %q,",
+	} {
+		want := fmt.Sprintf(line, version)
+		if !slices.Contains(strings.Split(read("../../"+path), "\n"), want) {
+			t.Errorf("%s: got no line %q, want the version of the file VERSION", path, want)
+		}
+	}
+	if want := "appVersion: " + version + "\n"; !strings.Contains(read("../../deploy/helm/freshet/Chart.yaml"), want) {
+		t.Errorf("deploy/helm/freshet/Chart.yaml: got no line %q, want the version of the file VERSION", want)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // imports, on the systems for which it is released. That takes a fraction of the time of compiling it.
 func TestCommandLineOnOtherSystems(t *testing.T) {
 	needRelease(t)
-	for _, system := range []string{"windows/amd64", "darwin/arm64", "linux/arm64"} {
+	for _, system := range []string{"windows/amd64", "darwin/arm64", "darwin/amd64", "linux/arm64"} {
 		t.Run(system, func(t *testing.T) {
 			goos, goarch, _ := strings.Cut(system, "/")
 			packages := listPackages(t, goos, goarch)
