@@ -82,6 +82,11 @@ test-packages-install: build ## Install, start, upgrade and purge the packages u
 	@hack/need.sh rpm rpm || echo "no rpm: the rpm package is NOT TESTED" >&2
 	test/release/packages.sh bin/freshet $(PREVIOUS)
 
+.PHONY: test-archive-install
+test-archive-install: ## Install the archive of this commit in an empty root over PREVIOUS=PROGRAM (needs root; builds the archive)
+	$(MAKE) release RELEASE="--only freshet_linux_$$(go env GOARCH)"
+	test/release/archive.sh "dist/freshet_$$(hack/version.sh)_linux_$$(go env GOARCH).tar.gz" $(PREVIOUS)
+
 .PHONY: release-compare
 release-compare: ## Build the release of this commit in two other folders and compare all bytes (RELEASE= as above)
 	hack/release-compare.sh $(RELEASE)

@@ -71,6 +71,8 @@ type Condition struct {
 	Reason             string `json:"reason"`
 	Message            string `json:"message"`
 	LastTransitionTime string `json:"lastTransitionTime"`
+	// ObservedGeneration is the metadata.generation that the condition describes, or 0 if the server does not say.
+	ObservedGeneration int64 `json:"observedGeneration"`
 }
 
 // Conditions returns status.conditions.

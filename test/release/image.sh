@@ -52,22 +52,10 @@ mapfile -t environment <"$work/docker/env"
 mapfile -t health <"$work/docker/health"
 
 step "image: run it as its user, with its own arguments, in a root with nothing else"
-# What a container runtime does: a read-only root with a writable volume, no capabilities, an own network and its hosts.
-printf '127.0.0.1 localhost\n::1 localhost\n' >"$work/root/etc/hosts"
-cat >"$work/start.sh" <<'END'
-root=$1; shift
-mount --bind "$root" "$root"
-mount --bind "$root/var/lib/freshet" "$root/var/lib/freshet"
-mount -o remount,bind,ro "$root"
-mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
-mount -t proc proc "$root/proc" 2>/dev/null || true
-ip link set lo up
-exec env -i "$@"
-END
+printf '127.0.0.1 localhost\n::1 localhost\n' >"$work/root/etc/hosts" # a container runtime writes it
 in_image=("$(command -v chroot)" --userspec=65532:65532 --groups=65532 "$work/root") # the image's PATH has no chroot
-unshare --fork --kill-child --pid --mount --uts --ipc --net bash "$work/start.sh" "$work/root" "${environment[@]}" \
-  "$(command -v setpriv)" --no-new-privs --bounding-set=-all,+sys_chroot,+setuid,+setgid \
-  "${in_image[@]}" /freshet "${cmd[@]}" >"$work/log" 2>&1 </dev/null &
+unshare --fork --kill-child --pid --mount --uts --ipc --net test/release/start.sh "$work/root" "${environment[@]}" \
+  /freshet "${cmd[@]}" >"$work/log" 2>&1 </dev/null &
 outer=$!
 deadline=$((SECONDS + 120))
 inside() {

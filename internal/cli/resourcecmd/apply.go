@@ -111,11 +111,14 @@ func (v *dryRunValue) Set(text string) error {
 }
 
 func (a *apply) run(ctx context.Context, all []manifest) error {
+	var applied []resources.Ref
 	err := each(all, func(m manifest) error {
 		object, verb, err := a.apply(ctx, m)
 		if err != nil {
 			return explainConflict(fmt.Errorf("%s: %s: %w", m.from, m.ref, err))
 		}
+		m.ref.Name = object.Name() // the server generates it if the manifest has only generateName
+		applied = append(applied, m.ref)
 		if a.format != output.FormatName {
 			return output.Value(a.env.Out, a.format, object)
 		}
@@ -130,12 +133,25 @@ func (a *apply) run(ctx context.Context, all []manifest) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	return each(all, func(m manifest) error {
-		if object, err := a.Get(ctx, m.ref); err != nil || object.Condition("Ready").Status == "" {
-			return err // kinds without the condition are always ready
+	return each(applied, func(ref resources.Ref) error {
+		condition := readyCondition(ref.Kind)
+		if condition == "" {
+			return nil
 		}
-		return a.waitFor(ctx, m.ref, conditionIs("Ready", "True"))
+		return a.waitFor(ctx, ref, conditionIs(condition, "True"))
 	})
+}
+
+// readyCondition returns the condition that is True when an object of a kind is ready, and "" for kinds whose objects
+// are ready when they are written.
+func readyCondition(kind resources.Kind) string {
+	switch kind.Resource {
+	case resources.APIKeys.Resource:
+		return "Issued"
+	case resources.Organizations.Resource, "clusterroles", "pools", "poolmembers":
+		return ""
+	}
+	return "Ready"
 }
 
 // apply applies an object and returns what it did: created, configured or unchanged.

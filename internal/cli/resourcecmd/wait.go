@@ -109,7 +109,8 @@ func conditionIs(name, value string) goal {
 	return goal{
 		reachedText: fmt.Sprintf("condition %s is %s", name, value),
 		reached: func(o resources.Object) bool {
-			return o != nil && strings.EqualFold(o.Condition(name).Status, value)
+			c := o.Condition(name)
+			return o != nil && strings.EqualFold(c.Status, value) && !outdated(o, c)
 		},
 		missingText: func(o resources.Object) string {
 			switch c := o.Condition(name); {
@@ -117,11 +118,23 @@ func conditionIs(name, value string) goal {
 				return "object does not exist"
 			case c.Status == "":
 				return "object has no condition " + name
+			case outdated(o, c):
+				return "the server has not processed the last change"
 			default:
 				return fmt.Sprintf("%s is %s: %s %s", c.Type, c.Status, c.Reason, output.Clean(c.Message))
 			}
 		},
 	}
+}
+
+// outdated reports whether a condition describes the object before its last change.
+func outdated(o resources.Object, c resources.Condition) bool {
+	var current struct {
+		Metadata struct {
+			Generation int64 `json:"generation"`
+		} `json:"metadata"`
+	}
+	return o.Into(&current) == nil && c.ObservedGeneration != 0 && c.ObservedGeneration < current.Metadata.Generation
 }
 
 // waitFor waits until one object reaches a goal, and shows progress on a terminal.
