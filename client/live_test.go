@@ -330,6 +330,22 @@ func TestDeadLetters(t *testing.T) {
 	if len(values) != 1 || !strings.HasPrefix(values[0], "poison ") || strings.Count(values[0], ":") != 3 {
 		t.Errorf("dead letters: got %q, want one message with its origin", values)
 	}
+	for _, step := range []struct {
+		options client.ReplayOptions
+		matched int64
+		sent    int64
+	}{
+		{client.ReplayOptions{DryRun: true}, 1, 0},
+		{client.ReplayOptions{Filter: `payload == "other"`}, 0, 0},
+		{client.ReplayOptions{Filter: `payload == "poison"`, Limit: 1}, 1, 1},
+		{client.ReplayOptions{}, 0, 0},
+	} {
+		got, err := sub.Replay(ctx, step.options)
+		if err != nil || got.Matched != step.matched || got.Replayed != step.sent {
+			t.Errorf("replay with %+v: got %+v, %v, want %d matches and %d sent", step.options, got, err, step.matched,
+				step.sent)
+		}
+	}
 }
 
 func TestSubscriptionReset(t *testing.T) {

@@ -27,8 +27,9 @@ type selection struct {
 	tail     *Tail
 	compile  func(*topic) *filter.Evaluator // nil selects every message
 	matcher  *filter.Evaluator
-	topic    *topic    // whose schemas matcher uses
-	since    time.Time // when matcher was created
+	schemas  engine.TopicID // topic whose schemas the payloads have
+	topic    *topic         // the version of it that matcher uses
+	since    time.Time      // when matcher was created
 	progress Progress
 	most     int64            // messages that may be read, roughly; 0 means no limit
 	last     engine.MessageID // that was read
@@ -41,7 +42,7 @@ func (s *selection) exhausted() bool {
 
 // selection returns a selection of the messages that a tail reads. All of its calls must end before ctx.
 func (s *Searcher) selection(ctx context.Context, tail *Tail, f *filter.Filter) selection {
-	out := selection{searcher: s, tail: tail}
+	out := selection{searcher: s, tail: tail, schemas: tail.target.id}
 	if f != nil {
 		out.compile = func(t *topic) *filter.Evaluator { return f.Evaluator(ctx, payloadSchemas{t, s.registry}) }
 	}
@@ -120,7 +121,7 @@ func (s *selection) refresh() {
 		return
 	}
 	current := s.tail.target.topic
-	if t, ok := s.tail.consumer.catalogue.state.View().byID.Get(current.id); ok {
+	if t, ok := s.tail.consumer.catalogue.state.View().byID.Get(s.schemas); ok {
 		current = t
 	}
 	if s.matcher != nil && s.topic == current && time.Since(s.since) < schemasAge {

@@ -80,6 +80,7 @@ var statusRows = []statusRow{
 	{messaging.ErrTooMuchData, 413, 413},
 	{messaging.ErrDamagedMessage, 503, 503},
 	{messaging.ErrCursor, 400, 400},
+	{messaging.ErrOwnDeadLetters, 400, 400},
 	{filter.ErrExpression, 400, 400},
 
 	{engine.ErrNoPartition, 404, 404},

@@ -175,6 +175,7 @@ func messageOperations() []operation {
 	add("GET", sub+"/properties", "messaging.subscriptions.describe "+consume, nil)
 	add("GET", sub+"/position/1", consume, nil)
 	add("GET", sub+"/position/1?filter=true", consume, nil)
+	add("POST", sub+"/replay_dead_letters", "messaging.subscriptions.describe "+consume, map[string]any{})
 	add("POST", topic+"/all_subscription/expireMessages/1000", "messaging.subscriptions.update", nil)
 	add("GET", schema+"/schema", schemas, nil)
 	add("GET", schema+"/schemas", schemas, nil)
