@@ -14,6 +14,7 @@ const maxEvent = 32 << 20
 // event is a server-sent event.
 type event struct {
 	kind string
+	id   string
 	data []byte
 	beat bool // a comment, which the server sends as a heartbeat when it has no messages
 }
@@ -42,6 +43,8 @@ func (e *events) next() (event, error) {
 			next.beat = true
 		case "event":
 			next.kind = string(value)
+		case "id":
+			next.id = string(value)
 		case "data":
 			if next.data != nil {
 				next.data = append(next.data, '\n')

@@ -111,6 +111,18 @@ func TestMessageRoundTrip(t *testing.T) {
 					t.Fatalf("peek: got %d messages, want 1", len(peeked))
 				}
 				seen["peek"] = peeked[0]
+				peeked, _, err := sub.PeekFilter(ctx, 5, "true")
+				if err != nil || len(peeked) != 1 {
+					t.Fatalf("peek with a filter: got %d messages, %v, want 1", len(peeked), err)
+				}
+				seen["peek with a filter"] = peeked[0]
+				for received, err := range topic.TailFilter(ctx, client.Earliest, "true", nil) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					seen["tail with a filter"] = *received
+					break
+				}
 				for received, err := range topic.Read(ctx, client.Earliest) {
 					if err != nil {
 						t.Fatal(err)
@@ -125,8 +137,8 @@ func TestMessageRoundTrip(t *testing.T) {
 					msg.Ack()
 					break
 				}
-				if len(seen) != 3 {
-					t.Fatalf("got the message from %d calls, want 3", len(seen))
+				if len(seen) != 5 {
+					t.Fatalf("got the message from %d calls, want 5", len(seen))
 				}
 				for way, got := range seen {
 					compare(t, way, c.message, got.Message)
@@ -317,6 +329,22 @@ func TestDeadLetters(t *testing.T) {
 	}
 	if len(values) != 1 || !strings.HasPrefix(values[0], "poison ") || strings.Count(values[0], ":") != 3 {
 		t.Errorf("dead letters: got %q, want one message with its origin", values)
+	}
+	for _, step := range []struct {
+		options client.ReplayOptions
+		matched int64
+		sent    int64
+	}{
+		{client.ReplayOptions{DryRun: true}, 1, 0},
+		{client.ReplayOptions{Filter: `payload == "other"`}, 0, 0},
+		{client.ReplayOptions{Filter: `payload == "poison"`, Limit: 1}, 1, 1},
+		{client.ReplayOptions{}, 0, 0},
+	} {
+		got, err := sub.Replay(ctx, step.options)
+		if err != nil || got.Matched != step.matched || got.Replayed != step.sent {
+			t.Errorf("replay with %+v: got %+v, %v, want %d matches and %d sent", step.options, got, err, step.matched,
+				step.sent)
+		}
 	}
 }
 

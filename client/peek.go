@@ -17,6 +17,23 @@ import (
 // Peek returns up to n messages of each partition that are not acknowledged, without leasing
 // them. They are in order of publication.
 func (s *Subscription) Peek(ctx context.Context, n int) ([]Received, error) {
+	return s.peekEach(ctx, func(t *Topic, partition int) ([]Received, error) { return s.peek(ctx, t, partition, n) })
+}
+
+// PeekFilter is Peek of the messages that an expression selects, such as
+// `payload.total > 100 && key.startsWith("k")` (docs/spec/messages.md#expressions). It also returns how many
+// messages the server has read.
+func (s *Subscription) PeekFilter(ctx context.Context, n int, filter string) ([]Received, FilterProgress, error) {
+	var progress FilterProgress
+	list, err := s.peekEach(ctx, func(t *Topic, partition int) ([]Received, error) {
+		return s.peekFilter(ctx, t, partition, n, filter, &progress)
+	})
+	progress.Matched = int64(len(list))
+	return list, progress, err
+}
+
+// peekEach peeks at each partition, and returns the messages in the order of their publication.
+func (s *Subscription) peekEach(ctx context.Context, peek func(*Topic, int) ([]Received, error)) ([]Received, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -25,11 +42,11 @@ func (s *Subscription) Peek(ctx context.Context, n int) ([]Received, error) {
 		return nil, err
 	}
 	if partitions == 0 {
-		return s.peek(ctx, s.t, -1, n)
+		return peek(s.t, -1)
 	}
 	var all []Received
 	for i := range partitions {
-		list, err := s.peek(ctx, s.t.partition(i), i, n)
+		list, err := peek(s.t.partition(i), i)
 		if err != nil {
 			return nil, err
 		}
@@ -37,6 +54,46 @@ func (s *Subscription) Peek(ctx context.Context, n int) ([]Received, error) {
 	}
 	slices.SortStableFunc(all, func(a, b Received) int { return a.PublishTime.Compare(b.PublishTime) })
 	return all, nil
+}
+
+// peekFilter peeks at the messages of one partition that an expression selects. A call of the server reads a
+// bounded number of messages, so that one match may need several calls.
+func (s *Subscription) peekFilter(ctx context.Context, t *Topic, partition, n int, filter string,
+	progress *FilterProgress,
+) (list []Received, err error) {
+	query := url.Values{"filter": {filter}}
+	for len(list) < n {
+		response, err := t.c.Do(ctx, &Request{
+			Method: http.MethodGet, Query: query,
+			Path: t.admin("/subscription/" + url.PathEscape(s.name) + "/position/1"),
+		})
+		if err != nil {
+			return nil, err
+		}
+		*progress = progress.plus(filterHeaders(response.Header))
+		last := response.Header.Get("X-Pulsar-Last-Message-Id")
+		query.Set("after", last)
+		if response.Status != http.StatusNoContent {
+			received, err := parsePeeked(response, partition)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, received)
+		}
+		if last == "" {
+			return list, nil // no more messages
+		}
+	}
+	return list, nil
+}
+
+// filterHeaders returns the progress in the headers of a response.
+func filterHeaders(h http.Header) (p FilterProgress) {
+	// A header that is missing or not valid counts as zero.
+	p.Scanned, _ = strconv.ParseInt(h.Get("X-Pulsar-Filter-Scanned"), 10, 64)
+	p.Failed, _ = strconv.ParseInt(h.Get("X-Pulsar-Filter-Failed"), 10, 64)
+	p.Failure, _ = strconv.Unquote(h.Get("X-Pulsar-Filter-Failure"))
+	return p
 }
 
 // partition returns one partition of the topic.

@@ -24,7 +24,7 @@ func (t *Topic) Read(ctx context.Context, from Position) iter.Seq2[*Received, er
 		// case the server's heartbeat, which follows 15 s without a message, ends Read.
 		reading, cancel := context.WithCancel(ctx)
 		defer cancel()
-		for received, err := range t.tail(reading, from, cancel) {
+		for received, err := range t.tail(reading, &tail{from: from, onHeartbeat: cancel}) {
 			if err != nil {
 				yield(nil, err)
 				return

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,17 +19,42 @@ import (
 // message, so that no message is missing. On a topic with partitions, messages may then be
 // reordered, but no message is returned twice.
 func (t *Topic) Tail(ctx context.Context, from Position) iter.Seq2[*Received, error] {
-	return t.tail(ctx, from, func() {})
+	return t.tail(ctx, &tail{from: from})
 }
 
-// tail is Tail with a callback for the server's heartbeats.
-func (t *Topic) tail(ctx context.Context, from Position, onHeartbeat func()) iter.Seq2[*Received, error] {
+// TailFilter is Tail of the messages that an expression selects, such as
+// `payload.total > 100 && key.startsWith("k")` (docs/spec/messages.md#expressions). onProgress, unless it
+// is nil, is called about every second while the server reads messages.
+func (t *Topic) TailFilter(ctx context.Context, from Position, filter string,
+	onProgress func(FilterProgress),
+) iter.Seq2[*Received, error] {
+	return t.tail(ctx, &tail{from: from, filter: filter, onProgress: onProgress})
+}
+
+// FilterProgress is how many messages a filter has been evaluated for.
+type FilterProgress struct {
+	Scanned int64  // messages that were read
+	Matched int64  // messages that the expression selects
+	Failed  int64  // messages for which the expression failed
+	Failure string // the first failure
+}
+
+// plus returns the sum of two counts.
+func (p FilterProgress) plus(more FilterProgress) FilterProgress {
+	return FilterProgress{
+		Scanned: p.Scanned + more.Scanned, Matched: p.Matched + more.Matched, Failed: p.Failed + more.Failed,
+		Failure: cmp.Or(p.Failure, more.Failure),
+	}
+}
+
+// tail reads messages with a tail that has not begun.
+func (t *Topic) tail(ctx context.Context, tail *tail) iter.Seq2[*Received, error] {
 	return func(yield func(*Received, error) bool) {
 		if t.err != nil {
 			yield(nil, t.err)
 			return
 		}
-		tail := &tail{t: t, from: from, onHeartbeat: onHeartbeat, lastEntries: make(map[[2]int64]int64)}
+		tail.t, tail.lastEntries = t, make(map[[2]int64]int64)
 		for attempt := 1; ctx.Err() == nil; attempt++ {
 			before := tail.count
 			more, err := tail.connect(ctx, yield)
@@ -55,7 +81,11 @@ func (t *Topic) tail(ctx context.Context, from Position, onHeartbeat func()) ite
 type tail struct {
 	t           *Topic
 	from        Position
-	onHeartbeat func()
+	filter      string
+	onHeartbeat func()               // may be nil
+	onProgress  func(FilterProgress) // may be nil
+	earlier     FilterProgress       // of earlier connections
+	progress    FilterProgress       // of all connections
 	connected   bool
 	since       time.Time // time of the first connection by the server's clock
 	last        string    // id of the last message
@@ -66,6 +96,9 @@ type tail struct {
 // query returns the query with the position of the next connection.
 func (t *tail) query() url.Values {
 	query := url.Values{"encoding": {"base64"}}
+	if t.filter != "" {
+		query.Set("filter", t.filter)
+	}
 	switch {
 	case t.last != "":
 		query.Set("after", t.last)
@@ -107,6 +140,7 @@ func (t *tail) connect(ctx context.Context, yield func(*Received, error) bool) (
 		return true, err
 	}
 	defer response.Body.Close()
+	t.earlier = t.progress
 	if !t.connected {
 		t.connected = true
 		if at, err := http.ParseTime(response.Header.Get("Date")); err == nil {
@@ -123,12 +157,16 @@ func (t *tail) connect(ctx context.Context, yield func(*Received, error) bool) (
 			return true, connectionEnd(err)
 		}
 		silence.Reset(maxSilence)
-		if event.beat {
+		if event.beat && t.onHeartbeat != nil {
 			t.onHeartbeat()
 		}
 		switch event.kind {
 		case "error":
 			return true, eventError(event.data)
+		case "progress":
+			if err := t.report(event); err != nil {
+				return true, err
+			}
 		case "message":
 			received, err := t.message(event.data)
 			if err != nil {
@@ -165,6 +203,20 @@ func (t *tail) message(data []byte) (*Received, error) {
 	t.lastEntries[place], t.last = id.entry, received.ID
 	t.count++
 	return &received, nil
+}
+
+// report reads a progress event. The next connection continues after the last message that was read.
+func (t *tail) report(event event) error {
+	var wire FilterProgress
+	if err := json.Unmarshal(event.data, &wire); err != nil {
+		return fmt.Errorf("decoding a progress event: %w", err)
+	}
+	t.last, t.progress = cmp.Or(event.id, t.last), t.earlier.plus(wire)
+	t.count++
+	if t.onProgress != nil {
+		t.onProgress(t.progress)
+	}
+	return nil
 }
 
 // connectionEnd returns nil or ErrUnavailable for a connection that was closed or broke, so that Tail

@@ -59,6 +59,7 @@ type Broker struct {
 	Consumer   *Consumer      // subscriptions, deliveries and readers
 	Kafka      *KafkaLog      // topics as logs of batches
 	Searcher   *Searcher      // finds messages by expressions
+	Replayer   *Replayer      // sends dead letters again
 	Statistics *Statistics    // statistics and usage
 
 	limits Limits
@@ -137,6 +138,7 @@ func compose(eng engine.Engine, machine *statemachine.Machine[*catalogueState], 
 	b.Searcher = &Searcher{
 		engine: eng, consumer: b.Consumer, pool: opts.Pool, unpacking: opts.Unpacking, registry: opts.Schemas,
 	}
+	b.Replayer = &Replayer{searcher: b.Searcher, producer: b.Producer, limits: &b.limits}
 	b.Statistics = &Statistics{
 		engine: eng, catalogue: b.Catalogue, live: b.live, consumer: b.Consumer, limits: &b.limits,
 	}

@@ -23,6 +23,7 @@
 //	Consumer    Consumer       subscriptions, deliveries, readers       Subscriptions consume.go
 //	Kafka       KafkaLog       batches, offsets, idempotent producers   Batches       kafkalog.go
 //	Searcher    Searcher       searches with expressions                Batches       search.go
+//	Replayer    Replayer       sends dead letters again                 none          replay.go
 //	Statistics  Statistics     statistics of topics, usage              Statistics    stats.go
 //
 // Broker itself opens, drains and closes the whole, and follows the ownership of shards. The surfaces get

@@ -208,7 +208,7 @@ func (s *Search) slice(ctx context.Context) error {
 		var damage *engine.DamagedMessage
 		switch {
 		case errors.As(err, &damage):
-			s.fail(s.target.damagedError(err))
+			s.progress.fail(s.target.damagedError(err))
 			part.next = max(part.next, damage.ID.Entry) + 1
 			continue
 		case err != nil:
@@ -225,11 +225,11 @@ func (s *Search) slice(ctx context.Context) error {
 }
 
 // fail counts a message for which the expression failed.
-func (s *Search) fail(err error) {
-	if s.progress.Failed++; s.progress.Failure == nil {
+func (p *Progress) fail(err error) {
+	if p.Failed++; p.Failure == nil {
 		if errs.KindOf(err) == errs.Internal { // the error of an expression has no kind
 			err = errs.Newf(errs.Invalid, "%w", err)
 		}
-		s.progress.Failure = err
+		p.Failure = err
 	}
 }

@@ -34,7 +34,7 @@ func (s *Search) single(part *searchPart, r *engine.Record) {
 	s.progress.Scanned++
 	matched, err := s.matcher.Match(received.filterMessage())
 	if err != nil {
-		s.fail(err)
+		s.progress.fail(err)
 	} else if matched {
 		s.keep(&received)
 	}
@@ -107,7 +107,7 @@ func (s *Search) record(part *searchPart, v *engine.StoredValue, head *records.B
 	s.progress.Scanned++
 	matched, err := s.matcher.Match(m)
 	if err != nil {
-		s.fail(err)
+		s.progress.fail(err)
 		return
 	}
 	if !matched {
@@ -122,7 +122,7 @@ func (s *Search) record(part *searchPart, v *engine.StoredValue, head *records.B
 
 // unreadable counts a batch that cannot be decoded as one failure, and continues after it.
 func (s *Search) unreadable(part *searchPart, v *engine.StoredValue, err error) error {
-	s.fail(err)
+	s.progress.fail(err)
 	part.next = v.First + uint64(v.Run.Count) //nolint:gosec // at least 1
 	return nil
 }

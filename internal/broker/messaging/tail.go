@@ -15,6 +15,8 @@ type Tail struct {
 	target   target
 	first    int32
 	next     []uint64 // entry to read next, by partition starting at first
+	// subscription, if set, limits the tail to messages that this subscription has not acknowledged.
+	subscription string
 }
 
 // TailFrom is the start of a tail: after an id, at a time, at the first stored message, or, by
@@ -95,6 +97,13 @@ func (t *Tail) advancePast(id engine.MessageID) {
 	t.next[part] = id.Entry + 1
 }
 
+// rewind continues before records that were read and not used.
+func (t *Tail) rewind(unused []engine.Record) {
+	for i := len(unused) - 1; i >= 0; i-- {
+		t.next[unused[i].ID.Partition-t.first] = unused[i].ID.Entry
+	}
+}
+
 // seek moves each partition to the first message published at or after a time. A partition without
 // such a message keeps its position.
 func (t *Tail) seek(ctx context.Context, since time.Time) error {
@@ -114,13 +123,18 @@ func (t *Tail) seek(ctx context.Context, since time.Time) error {
 // Next returns the messages since the last call and waits for the first one. It returns none after
 // the wait, and ErrClosing when the broker drains.
 func (t *Tail) Next(ctx context.Context, wait time.Duration) ([]Received, error) {
+	return t.untilDrain(ctx, func(waiting context.Context) ([]Received, error) { return t.read(waiting, wait) })
+}
+
+// untilDrain calls read as one of the waiting callers. It returns ErrClosing when the broker drains.
+func (t *Tail) untilDrain(ctx context.Context, read func(context.Context) ([]Received, error)) ([]Received, error) {
 	if err := t.consumer.addWaiting(); err != nil {
 		return nil, err
 	}
 	defer t.consumer.removeWaiting()
 	waiting, stop := t.consumer.life.untilDrain(ctx)
 	defer stop()
-	received, err := t.read(waiting, wait)
+	received, err := read(waiting)
 	if err != nil && ctx.Err() == nil && (t.consumer.life.draining.Err() != nil || errors.Is(err, engine.ErrClosed)) {
 		return nil, ErrClosing
 	}
@@ -128,18 +142,26 @@ func (t *Tail) Next(ctx context.Context, wait time.Duration) ([]Received, error)
 }
 
 func (t *Tail) read(ctx context.Context, wait time.Duration) ([]Received, error) {
-	req := engine.ReadRequest{
-		Partition: t.target.partition, From: t.next[0], FromEach: t.next,
-		Max: deliveryBatch, MaxBytes: t.consumer.limits.MessageBytes, Wait: wait,
-	}
-	records, err := t.consumer.read(ctx, t.target.id, req)
+	records, err := t.records(ctx, wait)
 	if err != nil {
 		return nil, t.target.damagedError(err)
 	}
 	var out []Received
 	for i := range records {
 		out = append(out, t.consumer.received(t.target.topic, &records[i]))
-		t.advancePast(records[i].ID)
 	}
 	return out, nil
+}
+
+// records reads stored messages and continues after them. It waits for the first one.
+func (t *Tail) records(ctx context.Context, wait time.Duration) ([]engine.Record, error) {
+	req := engine.ReadRequest{
+		Partition: t.target.partition, From: t.next[0], FromEach: t.next, Subscription: t.subscription,
+		Max: deliveryBatch, MaxBytes: t.consumer.limits.MessageBytes, Wait: wait,
+	}
+	records, err := t.consumer.read(ctx, t.target.id, req)
+	for i := range records {
+		t.advancePast(records[i].ID)
+	}
+	return records, err
 }

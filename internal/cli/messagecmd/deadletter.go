@@ -2,16 +2,14 @@ package messagecmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"freshet.dev/client"
 	"freshet/internal/cli/command"
 	"freshet/internal/cli/hint"
+	"freshet/internal/cli/output"
 )
 
 func newDeadLetter(env *command.Env) *cobra.Command {
@@ -83,103 +81,61 @@ replayed. The property ORIGIN_MESSAGE_ID has the id of the original message.`,
 	return cmd
 }
 
-// replaySubscription is the subscription whose cursor records which dead letters were
-// replayed.
-const replaySubscription = "freshet-replay"
-
 func newDeadLetterReplay(env *command.Env) *cobra.Command {
-	var to string
-	var count int
+	var o client.ReplayOptions
 	cmd := &cobra.Command{
 		Use:   "replay TOPIC SUBSCRIPTION",
 		Short: "Send a subscription's dead letters to the topic again",
 		Long: `Send a subscription's dead letters to the topic again, oldest first, each once: the
-subscription ` + replaySubscription + ` of the dead letter topic records which were sent. All
-subscriptions of the topic receive them; use --to to send them to another topic.`,
-		Example: `  # all dead letters that were not replayed before
-  freshet dead-letter replay orders billing
+subscription freshet-replay of the dead letter topic records which were sent. All
+subscriptions of the topic receive them; use --to to send them to another topic.
 
-  # try one first
-  freshet dead-letter replay orders billing --count 1
+With --filter only those are sent that an expression in CEL selects, as for 'freshet
+search'; the others stay dead letters, and so do those that the target rejects.`,
+		Example: `  # count the dead letters that an expression selects
+  freshet dead-letter replay orders billing --filter 'payload.contains("order")' --dry-run
 
-  # to a separate topic
-  freshet dead-letter replay orders billing --to orders-retry`,
+  # try one first, in a separate topic
+  freshet dead-letter replay orders billing --count 1 --to orders-retry
+
+  # all dead letters that were not replayed before
+  freshet dead-letter replay orders billing`,
 		Args:              command.Args(0, "the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: env.OnCluster(func(cmd *cobra.Command, c *client.Client, given []string) error {
-			dead, err := deadLetterTopic(cmd.Context(), c, given[0], given[1])
-			if err != nil {
+			if o.Limit < 0 {
+				return command.Usagef(cmd, "--count must not be negative")
+			}
+			if _, err := deadLetterTopic(cmd.Context(), c, given[0], given[1]); err != nil {
 				return err
 			}
 			target := c.Topic(given[0])
-			if to != "" {
-				target = c.Topic(to)
-				if err := requireTopic(cmd.Context(), c, to); err != nil {
+			if o.To != "" {
+				target = c.Topic(o.To)
+				if err := requireTopic(cmd.Context(), c, o.To); err != nil {
 					return err
 				}
 			}
-			n, err := replay(cmd.Context(), dead, target, count)
+			done, err := c.Topic(given[0]).Subscription(given[1]).Replay(cmd.Context(), o)
 			if err != nil {
-				return fmt.Errorf("replaying after %d messages: %w", n, err)
+				return fmt.Errorf("replaying after %d messages: %w", done.Replayed, err)
 			}
-			return env.Done(command.Result{Kind: "topic", Name: target.ShortName(), Action: "replayed", Count: &n},
-				"%d messages sent to %s", n, target.ShortName())
+			if done.Failed > 0 {
+				_, _ = fmt.Fprintf(env.Err, "%s could not be evaluated or sent, the first one because of: %s\n",
+					output.Number(int(done.Failed), "dead letter"), done.Failure)
+			}
+			n, action, text := int(done.Replayed), "replayed", "%d messages sent to %s"
+			if o.DryRun {
+				n, action, text = int(done.Matched), "not replayed", "%d messages would be sent to %s"
+			}
+			return env.Done(command.Result{Kind: "topic", Name: target.ShortName(), Action: action, Count: &n},
+				text, n, target.ShortName())
 		}),
 	}
-	cmd.Flags().StringVar(&to, "to", "", "`topic` to send to (default: TOPIC)")
-	cmd.Flags().IntVarP(&count, "count", "c", 0, "maximum `number` of messages (default: no limit)")
+	f := cmd.Flags()
+	f.StringVar(&o.Filter, "filter", "", "send only dead letters that this `expression` selects")
+	f.StringVar(&o.To, "to", "", "`topic` to send to (default: TOPIC)")
+	f.BoolVar(&o.DryRun, "dry-run", false, "count the dead letters and change nothing")
+	f.IntVarP(&o.Limit, "count", "c", 0, "maximum `number` of messages (default: no limit)")
 	return cmd
-}
-
-// replay sends dead letters to a topic. It acknowledges a letter after its copy is stored.
-// The copy has the letter's id as its idempotency key, so that a retry stores no duplicate.
-func replay(ctx context.Context, dead, target *client.Topic, count int) (int, error) {
-	sub := dead.Subscription(replaySubscription)
-	err := sub.Create(ctx, client.SubscriptionOptions{From: client.Earliest})
-	if err != nil && !errors.Is(err, client.ErrConflict) {
-		return 0, err
-	}
-	sub.ReceiveOptions.MaxHeld = 100
-	if count > 0 {
-		sub.ReceiveOptions.MaxHeld = min(count, 100)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	clock := newIdleTimer(time.Second, cancel)
-	defer clock.stop()
-	n := 0
-	for letter, err := range sub.Messages(ctx) {
-		if err != nil {
-			return n, err
-		}
-		clock.stop()
-		if _, err := target.Produce(ctx, replayed(letter)); err != nil {
-			letter.Nack(0)
-			return n, err
-		}
-		if err := letter.AckWait(ctx); err != nil {
-			return n, err
-		}
-		if n++; n == count {
-			return n, nil
-		}
-		clock.restart()
-	}
-	return n, nil
-}
-
-// replayed returns the original message of a dead letter.
-func replayed(letter *client.Delivery) client.Message {
-	m := client.Message{
-		Value: letter.Value, NullValue: letter.NullValue, Key: letter.Key, EmptyKey: letter.EmptyKey,
-		Properties: maps.Clone(letter.Properties), EventTime: letter.EventTime,
-		IdempotencyKey: "replay-" + letter.StringID,
-	}
-	delete(m.Properties, client.PropertyOrigin)
-	for _, header := range letter.Headers {
-		if header.Name != client.PropertyOrigin {
-			m.Headers = append(m.Headers, header)
-		}
-	}
-	return m
 }

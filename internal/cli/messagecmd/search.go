@@ -1,7 +1,6 @@
 package messagecmd
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,9 +104,8 @@ func runSearch(cmd *cobra.Command, env *command.Env, p *printer, topic *client.T
 		}
 	}
 	progress.Clear()
-	if last.Failed > 0 && (last.Matched == 0 || output.IsTerminal(env.Err)) {
-		_, _ = fmt.Fprintf(env.Err, "the expression failed for %s of %d, the first time with: %s\n",
-			output.Number(int(last.Failed), "message"), last.Scanned, last.Failure)
-	}
+	printFailures(env, client.FilterProgress{
+		Scanned: last.Scanned, Matched: last.Matched, Failed: last.Failed, Failure: last.Failure,
+	})
 	return cmd.Context().Err()
 }

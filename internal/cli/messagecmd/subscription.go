@@ -237,6 +237,7 @@ messages from it on are delivered, even if they were acknowledged. All leases en
 func newSubscriptionPeek(env *command.Env) *cobra.Command {
 	var o printOptions
 	var count int
+	var filter string
 	cmd := &cobra.Command{
 		Use:   "peek TOPIC NAME",
 		Short: "Show unacknowledged messages without consuming them",
@@ -246,8 +247,8 @@ func newSubscriptionPeek(env *command.Env) *cobra.Command {
   # the next message of each partition, with key and time
   freshet subscription peek orders billing --count 1 -o json
 
-  # with times and ids
-  freshet subscription peek orders billing -o wide`,
+  # only those that an expression selects, with times and ids
+  freshet subscription peek orders billing --filter 'payload.total > 100' -o wide`,
 		Args:              command.Args(0, "the topic's name", "the subscription's name"),
 		ValidArgsFunction: completeTopics(env),
 		RunE: func(cmd *cobra.Command, given []string) error {
@@ -264,7 +265,13 @@ func newSubscriptionPeek(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			messages, err := topic.Subscription(given[1]).Peek(cmd.Context(), count)
+			var messages []client.Received
+			var progress client.FilterProgress
+			if sub := topic.Subscription(given[1]); filter == "" {
+				messages, err = sub.Peek(cmd.Context(), count)
+			} else {
+				messages, progress, err = sub.PeekFilter(cmd.Context(), count, filter)
+			}
 			if err != nil {
 				return err
 			}
@@ -273,9 +280,11 @@ func newSubscriptionPeek(env *command.Env) *cobra.Command {
 					return err
 				}
 			}
+			printFailures(env, progress)
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&filter, "filter", "", "show only messages that this `expression` selects")
 	cmd.Flags().IntVarP(&count, "count", "c", 10, "maximum `number` of messages of each partition")
 	o.addFlags(cmd)
 	return cmd

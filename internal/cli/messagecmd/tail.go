@@ -2,16 +2,19 @@ package messagecmd
 
 import (
 	"context"
+	"fmt"
+	"iter"
 
 	"github.com/spf13/cobra"
 
 	"freshet.dev/client"
 	"freshet/internal/cli/command"
+	"freshet/internal/cli/output"
 )
 
 func newTail(env *command.Env) *cobra.Command {
 	var o printOptions
-	var from, key string
+	var from, key, filter string
 	var count int
 	var noFollow bool
 	cmd := &cobra.Command{
@@ -19,9 +22,12 @@ func newTail(env *command.Env) *cobra.Command {
 		Short: "Show messages as they arrive, without a subscription",
 		Long: `Show the messages of a topic as they arrive, without a subscription and without affecting
 the subscriptions of others. The command runs until it is interrupted, and reconnects
-after a lost connection.`,
-		Example: `  # all stored messages
-  freshet tail orders --no-follow
+after a lost connection.
+
+With --filter the server sends only the messages that an expression in CEL selects, as for
+'freshet search'. A message for which the expression fails is not shown.`,
+		Example: `  # the stored messages that an expression selects
+  freshet tail orders --filter 'payload.total > 100' --no-follow
 
   # the first message of the last hour, with key and time
   freshet tail orders --from 1h --count 1 -o json
@@ -52,22 +58,61 @@ after a lost connection.`,
 				return err
 			}
 			messages := topic.Tail(cmd.Context(), at)
-			if noFollow {
+			var progress client.FilterProgress
+			switch {
+			case filter != "" && noFollow:
+				if messages, err = storedMatches(cmd, topic, from, filter, &progress); err != nil {
+					return err
+				}
+			case filter != "":
+				onProgress := func(p client.FilterProgress) { progress = p }
+				messages = topic.TailFilter(cmd.Context(), at, filter, onProgress)
+			case noFollow:
 				messages = topic.Read(cmd.Context(), at)
 			}
-			filter := func(r *client.Received) bool { return !cmd.Flags().Changed("key") || r.Key == key }
-			return printEach(cmd.Context(), env, p, messages, filter, count)
+			hasKey := func(r *client.Received) bool { return !cmd.Flags().Changed("key") || r.Key == key }
+			err = printEach(cmd.Context(), env, p, messages, hasKey, count)
+			printFailures(env, progress)
+			return err
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "latest",
 		"first `position`: earliest, latest, a time, a duration ago or a message id")
 	f.StringVarP(&key, "key", "k", "", "show only messages with this `key`")
+	f.StringVar(&filter, "filter", "", "show only messages that this `expression` selects")
 	f.IntVarP(&count, "count", "c", 0, "end after this `number` of messages (default: no limit)")
 	f.BoolVar(&noFollow, "no-follow", false,
 		"end after the last stored message; changes the default of --from to earliest")
 	o.addFlags(cmd)
 	return cmd
+}
+
+// storedMatches searches the stored messages from a position.
+func storedMatches(cmd *cobra.Command, topic *client.Topic, from, filter string, progress *client.FilterProgress,
+) (iter.Seq2[*client.Received, error], error) {
+	options := client.SearchOptions{OnProgress: func(p client.SearchProgress) {
+		*progress = client.FilterProgress{Scanned: p.Scanned, Matched: p.Matched, Failed: p.Failed, Failure: p.Failure}
+	}}
+	switch from {
+	case "latest":
+		return func(func(*client.Received, error) bool) {}, nil // no stored message follows latest
+	case "earliest":
+	default:
+		var err error
+		if options.From, err = pointInTime(cmd, "from", from); err != nil {
+			return nil, err
+		}
+	}
+	return topic.Search(cmd.Context(), filter, options), nil
+}
+
+// printFailures prints for how many messages an expression failed, if it selected none or on a terminal.
+func printFailures(env *command.Env, p client.FilterProgress) {
+	if p.Failed > 0 && (p.Matched == 0 || output.IsTerminal(env.Err)) {
+		_, _ = fmt.Fprintf(env.Err, "the expression failed for %s of %d, the first time with: %s\n",
+			output.Number(int(p.Failed), "message"), p.Scanned, p.Failure)
+	}
 }
 
 // printEach prints the messages that pass a filter, at most count of them unless it is 0.

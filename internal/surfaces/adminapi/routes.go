@@ -112,6 +112,9 @@ func subscriptionRoutes() []route {
 			(*call).subscriptionProperties),
 		put(subPath+"/properties", move, (*call).setSubscriptionProperties),
 		get(subPath+"/position/{position}", need("topics", "consume"), (*call).peek),
+		// The handler also checks the permissions on the dead letters and on the target.
+		post(subPath+"/replay_dead_letters", append(need("subscriptions", "describe"), brokerhttp.PermitConsume),
+			(*call).replayDeadLetters),
 	}
 }
 

@@ -7,12 +7,14 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"freshet/internal/base/names"
 	"freshet/internal/base/web"
+	"freshet/internal/broker/filter"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/surfaces/brokerhttp"
 )
@@ -278,12 +280,56 @@ func (c *call) peek() error {
 	if err != nil {
 		return err
 	}
-	m, err := c.Cluster.Consumer.Peek(c.WorkContext(), c.Topic, c.Subscription, int(min(n, math.MaxInt32)))
+	position := int(min(n, math.MaxInt32))
+	if query := c.R.URL.Query(); query.Get("filter") != "" || query.Get("after") != "" {
+		return c.peekSelected(position, query)
+	}
+	m, err := c.Cluster.Consumer.Peek(c.WorkContext(), c.Topic, c.Subscription, position)
 	if err != nil {
 		return err
 	}
 	return c.pulsarMessage(&m)
 }
+
+// peekSelected is a peek of the messages after an id that an expression selects, an extension. It responds
+// with 204 if it has found none. If there may be more messages, a header has the id to continue after.
+func (c *call) peekSelected(position int, query url.Values) error {
+	opts := messaging.PeekOptions{Position: position}
+	if text := query.Get("filter"); text != "" {
+		var err error
+		if opts.Filter, err = filter.Compile(text); err != nil {
+			return err
+		}
+	}
+	if text := query.Get("after"); text != "" {
+		id, err := brokerhttp.ParseID([]byte(text))
+		if err != nil {
+			return err
+		}
+		opts.After = &id
+	}
+	peeked, err := c.Cluster.Searcher.Peek(c.WorkContext(), c.Topic, c.Subscription, opts)
+	if err != nil {
+		return err
+	}
+	h := c.W.Header()
+	h["X-Pulsar-Filter-Scanned"] = []string{strconv.FormatInt(peeked.Progress.Scanned, 10)}
+	h["X-Pulsar-Filter-Failed"] = []string{strconv.FormatInt(peeked.Progress.Failed, 10)}
+	if failure := peeked.Progress.Failure; failure != nil {
+		reason := brokerhttp.PublicReason(failure, brokerhttp.AdminCalls.Status(failure))
+		h["X-Pulsar-Filter-Failure"] = []string{strconv.QuoteToASCII(reason[:min(len(reason), maxFailureHeader)])}
+	}
+	if peeked.More {
+		h["X-Pulsar-Last-Message-Id"] = []string{peeked.Last.String()}
+	}
+	if peeked.Message == nil {
+		return c.done(nil)
+	}
+	return c.pulsarMessage(peeked.Message)
+}
+
+// maxFailureHeader bounds the text of a failure in a header, in bytes before it is quoted.
+const maxFailureHeader = 256
 
 // pulsarHeaders are the headers of a message's metadata.
 var pulsarHeaders = brokerhttp.MetadataHeadersWithPrefix("X-Pulsar-")

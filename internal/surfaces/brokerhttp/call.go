@@ -26,6 +26,7 @@ type Cluster struct {
 	Producer   *messaging.Producer
 	Consumer   *messaging.Consumer
 	Searcher   *messaging.Searcher
+	Replayer   *messaging.Replayer
 	Kafka      *messaging.KafkaLog
 	Statistics *messaging.Statistics
 	// Limits are the limits of the broker.

@@ -80,7 +80,8 @@ var statusRows = []statusRow{
 	{messaging.ErrTooMuchData, 413, 413},
 	{messaging.ErrDamagedMessage, 503, 503},
 	{messaging.ErrCursor, 400, 400},
-	{filter.ErrExpression, 400, 412},
+	{messaging.ErrOwnDeadLetters, 400, 400},
+	{filter.ErrExpression, 400, 400},
 
 	{engine.ErrNoPartition, 404, 404},
 	{engine.ErrInvalid, 400, 400},

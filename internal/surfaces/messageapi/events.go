@@ -95,11 +95,13 @@ func (c *call) sendEvents(from source, as rendering) error {
 	}
 	defer out.release()
 	ctx := c.WorkContext()
+	filtered, _ := from.(*messaging.FilteredTail)
+	progress := tailProgress{tail: filtered, sent: time.Now()}
 	for {
 		if err := c.waitForQuota(); err != nil {
 			return nil // the client has disconnected
 		}
-		received, err := from.Next(ctx, heartbeatInterval)
+		received, err := from.Next(ctx, progress.wait())
 		if err == nil {
 			err = c.reauthorize()
 		}
@@ -108,17 +110,24 @@ func (c *call) sendEvents(from source, as rendering) error {
 			return nil // a clean end: the client reconnects, to this or to another server
 		case err != nil:
 			return out.fail(err)
-		case len(received) == 0:
-			err = out.heartbeat()
-		default:
-			for i := range received {
-				if err = out.message(&received[i], as); err != nil {
-					return err
-				}
+		case len(received) == 0 && !progress.pending():
+			if err := out.heartbeat(); err != nil {
+				return err
 			}
-			err = out.send()
+			continue
 		}
-		if err != nil {
+		for i := range received {
+			if err := out.message(&received[i], as); err != nil {
+				return err
+			}
+		}
+		if err := progress.report(out); err != nil {
+			return err
+		}
+		if len(out.buf) == 0 {
+			continue
+		}
+		if err := out.send(); err != nil {
 			return err
 		}
 	}
@@ -208,6 +217,9 @@ func (c *call) tail() error {
 	as := rendering{encoding: requested}
 	if as.limit, as.limited, err = c.queryNumber("payloadLimit", ""); err != nil {
 		return err
+	}
+	if text := query.Get("filter"); text != "" {
+		return c.filteredTail(text, from, as)
 	}
 	t, err := c.Cluster.Consumer.Tail(c.WorkContext(), c.Topic, from)
 	if err != nil {

@@ -163,9 +163,7 @@ func (e *eventWriter) progress(p *messaging.Progress, reason string) error {
 	if p.Total > 0 && reason != endOfTopic {
 		data.Percent = min(float64(p.Scanned*1000/p.Total)/10, 100)
 	}
-	if p.Failure != nil {
-		data.Failure = brokerhttp.PublicReason(p.Failure, brokerhttp.MessageCalls.Status(p.Failure))
-	}
+	data.Failure = publicFailure(p)
 	b, err := web.MarshalJSON(data)
 	if err != nil {
 		return err

@@ -174,6 +174,8 @@ func messageOperations() []operation {
 	add("POST", sub+"/resetcursor/0", moves, nil)
 	add("GET", sub+"/properties", "messaging.subscriptions.describe "+consume, nil)
 	add("GET", sub+"/position/1", consume, nil)
+	add("GET", sub+"/position/1?filter=true", consume, nil)
+	add("POST", sub+"/replay_dead_letters", "messaging.subscriptions.describe "+consume, map[string]any{})
 	add("POST", topic+"/all_subscription/expireMessages/1000", "messaging.subscriptions.update", nil)
 	add("GET", schema+"/schema", schemas, nil)
 	add("GET", schema+"/schemas", schemas, nil)
@@ -190,6 +192,8 @@ func messageOperations() []operation {
 	add("PUT", message+"s/messages", consume, map[string]any{})
 	add("GET", message+"s/messages", consume, nil)
 	add("GET", message+"tail", consume, nil)
+	add("GET", message+"tail?filter=true", consume, nil)
+	add("GET", message+"search?filter=true", consume, nil)
 	add("POST", message+"tail/ticket", consume, nil)
 	add("POST", message+"s/messages/ticket", consume, nil)
 	add("POST", message+"s/message/nack", consume, map[string]any{})
@@ -329,7 +333,7 @@ func try(w *world, op operation, allowed bool) {
 
 func isEndless(c call) bool {
 	return strings.Contains(c.path, "watch=true") || strings.HasSuffix(c.path, "/tail") ||
-		(c.method == http.MethodGet && strings.HasSuffix(c.path, "/s/messages"))
+		strings.Contains(c.path, "/tail?") || (c.method == http.MethodGet && strings.HasSuffix(c.path, "/s/messages"))
 }
 
 func tryStatus(ctx context.Context, w *world, op operation, allowed bool) {

@@ -156,7 +156,7 @@ func resolver(broker *messaging.Broker, coordinator func() *groups.Coordinator) 
 	cluster := brokerhttp.Cluster{
 		Catalogue: broker.Catalogue, Grants: broker.Grants, Schemas: broker.Schemas,
 		Producer: broker.Producer, Consumer: broker.Consumer, Searcher: broker.Searcher,
-		Kafka:      broker.Kafka,
+		Replayer: broker.Replayer, Kafka: broker.Kafka,
 		Statistics: broker.Statistics, Limits: broker.Limits(),
 		Scope:     access.Scope{Organization: Organization, Instance: Instance, Cluster: "prod"},
 		Audiences: []string{identity.InstanceAudience(Organization, Instance)},
