@@ -26,7 +26,7 @@ type Kept struct {
 	keysMu sync.Mutex
 	keys   map[string]string // name: token
 
-	strangers []history.Op // received at the last check, of messages that nobody was known to have sent
+	early []history.Op // messages and positions of the last check that nobody was known to have sent or committed
 }
 
 // Sizes of Kept.

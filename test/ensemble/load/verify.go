@@ -217,9 +217,14 @@ func (k *Kept) check(read []history.Op, before time.Duration, expect history.Exp
 		}
 	}
 	ops := k.recorder.Ops()
-	sent := map[string]bool{}
+	sent, committed := map[string]bool{}, map[string]int{} // committed is the highest position of a group
 	for i := range ops {
-		if op := &ops[i]; op.Kind == history.Produce && op.Object != "" {
+		op := &ops[i]
+		if op.Kind == history.Commit {
+			position, _ := strconv.Atoi(op.Value) // its own
+			committed[op.Object] = max(committed[op.Object], position)
+		}
+		if op.Kind == history.Produce && op.Object != "" {
 			sent[op.Object+" "+op.Value] = true
 			if expect.Complete[op.Object] != nil && op.Outcome == history.OK && op.End >= before &&
 				slices.Contains(expect.Complete[op.Object], rereader) {
@@ -227,25 +232,32 @@ func (k *Kept) check(read []history.Op, before time.Duration, expect history.Exp
 			}
 		}
 	}
-	// A message may be delivered before its producer has the response. If it is still unknown at the
-	// next check, or when the clients have stopped, nobody sent it.
-	unsent := func(op history.Op) bool {
-		return op.Kind == history.Receive && op.Outcome == history.OK && !op.Damaged && !sent[op.Object+" "+op.Value]
+	// A message may be delivered before its producer has the response, and a position read before its committer has it.
+	// If the call is still unknown at the next check, or when the clients have stopped, nobody made it.
+	early := func(op history.Op) bool {
+		switch position, _ := strconv.Atoi(op.Value); {
+		case op.Outcome != history.OK:
+			return false
+		case op.Kind == history.Position:
+			return position > committed[op.Object]
+		default:
+			return op.Kind == history.Receive && !op.Damaged && !sent[op.Object+" "+op.Value]
+		}
 	}
-	var strangers []history.Op
+	var results []history.Op
 	ops = slices.DeleteFunc(append(ops, read...), func(op history.Op) bool {
-		if running && unsent(op) {
-			strangers = append(strangers, op)
+		if running && early(op) {
+			results = append(results, op)
 			return true
 		}
 		return false
 	})
-	for _, op := range k.strangers {
-		if unsent(op) {
+	for _, op := range k.early {
+		if early(op) {
 			ops = append(ops, op)
 		}
 	}
-	k.strangers = strangers
+	k.early = results
 	return history.Check(ops, expect)
 }
 

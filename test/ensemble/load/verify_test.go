@@ -8,7 +8,7 @@ import (
 )
 
 // TestVerifyCheck checks which violations the check of kept data finds. The clients go on while it
-// reads, so that messages whose acknowledgement comes late are neither lost nor foreign.
+// reads, so that messages and positions whose response comes late are neither lost nor foreign.
 func TestVerifyCheck(t *testing.T) {
 	t.Parallel()
 	const topic = "stream kept-0"
@@ -20,6 +20,9 @@ func TestVerifyCheck(t *testing.T) {
 			Kind: history.Receive, Outcome: history.OK, Client: rereader, Object: topic, Subscription: rereader,
 			Value: value, ID: id, Origin: topic + "/0",
 		}
+	}
+	position := func(kind history.Kind, value string) history.Op {
+		return history.Op{Kind: kind, Outcome: history.OK, Client: "c", Object: "kept-group-0", Value: value}
 	}
 	damaged := read("", "0:1:0:0")
 	damaged.Damaged = true
@@ -45,6 +48,20 @@ func TestVerifyCheck(t *testing.T) {
 		"stored twice": {
 			before: []history.Op{produced("a", "0:0:0:0")},
 			read:   []history.Op{read("a", "0:0:0:0"), read("a", "0:1:0:0")}, want: history.Duplicated,
+		},
+		"position": {
+			before: []history.Op{position(history.Commit, "7")}, read: []history.Op{position(history.Position, "7")},
+		},
+		"position lost": {
+			before: []history.Op{position(history.Commit, "7")}, read: []history.Op{position(history.Position, "6")},
+			want: history.Lost,
+		},
+		"position read before its response": {
+			before: []history.Op{position(history.Commit, "7")}, read: []history.Op{position(history.Position, "8")},
+		},
+		"position never committed": {
+			before: []history.Op{position(history.Commit, "7")}, read: []history.Op{position(history.Position, "8")},
+			again: true, want: history.Wrong,
 		},
 		"damaged": {read: []history.Op{damaged}, want: history.Wrong},
 	}
