@@ -148,6 +148,8 @@ func (b brokers) Resolve(r *http.Request) (brokerhttp.Cluster, error) {
 		Catalogue: c.Broker.Catalogue, Grants: c.Broker.Grants, Schemas: c.Broker.Schemas,
 		Producer: c.Broker.Producer, Consumer: c.Broker.Consumer, Searcher: c.Broker.Searcher,
 		Kafka:      c.Broker.Kafka,
+		UID:        c.UID,
+		History:    s.history,
 		Statistics: c.Broker.Statistics, Limits: c.Broker.Limits(),
 		Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota,
 		Members: s.topology.routes(c),
