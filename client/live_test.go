@@ -58,6 +58,15 @@ func TestTopics(t *testing.T) {
 	if stats := must[*client.TopicStats](t)(topic.Stats(ctx)); stats.Partitions != 3 || len(stats.Subscriptions) != 1 {
 		t.Errorf("stats: got %+v", stats)
 	}
+	for name, h := range map[string]*client.History{
+		"cluster":      must[*client.History](t)(c.History(ctx, client.LastDay)),
+		"topic":        must[*client.History](t)(topic.History(ctx, client.LastDay)),
+		"subscription": must[*client.History](t)(topic.Subscription("s").History(ctx, client.LastDay)),
+	} {
+		if h.Range != client.LastDay || h.StepSeconds != 600 || len(h.Backlog) != 144 || h.Start.IsZero() {
+			t.Errorf("history of the %s: got %+v", name, h)
+		}
+	}
 	if err := topic.Delete(ctx, true); err != nil {
 		t.Fatal(err)
 	}
@@ -484,6 +493,9 @@ func TestGroups(t *testing.T) {
 	}
 	if err := c.ResetGroup(ctx, "", "workers", client.GroupPosition{Topic: t.Name(), At: client.Earliest}); err != nil {
 		t.Fatal(err)
+	}
+	if h := must[*client.History](t)(c.GroupHistory(ctx, "public", "workers", client.LastHour)); len(h.Lag) != 60 {
+		t.Errorf("history of the group: got %+v", h)
 	}
 	info := must[*client.GroupInfo](t)(c.Group(ctx, "", "workers"))
 	if info.Lag != 4 || len(info.Offsets) != 2 {

@@ -386,7 +386,7 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 	}
 	s.closers = append(s.closers, local.Close)
 	plane := datagroup.NewPlane(local, shared)
-	t.router = &datagroup.Router{Members: t.Member, Local: localClusters{local, s}, Logger: s.log}
+	t.router = &datagroup.Router{Members: t.Member, Local: localClusters{local, s}, History: s.history, Logger: s.log}
 	t.SetApplied(plane.Applied)
 	t.SetClusterProblems(plane.Problems)
 	t.Handle(remote.Path, remote.NewServer(local, s.log))
@@ -394,6 +394,7 @@ func (t *member) openPlane(opts dataplane.Options) (*dataplane.Plane, clusterPla
 	t.Handle(datagroup.JournalsPath+"/", shared.JournalHandler())
 	t.Handle(datagroup.ReleasePath, plane.ReleaseHandler())
 	t.Handle("POST "+datagroup.ReadingPath, t.router.ReadingHandler())
+	t.Handle("POST "+datagroup.HistoryPath, t.router.HistoryHandler())
 	t.Handle(forwarding.Path, forwarding.Handler(s.forwardedHandler(), web.RequestIDHeader))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"freshet/internal/broker/history"
 	"freshet/internal/config"
 	"freshet/internal/controlplane/etcd"
 	"freshet/internal/ensemble/bundle"
@@ -189,13 +190,38 @@ func (s *server) openPlane(context.Context) error {
 		return err
 	}
 	opts.Restored = s.restored
+	s.history = history.New(history.Options{
+		Path: s.cfg.Path("history.gz"), Clusters: s.historySources, HasSpace: s.reserve.HasSpace, Logger: s.log,
+	})
 	if s.plane, s.clusters, err = s.topology.openPlane(opts); err != nil {
 		return err
 	}
+	s.recordHistory()
 	s.stager = staging.New(staging.Options{Config: s.cfg, Settings: &s.settings, Plane: s.plane, Etcd: s.etcd})
 	s.backups = backup.NewSchedule(backup.ScheduleOptions{
 		Directory: s.cfg.Backup.Directory, Every: s.cfg.Backup.Every.Std(), Keep: s.cfg.Backup.Keep,
 		WithoutKeys: s.cfg.Backup.WithoutKeys, Stager: s.stager, Log: s.log,
 	})
 	return nil
+}
+
+// recordHistory records the history of the clusters' statistics until they are closed.
+func (s *server) recordHistory() {
+	ctx, cancel := context.WithCancel(context.Background())
+	recording := running{cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(recording.ended)
+		s.history.Run(ctx)
+	}()
+	s.closers = append(s.closers, func() error { recording.stop(); return nil })
+}
+
+// historySources returns the open clusters for the history of their statistics.
+func (s *server) historySources() (list []history.Source) {
+	for _, c := range s.plane.Clusters() {
+		list = append(list, history.Source{
+			UID: c.UID, Statistics: c.Broker.Statistics, Kafka: c.Broker.Kafka, Groups: c.OpenGroups,
+		})
+	}
+	return list
 }

@@ -30,6 +30,7 @@ import (
 	"freshet/internal/base/unpacking"
 	"freshet/internal/base/version"
 	"freshet/internal/base/web"
+	"freshet/internal/broker/history"
 	"freshet/internal/config"
 	"freshet/internal/controlplane/apiserver"
 	"freshet/internal/controlplane/etcd"
@@ -85,6 +86,7 @@ type server struct {
 	quotas    *quota.Organizations
 	plane     *dataplane.Plane
 	clusters  clusterPlane // runs clusters on plane, for their controller
+	history   *history.Recorder
 	kafka     kafkaServer
 	api       *apiserver.Server
 	kinds     *kinds.Set

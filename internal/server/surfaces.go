@@ -147,7 +147,7 @@ func (b brokers) Resolve(r *http.Request) (brokerhttp.Cluster, error) {
 	found := brokerhttp.Cluster{
 		Catalogue: c.Broker.Catalogue, Grants: c.Broker.Grants, Schemas: c.Broker.Schemas,
 		Producer: c.Broker.Producer, Consumer: c.Broker.Consumer, Searcher: c.Broker.Searcher,
-		Replayer: c.Broker.Replayer, Kafka: c.Broker.Kafka,
+		Replayer: c.Broker.Replayer, Kafka: c.Broker.Kafka, UID: c.UID, History: s.history,
 		Statistics: c.Broker.Statistics, Limits: c.Broker.Limits(),
 		Scope: c.Scope, Audiences: c.Audiences, Quota: c.Quota,
 		Members: s.topology.routes(c),

@@ -46,6 +46,14 @@ const maxRejectedRecords = 100
 // Append validates a record batch and appends it to a partition. It may change
 // timestamps in batch, so the caller must not use batch afterwards.
 func (t *KafkaTopic) Append(ctx context.Context, partition int32, batch []byte, from Sender) (*AppendedBatch, error) {
+	appended, err := t.append(ctx, partition, batch, from)
+	if err != nil {
+		t.live.failed.add(0) // the number of messages in a rejected batch is not known
+	}
+	return appended, err
+}
+
+func (t *KafkaTopic) append(ctx context.Context, partition int32, batch []byte, from Sender) (*AppendedBatch, error) {
 	head, err := t.checkBatch(ctx, batch)
 	if err != nil {
 		return nil, err

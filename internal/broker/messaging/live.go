@@ -28,6 +28,9 @@ type liveTopic struct {
 	out        meter
 	acks       meter
 	dead       meter // messages moved to a dead letter topic
+	failed     meter // messages of producers that were rejected or not stored
+	// scanned is in, out and failed together at the last call of Statistics.Scan.
+	scanned atomic.Int64
 	// producers are the idempotent Kafka producers, by partition.
 	producers sync.Map // int32 → *producerTable
 	// disowned is set when another member owns the topic now, or the topic was deleted. The producer
@@ -63,6 +66,8 @@ func (l *liveTopic) nextPartition(partitions int32) int32 {
 type liveSubscription struct {
 	out  meter
 	acks meter
+	// scanned is out and acks together at the last call of Statistics.ScanSubscriptions.
+	scanned atomic.Int64
 
 	openConsumers atomic.Int32 // len(consumers), readable without mu
 	mu            sync.Mutex
@@ -84,7 +89,7 @@ func (l *liveTopics) create(id engine.TopicID) *liveTopic {
 	if t, ok := l.state.View().byID.Get(id); ok {
 		space := l.namespaceMeters.meterOf(t.name.Namespace)
 		live.in.parent, live.out.parent = &space.in, &space.out
-		live.acks.parent, live.dead.parent = &space.acks, &space.dead
+		live.acks.parent, live.dead.parent, live.failed.parent = &space.acks, &space.dead, &space.failed
 	}
 	return live
 }

@@ -37,12 +37,14 @@ func (p *Producer) Produce(ctx context.Context, name names.Topic, m *Message) (P
 	}
 	version, err := admit(ctx, t.topic, r, m)
 	if err != nil {
+		live.failed.add(0)
 		return Produced{}, err
 	}
 	partition := t.choosePartition(live, m)
 	msgs := []engine.Message{m.toEngine(version, r.deduplicate)}
 	appended, err := p.append(ctx, t.id, partition, msgs)
 	if err != nil {
+		live.failed.add(0)
 		return Produced{}, err
 	}
 	if !appended[0].Duplicate {
@@ -134,8 +136,10 @@ func (p *Producer) ProduceBatch(ctx context.Context, name names.Topic, msgs []Me
 	r := p.live.rules(t.topic, live)
 	results := make([]ProduceResult, len(msgs))
 	if err := p.admission.admitBatch(ctx, t.topic, r, msgs, results); err != nil {
+		live.failed.addMany(len(msgs), 0)
 		return nil, err
 	}
+	defer live.countFailed(results)
 	byPartition := t.groupByPartition(live, msgs, results)
 	if len(byPartition) == 1 { // the usual case: no goroutines needed
 		for partition, indexes := range byPartition {
@@ -153,6 +157,19 @@ func (p *Producer) ProduceBatch(ctx context.Context, name names.Topic, msgs []Me
 	}
 	_ = writers.Wait() // errors are in results
 	return results, nil
+}
+
+// countFailed counts the results with an error.
+func (l *liveTopic) countFailed(results []ProduceResult) {
+	n := 0
+	for i := range results {
+		if results[i].Err != nil {
+			n++
+		}
+	}
+	if n > 0 {
+		l.failed.addMany(n, 0)
+	}
 }
 
 // groupByPartition returns the indexes of the messages without an error in results, by partition. The

@@ -150,7 +150,7 @@ func (st *Statistics) topicUsage(c *catalogueState,
 }
 
 // namespaceMeter counts the traffic of the topics of a namespace.
-type namespaceMeter struct{ in, out, acks, dead meter }
+type namespaceMeter struct{ in, out, acks, dead, failed meter }
 
 func (m *namespaceMeter) counters() Counters { return countersOf(&m.in, &m.out, &m.acks, &m.dead) }
 

@@ -33,6 +33,7 @@ type topicDescription struct {
 	Settings      map[string]string            `json:"settings,omitempty"`
 	Subscriptions map[string]topicSubscription `json:"subscriptions"`
 	Groups        map[string]topicGroup        `json:"groups,omitempty"`
+	History       *client.History              `json:"history,omitempty"` // of the last hour
 }
 
 type topicSubscription struct {
@@ -54,6 +55,8 @@ func newTopicDescribe(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe TOPIC",
 		Short: "Show a topic, its subscriptions and their backlogs",
+		Long: `Show a topic, its subscriptions and their backlogs, and the last hour of its messages and
+backlog if the server has recorded it: it keeps a history of the busiest topics.`,
 		Example: `  # its subscriptions and consumer groups, with backlog and lag
   freshet topic describe orders
 
@@ -105,6 +108,12 @@ func describeTopic(cmd *cobra.Command, topic *client.Topic) (*topicDescription, 
 	for name, g := range stats.Groups {
 		d.Groups[name] = topicGroup(g)
 	}
+	var refusal *client.Error
+	if d.History, err = topic.History(cmd.Context(), client.LastHour); err != nil {
+		if !errors.As(err, &refusal) { // servers of earlier versions have no history
+			return nil, err
+		}
+	}
 	if d.Properties, err = topic.Properties(cmd.Context()); err != nil {
 		return nil, err
 	}
@@ -138,6 +147,14 @@ func (d *topicDescription) write(w io.Writer) error {
 	line("Stored", formatBytes(d.Bytes))
 	line("In", fmt.Sprintf("%d messages, %.1f/s", d.In, d.RateIn))
 	line("Out", fmt.Sprintf("%d messages, %.1f/s", d.Out, d.RateOut))
+	if h := d.History; h != nil && h.Recorded {
+		line("In, 1 hour", output.Trend(w, h.In, "/s"))
+		line("Out, 1 hour", output.Trend(w, h.Out, "/s"))
+		line("Backlog, 1 h", output.Trend(w, h.Backlog, ""))
+		if h.Incomplete {
+			line("History", "incomplete, because a member of the ensemble did not respond")
+		}
+	}
 	line("Schema", d.Schema)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err

@@ -31,6 +31,8 @@ type overview struct {
 	Messages      *messageCounts `json:"messages,omitempty"`
 	Disk          *diskUse       `json:"disk,omitempty"`
 	LastBackup    *time.Time     `json:"lastBackup,omitempty"`
+
+	History *client.History `json:"history,omitempty"` // of the cluster in use, over the last hour
 }
 
 type clusterCounts struct {
@@ -61,9 +63,9 @@ func newStatus(env *command.Env) *cobra.Command {
 		Use:   "status",
 		Short: "Show the status of a server on one screen",
 		Long: `Show the status of a server on one screen: version, uptime, health, organizations,
-clusters and topics, message rates and backlog, disk, backups. A system administrator
-sees everything; other callers see their organization if they have the role
-metrics-viewer.
+clusters and topics, message rates and backlog, disk, backups, and the last hour of the
+cluster in use. A system administrator sees everything; other callers see their
+organization if they have the role metrics-viewer.
 
 Rates are averages over one second, or with -w over --every.`,
 		Example: `  # once
@@ -85,6 +87,11 @@ Rates are averages over one second, or with -w over --every.`,
 			}
 			defer conn.Close()
 			s := status{env: env, conn: conn, format: format, every: every}
+			defer func() {
+				if s.cluster != nil {
+					s.cluster.Close()
+				}
+			}()
 			return s.run(cmd.Context(), watch)
 		},
 	}
@@ -96,11 +103,12 @@ Rates are averages over one second, or with -w over --every.`,
 
 // status is the state of one status command.
 type status struct {
-	env    *command.Env
-	conn   *client.Client
-	format output.Format
-	every  time.Duration
-	before *scrape
+	env     *command.Env
+	conn    *client.Client
+	cluster *client.Client // for the history; nil until it is needed
+	format  output.Format
+	every   time.Duration
+	before  *scrape
 }
 
 func (s *status) run(ctx context.Context, watch bool) error {
@@ -143,6 +151,7 @@ func (s *status) collect(ctx context.Context) (*overview, error) {
 	if err := s.count(ctx, o); err != nil {
 		return nil, err
 	}
+	o.History = s.history(ctx)
 	now, err := metrics(ctx, s.conn)
 	if errors.Is(err, client.ErrDenied) || errors.Is(err, client.ErrNotFound) {
 		return o, nil
@@ -153,6 +162,20 @@ func (s *status) collect(ctx context.Context) (*overview, error) {
 	s.measure(o, now)
 	s.before = now
 	return o, nil
+}
+
+// history returns the last hour of the cluster in use, or nil: a caller who may not read it sees the rest of
+// the status.
+func (s *status) history(ctx context.Context) *client.History {
+	if s.cluster == nil {
+		cluster, err := s.env.ClusterClient(ctx)
+		if err != nil {
+			return nil
+		}
+		s.cluster = cluster
+	}
+	h, _ := s.cluster.History(ctx, client.LastHour) // nil after an error
+	return h
 }
 
 // count counts the organizations and clusters that the caller may see.
@@ -263,6 +286,14 @@ func (s *status) print(o *overview, watch bool) error {
 			output.Age(time.Duration(m.OldestAgeSeconds)*time.Second))
 	} else {
 		line("Messages", "not shown: requires the role metrics-viewer")
+	}
+	if h := o.History; h != nil && h.Recorded {
+		line("In, 1 hour", "%s", output.Trend(s.env.Out, h.In, "/s"))
+		line("Out, 1 hour", "%s", output.Trend(s.env.Out, h.Out, "/s"))
+		line("Backlog, 1 h", "%s", output.Trend(s.env.Out, h.Backlog, ""))
+		if h.Incomplete {
+			line("History", "incomplete, because a member of the ensemble did not respond")
+		}
 	}
 	if o.Disk != nil {
 		line("Disk", "%s used, %s free", output.Bytes(o.Disk.UsedBytes, 3), output.Bytes(o.Disk.FreeBytes, 3))

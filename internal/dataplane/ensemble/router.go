@@ -7,6 +7,7 @@ import (
 
 	"freshet/internal/base/names"
 	"freshet/internal/broker/groups"
+	"freshet/internal/broker/history"
 	"freshet/internal/dataplane"
 	"freshet/internal/ensemble/forwarding"
 	"freshet/internal/ensemble/membership"
@@ -39,6 +40,7 @@ type LocalClusters interface {
 type Router struct {
 	Members Members
 	Local   LocalClusters
+	History *history.Recorder
 	Logger  *slog.Logger
 }
 

@@ -27,6 +27,16 @@ func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) (err error
 	return err
 }
 
+// UsageOf implements engine.Statistics for the shards that this member owns.
+func (e *Engine) UsageOf(ctx context.Context, ids []engine.TopicID, visit func(engine.Usage)) (err error) {
+	e.visitOwned(func(owned engine.Engine) {
+		if err == nil {
+			err = owned.UsageOf(ctx, ids, visit)
+		}
+	})
+	return err
+}
+
 // DamagedMessages implements engine.Statistics for the shards that this member owns.
 func (e *Engine) DamagedMessages() (found, skipped int64) {
 	e.visitOwned(func(owned engine.Engine) {

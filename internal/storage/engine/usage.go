@@ -11,6 +11,9 @@ type Statistics interface {
 	// Topics that were stored before the engine was opened are scanned in the background,
 	// starting with the first call of Usage or Totals.
 	Usage(ctx context.Context, visit func(Usage)) error
+	// UsageOf is Usage for some topics: it calls visit for those of ids that are in memory or
+	// whose usage is remembered. Its cost grows with the number of ids.
+	UsageOf(ctx context.Context, ids []TopicID, visit func(Usage)) error
 	// Totals returns the sums over all topics from counters in memory. Topics that were
 	// stored before the engine was opened are added in the background, starting with the
 	// first call of Usage or Totals.

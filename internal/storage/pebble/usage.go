@@ -77,6 +77,34 @@ func (e *Engine) Usage(ctx context.Context, visit func(engine.Usage)) error {
 	return ctx.Err()
 }
 
+// UsageOf implements engine.Statistics.
+func (e *Engine) UsageOf(ctx context.Context, ids []engine.TopicID, visit func(engine.Usage)) error {
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	tt := &e.topics
+	e.startUsage()
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		tt.mu.RLock()
+		t, loaded := tt.m[id]
+		f, remembered := tt.usage.byTopic[id]
+		tt.mu.RUnlock()
+		if loaded && t.available() {
+			var err error
+			f, err = t.usage()
+			remembered = err == nil // otherwise deleted, unloaded or damaged, as in Usage
+		}
+		if remembered {
+			visit(f)
+		}
+	}
+	return nil
+}
+
 // startUsage makes unloading remember the usage of topics from now on, and starts the survey
 // of the topics that were stored before.
 func (e *Engine) startUsage() {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +27,21 @@ func usageOf(t testing.TB, e *Engine) map[engine.TopicID]engine.Usage {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	wantUsageOf(t, e, all)
 	return all
+}
+
+// wantUsageOf checks that UsageOf of all topics, and of one that does not exist, has the same topics as Usage.
+func wantUsageOf(t testing.TB, e *Engine, all map[engine.TopicID]engine.Usage) {
+	t.Helper()
+	ids := append(slices.Collect(maps.Keys(all)), 1<<40)
+	some := map[engine.TopicID]engine.Usage{}
+	if err := e.UsageOf(t.Context(), ids, func(f engine.Usage) { some[f.Topic] = f }); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(some, all) {
+		t.Errorf("usage of the topics %v: got %+v, want %+v", ids, some, all)
+	}
 }
 
 func wantUsage(t *testing.T, e *Engine, when string, id engine.TopicID, backlog, leased uint64, oldest int64) {

@@ -24,7 +24,7 @@ func Routes() []RouteInfo {
 		}
 		list = append(list, RouteInfo{
 			r.Method, r.Pattern, strings.Join(slices.Compact(needs), " or "),
-			strings.HasPrefix(r.Pattern, kafkaRoot+"groups"),
+			strings.HasPrefix(r.Pattern, kafkaRoot+"groups") || strings.HasSuffix(r.Pattern, "/history"),
 		})
 	}
 	return list

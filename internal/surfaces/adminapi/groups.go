@@ -129,19 +129,9 @@ func (c *call) getGroup() error {
 	if err != nil {
 		return err
 	}
-	committed, reads, err := coordinator.CommittedAndReads(key)
+	d, committed, err := c.seeGroup(coordinator, key)
 	if err != nil {
 		return err
-	}
-	d, missing := coordinator.Describe(key)
-	if missing != nil && !errors.Is(missing, groups.ErrNoGroup) {
-		return missing
-	}
-	if err := c.maySee(key, reads.Union(d.Reads)); err != nil {
-		return err
-	}
-	if missing != nil {
-		return missing
 	}
 	body := groupBody{
 		Kind: "StreamGroup", Tenant: key.Tenant, GroupID: key.Group, State: d.State, GroupType: d.Type,
@@ -160,6 +150,24 @@ func (c *call) getGroup() error {
 		}
 	}
 	return c.JSON(http.StatusOK, body)
+}
+
+// seeGroup returns a group that exists and that the caller may see.
+func (c *call) seeGroup(coordinator *groups.Coordinator, key groups.Key) (d groups.Description,
+	committed groups.Committed, err error,
+) {
+	committed, reads, err := coordinator.CommittedAndReads(key)
+	if err != nil {
+		return d, committed, err
+	}
+	d, missing := coordinator.Describe(key)
+	if missing != nil && !errors.Is(missing, groups.ErrNoGroup) {
+		return d, committed, missing
+	}
+	if err := c.maySee(key, reads.Union(d.Reads)); err != nil {
+		return d, committed, err
+	}
+	return d, committed, missing
 }
 
 // canSeeTopic reports whether the caller may see a topic that a group reads.

@@ -41,6 +41,7 @@ func tenantRoutes() []route {
 	const one = adminRoot + "tenants/{tenant}"
 	return []route{
 		get(adminRoot+"clusters", nil, (*call).listClusters),
+		get(adminRoot+"history", []access.Permission{access.ReadMetrics}, (*call).clusterHistory),
 		get(adminRoot+"tenants", nil, (*call).listTenants),
 		get(one, need("tenants", "describe"), (*call).getTenant),
 		put(one, need("tenants", "create"), (*call).createTenant),
@@ -82,6 +83,7 @@ func topicRoutes() []route {
 		remove(topicPath+"/properties", need("topics", "update"), (*call).clearTopicProperty),
 		get(topicPath+"/stats", describe, (*call).topicStats),
 		get(topicPath+"/partitioned-stats", describe, (*call).partitionedStats),
+		get(topicPath+"/history", describe, (*call).topicHistory),
 		get(topicPath+"/internalStats", describe, (*call).internalStats),
 		get(topicPath+"/lastMessageId", describe, (*call).lastMessageID),
 		get(topicPath+"/messageid/{timestamp}", describe, (*call).messageIDAt),
@@ -111,6 +113,8 @@ func subscriptionRoutes() []route {
 		get(subPath+"/properties", append(need("subscriptions", "describe"), brokerhttp.PermitConsume),
 			(*call).subscriptionProperties),
 		put(subPath+"/properties", move, (*call).setSubscriptionProperties),
+		get(subPath+"/history", append(need("subscriptions", "describe"), brokerhttp.PermitConsume),
+			(*call).subscriptionHistory),
 		get(subPath+"/position/{position}", need("topics", "consume"), (*call).peek),
 		// The handler also checks the permissions on the dead letters and on the target.
 		post(subPath+"/replay_dead_letters", append(need("subscriptions", "describe"), brokerhttp.PermitConsume),
@@ -140,6 +144,7 @@ func kafkaRoutes() []route {
 		post(kafkaRoot+"topics", nil, (*call).createKafkaTopic),
 		get(kafkaRoot+"groups", nil, (*call).listGroups),
 		get(kafkaRoot+"groups/{group}", nil, (*call).getGroup),
+		get(kafkaRoot+"groups/{group}/history", nil, (*call).groupHistory),
 		remove(kafkaRoot+"groups/{group}", nil, (*call).deleteGroup),
 		put(kafkaRoot+"groups/{group}/offsets", nil, (*call).setGroupOffsets),
 	}

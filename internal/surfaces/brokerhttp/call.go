@@ -7,6 +7,7 @@ import (
 	"freshet/internal/base/names"
 	"freshet/internal/base/web"
 	"freshet/internal/broker/groups"
+	"freshet/internal/broker/history"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/identity/access"
 	"freshet/internal/ops/quota"
@@ -29,6 +30,9 @@ type Cluster struct {
 	Replayer   *messaging.Replayer
 	Kafka      *messaging.KafkaLog
 	Statistics *messaging.Statistics
+	// UID identifies the cluster in History, the recorded statistics of this server.
+	UID     string
+	History *history.Recorder
 	// Limits are the limits of the broker.
 	Limits messaging.Limits
 	// Groups are the Kafka consumer groups. It is nil if the cluster does not serve the

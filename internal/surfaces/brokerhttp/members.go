@@ -6,6 +6,7 @@ import (
 
 	"freshet/internal/base/names"
 	"freshet/internal/broker/groups"
+	"freshet/internal/broker/history"
 )
 
 // Members is the ensemble that a cluster runs on. SingleServer implements it for a server
@@ -26,6 +27,9 @@ type Members interface {
 	// coordinator and of all other members, and whether all members responded.
 	GroupsReading(ctx context.Context, local *groups.Coordinator, q *groups.LagQuery) (
 		list map[string]*groups.GroupLag, complete bool, err error)
+	// AddHistory adds what the other members have recorded to the answer of this one, and
+	// sets Incomplete if one of them does not respond.
+	AddHistory(ctx context.Context, q *history.Query, answer *history.Answer)
 }
 
 // Sender forwards a request to another member and copies the response to the client.
@@ -52,3 +56,6 @@ func (SingleServer) GroupsReading(_ context.Context, local *groups.Coordinator,
 ) (map[string]*groups.GroupLag, bool, error) {
 	return local.GroupLags(q), true, nil
 }
+
+// AddHistory implements Members.
+func (SingleServer) AddHistory(context.Context, *history.Query, *history.Answer) {}

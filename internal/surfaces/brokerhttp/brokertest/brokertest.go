@@ -21,6 +21,7 @@ import (
 
 	"freshet/internal/base/web"
 	"freshet/internal/broker/groups"
+	"freshet/internal/broker/history"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
@@ -161,6 +162,7 @@ func resolver(broker *messaging.Broker, coordinator func() *groups.Coordinator) 
 		Scope:     access.Scope{Organization: Organization, Instance: Instance, Cluster: "prod"},
 		Audiences: []string{identity.InstanceAudience(Organization, Instance)},
 		Members:   brokerhttp.SingleServer{},
+		UID:       "uid", History: history.New(history.Options{Logger: DiscardLogger}),
 	}
 	return pipelinetest.ResolverFunc[brokerhttp.Cluster](func(*http.Request) (brokerhttp.Cluster, error) {
 		resolved := cluster
