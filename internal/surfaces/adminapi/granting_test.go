@@ -33,7 +33,7 @@ var grants = map[string][]string{
 var harmless = []string{
 	"{group}", "offsets",
 	"{topic}", "partitions", "properties", "terminate", "{subscription}", "resetcursor", "{timestamp}",
-	"skip_all", "{count}",
+	"skip_all", "{count}", "replay_dead_letters",
 	"{seconds}", "schema", "compatibility", "version", "topics",
 	"retention", "messageTTL", "deduplication", "deduplicationEnabled", "backlogQuota",
 	"maxUnackedMessagesPerSubscription",
