@@ -66,7 +66,7 @@ func (w *harness) commitOffset(topic, group string) {
 }
 
 // TestHistoryPermissions checks that each history needs the permissions of the statistics, and that a caller
-// without them cannot tell an object that exists from one that does not.
+// without them cannot distinguish an object that exists from one that does not.
 func TestHistoryPermissions(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, messaging.Options{})
