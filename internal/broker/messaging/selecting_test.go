@@ -145,13 +145,15 @@ func TestPeekWithFilter(t *testing.T) {
 		{"", 300, ""},
 	} {
 		got := peek(test.filter, test.position, nil)
-		if payload := ""; got.Message != nil {
-			payload = string(got.Message.Payload)
-			if payload != test.want || !got.More || got.Last != got.Message.ID {
-				t.Errorf("%q at %d: got %s and %+v, want %s", test.filter, test.position, payload, got, test.want)
+		if got.Message == nil {
+			if test.want != "" || got.More {
+				t.Errorf("%q at %d: got nothing, more %v, want %s", test.filter, test.position, got.More, test.want)
 			}
-		} else if test.want != "" || got.More {
-			t.Errorf("%q at %d: got nothing, more %v, want %s", test.filter, test.position, got.More, test.want)
+			continue
+		}
+		payload := string(got.Message.Payload)
+		if payload != test.want || !got.More || got.Last != got.Message.ID {
+			t.Errorf("%q at %d: got %s and %+v, want %s", test.filter, test.position, payload, got, test.want)
 		}
 	}
 	hundred := peek(`payload.n == 100`, 1, nil)
