@@ -91,6 +91,7 @@ func TestMembersWriteAJournalAtTheSameTime(t *testing.T) {
 		natsCluster := natstest.New(t, servers)
 		js := members(t, natsCluster, 0, servers-1, servers/2)
 		h := newHistory(t)
+		h.timeout = time.Minute // nothing fails, however slow the machine is
 		stop := h.load(js, 2)
 		sleep(duration(1500 * time.Millisecond))
 		stop()

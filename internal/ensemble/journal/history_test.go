@@ -24,6 +24,8 @@ type history struct {
 	began time.Time
 	seed  uint64
 
+	timeout time.Duration // of a client's call
+
 	mu       sync.Mutex
 	calls    []call            // protected by mu
 	observed map[uint64]string // record by position, over all readers; protected by mu
@@ -33,7 +35,7 @@ type history struct {
 	success  atomic.Int64 // when the last append was acknowledged, since began
 }
 
-// callTimeout is the timeout of a client's call.
+// callTimeout is the timeout of a client's call while faults are injected.
 const callTimeout = time.Second
 
 // call is an append or a call of Last.
@@ -47,7 +49,7 @@ type call struct {
 func newHistory(t testing.TB) *history {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	return &history{t: t, began: time.Now(), seed: seed, observed: map[uint64]string{}}
+	return &history{t: t, began: time.Now(), seed: seed, timeout: callTimeout, observed: map[uint64]string{}}
 }
 
 func (h *history) now() time.Duration { return time.Since(h.began) }
@@ -98,7 +100,7 @@ func (c *client) run(ctx context.Context) {
 }
 
 func (c *client) step(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.h.timeout)
 	defer cancel()
 	switch n := c.rng.IntN(20); {
 	case n == 0:
@@ -110,13 +112,14 @@ func (c *client) step(ctx context.Context) {
 	}
 }
 
-// tolerate counts a failed call and fails the test unless the error is retryable.
+// tolerate counts a failed call and fails the test unless the error is retryable, or the time of the call is over.
 func (c *client) tolerate(ctx context.Context, doing string, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
 	c.h.failed.Add(1)
-	if errs.KindOf(err) != errs.Unavailable && !errors.Is(err, engine.ErrCompacted) {
+	if errs.KindOf(err) != errs.Unavailable && !errors.Is(err, engine.ErrCompacted) &&
+		!errors.Is(err, context.DeadlineExceeded) {
 		c.h.wrongf("%s: got error %v, want none or a retryable one", doing, err)
 	}
 }
