@@ -49,7 +49,8 @@ END
 } >"$dir/server.properties"
 
 java=(java -XX:+UseG1GC -Dorg.slf4j.simpleLogger.defaultLogLevel="${LOG_LEVEL:-info}" -cp "$libs")
+# The id has no - and _, because one that begins with - would be read as a flag.
 "${java[@]}" -Xmx256m kafka.tools.StorageTool format --standalone \
-  --cluster-id "$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d =)" \
+  --cluster-id "$(head -c 16 /dev/urandom | base64 | tr '+/' 'ab' | tr -d =)" \
   --config "$dir/server.properties" >&2
 exec "${java[@]}" -Xms"${HEAP:-1g}" -Xmx"${HEAP:-1g}" kafka.Kafka "$dir/server.properties"
