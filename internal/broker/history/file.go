@@ -88,7 +88,8 @@ func (r *Recorder) copyOf(key Key) *fileSeries {
 	return out
 }
 
-// load reads the file. A missing file is no error. After an error the recorder may have a part of it.
+// load fills the recorder from the file. It returns nil if the file does not exist. If it returns an error, the
+// recorder may have some of the series already, and the caller removes them.
 func (r *Recorder) load() error {
 	f, err := os.Open(r.opts.Path)
 	if errors.Is(err, fs.ErrNotExist) {

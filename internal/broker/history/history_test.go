@@ -117,7 +117,7 @@ func answer(t *testing.T, r *Recorder, key Key, of Range) *Answer {
 	return r.Answer(q)
 }
 
-// tail returns the last n points; -1 stands for an unknown one.
+// tail returns the last n points. It replaces unknown points by -1.
 func tail(v Values, n int) []float32 {
 	out := slices.Clone(v[len(v)-n:])
 	for i := range out {

@@ -164,8 +164,8 @@ func (s *status) collect(ctx context.Context) (*overview, error) {
 	return o, nil
 }
 
-// history returns the last hour of the cluster in use, or nil: a caller who may not read it sees the rest of
-// the status.
+// history returns the last hour of the cluster in use. It returns nil if the caller may not read it or the call
+// fails, so that the command prints the rest of the status.
 func (s *status) history(ctx context.Context) *client.History {
 	if s.cluster == nil {
 		cluster, err := s.env.ClusterClient(ctx)
