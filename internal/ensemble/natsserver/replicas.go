@@ -236,7 +236,8 @@ func ParseStream(name string) (cluster, part string, ok bool) {
 		if i <= len("S_") {
 			return "", "", false
 		}
-		return name[len("S_"):i], "log of shard " + name[i+1:], true
+		shard, _, _ := strings.Cut(name[i+1:], "-") // the rest identifies a log that has replaced another one
+		return name[len("S_"):i], "log of shard " + shard, true
 	case strings.HasPrefix(name, "J_"):
 		cluster, journal, _ := strings.Cut(name[len("J_"):], "_")
 		if journal == "" {

@@ -120,11 +120,12 @@ func TestTracker(t *testing.T) {
 func TestParseStream(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]string{
-		"S_0b1c-2d_7":       {"0b1c-2d", "log of shard 7"},
-		"J_0b1c-2d":         {"0b1c-2d", "snapshots of the journals"},
-		"J_0b1c-2d_groups1": {"0b1c-2d", "journal groups1"},
-		"S_7":               {},
-		"KV_x":              {},
+		"S_0b1c-2d_7":          {"0b1c-2d", "log of shard 7"},
+		"S_0b1c-2d_7-1a2b3c4d": {"0b1c-2d", "log of shard 7"},
+		"J_0b1c-2d":            {"0b1c-2d", "snapshots of the journals"},
+		"J_0b1c-2d_groups1":    {"0b1c-2d", "journal groups1"},
+		"S_7":                  {},
+		"KV_x":                 {},
 	} {
 		cluster, part, ok := natsserver.ParseStream(name)
 		if cluster != want[0] || part != want[1] || ok != (want[1] != "") {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -129,15 +128,9 @@ func (s *Shard) beginLog(ctx context.Context, id logID, at logPosition) error {
 func (s *Shard) continueLog(ctx context.Context, c *claim, id logID, at logPosition) error {
 	call, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
-	st := &stream{js: s.o.JetStream, name: streamName(&s.o), subject: streamSubject(&s.o)}
-	old, err := s.o.JetStream.Stream(call, st.name)
-	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return err
-	}
-	if err == nil && old.CachedInfo().Config.Metadata[metaLog] != id.String() {
-		if err := s.o.JetStream.DeleteStream(call, st.name); err != nil {
-			return fmt.Errorf("removing the old log: %w", err)
-		}
+	st := newSuccessor(&s.o, id)
+	if err := removeStreams(call, &s.o, st.name); err != nil {
+		return fmt.Errorf("removing the old log: %w", err)
 	}
 	created, err := st.createFrom(call, &s.o, id, at.seq+1)
 	if isNoPeers(err) { // a server is away: the others suffice until it is back (upkeeper.addReplicas)

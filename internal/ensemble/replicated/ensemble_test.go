@@ -17,7 +17,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
 
 	"freshet/internal/controlplane/etcd"
@@ -29,7 +28,7 @@ import (
 
 const (
 	// leaseSeconds is the time to live of the members' leases. It is longer than a test waits
-	// for the processor on a busy machine, because a lost lease is never replaced here.
+	// for the processor on a busy machine.
 	leaseSeconds = 30
 	// killedSeconds is the time to live where a test waits for a lease to expire.
 	killedSeconds = 4
@@ -97,7 +96,7 @@ type member struct {
 	team    *team
 	name    string
 	client  *clientv3.Client
-	session *concurrency.Session
+	lease   *watchedLease
 	js      jetstream.JetStream
 	fs      *vfs.MemFS // nil for the real file system
 	cancel  context.CancelFunc
@@ -156,9 +155,7 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.session, err = concurrency.NewSession(m.client, concurrency.WithTTL(tm.g.lease)); err != nil {
-		t.Fatal(err)
-	}
+	m.lease = watchLease(ctx, t, m.client, tm.g.lease)
 	conn, err := nats.Connect("", nats.InProcessServer(tm.g.nats.Dialer(server)), nats.Timeout(30*time.Second),
 		nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
 	if err != nil {
@@ -170,7 +167,7 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 	o := Options{
 		Cluster: tm.cluster, Number: tm.number, Dir: tm.dir + "/" + name,
 		JetStream: m.js, Replicas: tm.g.nats.Size(),
-		Etcd: m.client, Lease: watchLease(ctx, m.client, m.session),
+		Etcd: m.client, Lease: m.lease,
 		Prefix: "/shards", Member: name, Members: tm,
 		Store: pebble.Options{
 			Splitter: enginetest.Lines{}, MemTableBytes: 1 << 20, EraBytes: 1 << 10,
@@ -182,7 +179,8 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 		o.Store.FS = fs
 	}
 	if os.Getenv("FRESHET_TEST_LOG") != "" {
-		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With(slog.String("member", name))
+		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With(
+			slog.String("test", t.Name()), slog.String("member", name))
 	}
 	for _, f := range change {
 		f(&o)
@@ -255,7 +253,7 @@ func (m *member) stop(t testing.TB) {
 		t.Errorf("close: got error %v, want none", err)
 	}
 	m.cancel()
-	_ = m.session.Close()
+	_ = m.lease.Session().Close()
 	_ = m.client.Close()
 	m.js.Conn().Close()
 }

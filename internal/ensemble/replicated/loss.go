@@ -149,15 +149,15 @@ func (l *Loss) readLog(ctx context.Context, s *Shard) error {
 	for _, kv := range known.Kvs {
 		l.storedLog, l.logRev = string(kv.Value), kv.ModRevision
 	}
-	there, err := s.o.JetStream.Stream(ctx, streamName(&s.o))
+	there, err := findLog(ctx, &s.o, l.storedLog)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
 	}
 	if err != nil {
 		return errs.Newf(errs.Unavailable, "reading the state of the log: %w", err)
 	}
-	info := there.CachedInfo()
-	l.LogExists, l.stream = true, info.Config.Metadata[metaLog]
+	info := there.handle.CachedInfo()
+	l.LogExists, l.stream = true, there.identity()
 	l.LogFirst, l.LogLast = info.State.FirstSeq, info.State.LastSeq
 	return nil
 }

@@ -88,6 +88,46 @@ func (p *pair) truncate(t *testing.T, keep uint64) {
 	publishAll(t, js, kept)
 }
 
+// wantOneLog checks that the log which replaced the first one has a stream with another name and is the
+// only one, and that Destroy removes it.
+func (p *pair) wantOneLog(t *testing.T) {
+	t.Helper()
+	conn := p.g.nats.Connect(0)
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := p.g.etcd.Client()
+	defer client.Close()
+	o := Options{Cluster: p.cluster, Number: p.number, JetStream: js, Etcd: client, Prefix: "/shards"}
+	identity, err := readIdentity(t.Context(), &o, o.keys().log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	streams := func() (names []string) {
+		list := js.StreamNames(t.Context())
+		for name := range list.Name() {
+			if strings.HasPrefix(name, streamName(&o)) {
+				names = append(names, name)
+			}
+		}
+		if err := list.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	if got, want := streams(), []string{streamName(&o) + "-" + identity[:8]}; !slices.Equal(got, want) {
+		t.Errorf("got streams %q, want %q", got, want)
+	}
+	if err := Destroy(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := streams(); len(got) != 0 {
+		t.Errorf("got streams %q after the shard was destroyed, want none", got)
+	}
+}
+
 func lost(m *member) func() bool {
 	return func() bool { return errors.Is(m.Status().Err, engine.ErrLogLost) }
 }
@@ -133,6 +173,7 @@ func TestAcceptLoss(t *testing.T) {
 			t.Errorf("loss of a healthy shard: got error %v, want a precondition", err)
 		}
 		a.stop(t)
+		p.wantOneLog(t)
 	})
 	t.Run("the log is gone", func(t *testing.T) {
 		t.Parallel()

@@ -164,19 +164,16 @@ func (s *Shard) hasAll(ctx context.Context, own logPosition, marks *shardMarks) 
 // that the copy has not, and then, if fence is set, keeps every earlier owner from appending. It
 // returns the epoch that the new log must exceed, and the end of the log.
 func (s *Shard) closeLog(ctx context.Context, own, at logPosition, fence bool) (epoch, end uint64, err error) {
-	st := &stream{
-		js: s.o.JetStream, name: streamName(&s.o), subject: streamSubject(&s.o), id: at.log, suspicions: s.o.suspicions,
-	}
-	found, err := st.find(ctx)
+	st, err := findLog(ctx, &s.o, at.log.String())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return at.epoch, 0, nil
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading the state of the log: %w", err)
 	}
-	st.handle = found
-	info := found.CachedInfo()
-	if info.Config.Metadata[metaLog] != at.log.String() {
+	st.id = at.log
+	info := st.handle.CachedInfo()
+	if st.identity() != at.log.String() {
 		if info.State.Msgs > 0 {
 			return 0, 0, fmt.Errorf("%w: stream %s is another log and has messages", errNotRebuilt, st.name)
 		}

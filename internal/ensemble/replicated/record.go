@@ -29,6 +29,9 @@ type logID [16]byte
 
 func (id logID) String() string { return hex.EncodeToString(id[:]) }
 
+// short returns the beginning of the identity, which names a stream.
+func (id logID) short() string { return hex.EncodeToString(id[:4]) }
+
 func parseLogID(s string) (id logID, err error) {
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != len(id) {

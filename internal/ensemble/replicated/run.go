@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"freshet/internal/base/lograte"
 	"freshet/internal/storage/engine"
 )
@@ -327,7 +329,8 @@ func (s *Shard) follow(ctx context.Context, f *follower) (*claim, error) {
 			break
 		}
 		if errors.Is(err, engine.ErrLogLost) || errors.Is(err, errBehind) || errors.Is(err, errUnknownPacking) ||
-			errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) {
+			errors.Is(err, engine.ErrFailed) || errors.Is(err, engine.ErrCorrupt) ||
+			errors.Is(err, jetstream.ErrStreamNotFound) { // another log may have replaced this one
 			break
 		}
 		s.log.LogAttrs(ctx, warnings.Level("follow"), "following the log of the shard failed; retrying",

@@ -345,8 +345,7 @@ func (s *Shard) Close() error {
 
 // Destroy removes the log and the keys of a shard that no member has open.
 func Destroy(ctx context.Context, o Options) error {
-	err := o.JetStream.DeleteStream(ctx, streamName(&o))
-	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if err := removeStreams(ctx, &o, ""); err != nil {
 		return fmt.Errorf("removing the log of shard %d of cluster %s: %w", o.Number, o.Cluster, err)
 	}
 	if _, err := o.Etcd.Delete(ctx, o.keys().base, clientv3.WithPrefix()); err != nil {

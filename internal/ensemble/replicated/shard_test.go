@@ -111,7 +111,7 @@ func TestAShardTakenByALostCall(t *testing.T) {
 	}
 	eventually(t, "no owner", func() bool { _, err := a.Engine(); return err != nil })
 	if _, err := a.client.Put(t.Context(), a.keys.owner, a.ownerValue(0),
-		clientv3.WithLease(a.session.Lease())); err != nil {
+		clientv3.WithLease(a.lease.Session().Lease())); err != nil {
 		t.Fatal(err)
 	}
 	a.awaitOwner(t)

@@ -35,25 +35,88 @@ type stream struct {
 // metaLog is the key of the log's identity in the stream's metadata.
 const metaLog = "freshet-log"
 
+// streamName returns the name of the stream of a shard's first log.
 func streamName(o *Options) string { return "S_" + o.Cluster + "_" + strconv.Itoa(o.Number) }
 
 func streamSubject(o *Options) string { return "S." + o.Cluster + "." + strconv.Itoa(o.Number) }
+
+// A log that replaces another one has a stream with another name and subject. A NATS server that was
+// away meanwhile may still have the old stream, and must not take its messages for those of the new
+// one when both have one name.
+
+// successorName returns the name of the stream of a log that has replaced another one.
+func successorName(o *Options, id logID) string { return streamName(o) + "-" + id.short() }
+
+// newSuccessor returns the stream, which may not exist yet, of a log that replaces another one.
+func newSuccessor(o *Options, id logID) *stream {
+	return &stream{
+		js: o.JetStream, name: successorName(o, id), subject: streamSubject(o) + "." + id.short(), id: id,
+		suspicions: o.suspicions,
+	}
+}
+
+// removeStreams removes all streams of a shard, but not the one with the name kept.
+func removeStreams(ctx context.Context, o *Options, kept string) error {
+	names := []string{streamName(o)}
+	list := o.JetStream.StreamNames(ctx, jetstream.WithStreamListSubject(streamSubject(o)+".*"))
+	for name := range list.Name() {
+		names = append(names, name)
+	}
+	if err := list.Err(); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == kept {
+			continue
+		}
+		if err := o.JetStream.DeleteStream(ctx, name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// findLog finds the stream of the log with an identity. Without such a log, or with the identity "", it
+// returns the stream with the name of the first log, whose identity is another one, or
+// ErrStreamNotFound.
+func findLog(ctx context.Context, o *Options, identity string) (*stream, error) {
+	first := &stream{js: o.JetStream, name: streamName(o), subject: streamSubject(o), suspicions: o.suspicions}
+	err := first.load(ctx)
+	if identity == "" || err == nil && first.identity() == identity ||
+		err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return first, err
+	}
+	id, parseErr := parseLogID(identity)
+	if parseErr != nil {
+		return first, fmt.Errorf("reading the identity of the log: %w", parseErr)
+	}
+	st := newSuccessor(o, id)
+	if stErr := st.load(ctx); !errors.Is(stErr, jetstream.ErrStreamNotFound) {
+		return st, stErr
+	}
+	return first, err
+}
+
+// load finds the stream that has the name.
+func (st *stream) load(ctx context.Context) (err error) {
+	st.handle, err = st.find(ctx)
+	return err
+}
+
+// identity returns the identity of the log in the stream that was found, as its metadata has it.
+func (st *stream) identity() string { return st.handle.CachedInfo().Config.Metadata[metaLog] }
 
 // openStream returns the shard's log and creates it if it never existed. etcd stores the
 // log's identity, so that a lost log is not mistaken for a new one.
 func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout+2*leaderTimeout)
 	defer cancel()
-	get, getCancel := context.WithTimeout(ctx, callTimeout)
-	known, err := o.Etcd.Get(get, key)
-	getCancel()
+	known, err := readIdentity(ctx, o, key)
 	if err != nil {
-		return nil, fmt.Errorf("reading the identity of the log: %w", err)
+		return nil, err
 	}
-	st := &stream{js: o.JetStream, name: streamName(o), subject: streamSubject(o), suspicions: o.suspicions}
-	find := func(ctx context.Context) (jetstream.Stream, error) { return o.JetStream.Stream(ctx, st.name) }
-	st.handle, err = queryLeader(ctx, nil, find)
-	if errors.Is(err, jetstream.ErrStreamNotFound) && len(known.Kvs) == 0 {
+	st, err := findLog(ctx, o, known)
+	if errors.Is(err, jetstream.ErrStreamNotFound) && known == "" {
 		st.handle, err = st.create(ctx, o)
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -62,10 +125,10 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening stream %s of the log: %w", st.name, err)
 	}
-	if st.id, err = parseLogID(st.handle.CachedInfo().Config.Metadata[metaLog]); err != nil {
+	if st.id, err = parseLogID(st.identity()); err != nil {
 		return nil, fmt.Errorf("%w: stream %s was not created by Freshet: %w", engine.ErrLogLost, st.name, err)
 	}
-	if len(known.Kvs) == 0 {
+	if known == "" {
 		_, err := o.Etcd.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(
 			clientv3.OpPut(key, st.id.String())).Commit()
 		if err != nil {
@@ -73,11 +136,25 @@ func openStream(ctx context.Context, o *Options, key string) (*stream, error) {
 		}
 		return st, nil
 	}
-	if was := string(known.Kvs[0].Value); was != st.id.String() {
+	if known != st.id.String() {
 		return nil, fmt.Errorf("%w: stream %s is log %s, but the shard's log is %s", engine.ErrLogLost,
-			st.name, st.id, was)
+			st.name, st.id, known)
 	}
 	return st, nil
+}
+
+// readIdentity reads the identity of the shard's log from etcd, "" before it has one.
+func readIdentity(ctx context.Context, o *Options, key string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	found, err := o.Etcd.Get(ctx, key)
+	if err != nil {
+		return "", fmt.Errorf("reading the identity of the log: %w", err)
+	}
+	if len(found.Kvs) == 0 {
+		return "", nil
+	}
+	return string(found.Kvs[0].Value), nil
 }
 
 func (st *stream) create(ctx context.Context, o *Options) (jetstream.Stream, error) {

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,8 +81,17 @@ func (w *world) anyStream() string {
 	return all[w.random.IntN(len(all))]
 }
 
-// logOf returns the name of the stream of a shard's log.
-func logOf(shard int) string { return fmt.Sprintf("S_%s_%d", clusterID, shard) }
+// logOf returns the name of the stream of a shard's log. A log that has replaced another one has a longer
+// name.
+func (w *world) logOf(shard int) string {
+	first := fmt.Sprintf("S_%s_%d", clusterID, shard)
+	for _, name := range w.nats.Names() {
+		if strings.HasPrefix(name, first+"-") {
+			return name
+		}
+	}
+	return first
+}
 
 // elect moves the leader of a stream. It returns how long the stream has none.
 func (w *world) elect(stream string) time.Duration {
@@ -97,7 +107,7 @@ func (w *world) crashInElection(ctx context.Context, shard int) {
 	if m == nil {
 		return
 	}
-	time.Sleep(w.elect(logOf(shard)) / 2)
+	time.Sleep(w.elect(w.logOf(shard)) / 2)
 	w.crash(m.name)
 	w.again(ctx, m.name)
 }
@@ -136,13 +146,13 @@ func (w *world) damage(stream string) {
 // crash before the replica is replaced.
 func (w *world) damageNext(shard int) {
 	w.fault("messages of shard %d are damaged while they are written", shard)
-	w.nats.DamageNext(logOf(shard), 1+w.random.IntN(3))
+	w.nats.DamageNext(w.logOf(shard), 1+w.random.IntN(3))
 	time.Sleep(w.upTo(3 * time.Second))
 	if m, _ := w.owner(shard, nil); m != nil && w.random.IntN(2) == 0 {
 		w.crash(m.name)
 		time.Sleep(w.upTo(3 * time.Second))
 	}
-	w.nats.Heal(logOf(shard))
+	w.nats.Heal(w.logOf(shard))
 }
 
 // loseEnd ends all members, removes the end of a shard's log, and starts the members. The members that crash
@@ -163,7 +173,7 @@ func (w *world) loseEnd(ctx context.Context) {
 		}
 	}
 	shard := w.random.IntN(shardCount)
-	lost := w.nats.LoseEnd(logOf(shard), 1+w.random.Uint64N(200))
+	lost := w.nats.LoseEnd(w.logOf(shard), 1+w.random.Uint64N(200))
 	w.fault("log of shard %d loses its last %d messages", shard, lost)
 	w.endLost[shard] = true
 	w.startAll(ctx)

@@ -15,8 +15,7 @@ import (
 func (s *Servers) callLocked(operation string, m *message) {
 	parts := strings.Split(operation, ".")
 	if operation == "STREAM.NAMES" {
-		names := slices.Sorted(maps.Keys(s.streams))
-		s.respondLocked(m.reply, map[string]any{"total": len(names), "offset": 0, "limit": 1024, "streams": names})
+		s.namesLocked(m)
 		return
 	}
 	if len(parts) < 3 {
@@ -58,6 +57,19 @@ func (s *Servers) callLocked(operation string, m *message) {
 	default:
 		s.failLocked(m.reply, noSuchOperation)
 	}
+}
+
+// namesLocked sends the names of the streams, or of those with a subject that matches a pattern.
+func (s *Servers) namesLocked(m *message) {
+	var request struct {
+		Subject string `json:"subject"`
+	}
+	_ = json.Unmarshal(m.data, &request) // an empty request is valid
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.streams)), func(name string) bool {
+		return request.Subject != "" && !slices.ContainsFunc(s.streams[name].config.Subjects,
+			func(subject string) bool { return matches(request.Subject, subject) })
+	})
+	s.respondLocked(m.reply, map[string]any{"total": len(names), "offset": 0, "limit": 1024, "streams": names})
 }
 
 // stepDownLocked makes the preferred replica of a request the leader of a stream.
