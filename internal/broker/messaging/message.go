@@ -33,6 +33,8 @@ type Message struct {
 	DeliverAt     int64 // epoch milliseconds; 0 for immediate delivery
 	// IdempotencyKey identifies retries of the same message; consumers do not receive it.
 	IdempotencyKey string
+
+	replayOf string // id of the dead letter of which this is a copy; identifies retries, and no producer can set it
 }
 
 // Produced is the result of producing a message.
@@ -110,10 +112,16 @@ func (m *Message) toEngine(version int64, deduplicate bool) engine.Message {
 // so it must not change.
 const idempotencyKeyPrefix = "\x00key:"
 
-// dedupKey returns the key by which the engine detects duplicates of the message: the idempotency
-// key, or producer and sequence number where the topic deduplicates.
+// replayPrefix prefixes deduplication keys of copies of dead letters. No idempotency key can equal one, so
+// no producer can make a replay take a message of its own for the copy.
+const replayPrefix = "\x00replay:"
+
+// dedupKey returns the key by which the engine detects duplicates of the message: the dead letter of
+// which it is a copy, the idempotency key, or producer and sequence number where the topic deduplicates.
 func (m *Message) dedupKey(deduplicate bool) engine.DedupKey {
 	switch {
+	case m.replayOf != "":
+		return engine.DedupKey{Producer: replayPrefix + m.replayOf}
 	case m.IdempotencyKey != "":
 		return engine.DedupKey{Producer: idempotencyKeyPrefix + m.IdempotencyKey}
 	case deduplicate && m.Producer != "" && m.HasSequence:

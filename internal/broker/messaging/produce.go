@@ -74,6 +74,8 @@ func (t target) route(m *Message) (partition int32, ok bool) {
 		return names.RouteMurmur2(m.Key, t.partitions), true
 	case m.Key != "" || m.EmptyKey:
 		return names.Route(m.Key, t.partitions), true
+	case m.replayOf != "":
+		return names.Route(m.replayOf, t.partitions), true
 	case m.IdempotencyKey != "":
 		return names.Route(m.IdempotencyKey, t.partitions), true
 	case m.Producer != "" && m.HasSequence:

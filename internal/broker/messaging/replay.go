@@ -48,7 +48,7 @@ type Replayed struct {
 
 // Replay sends dead letters to a topic, oldest first, and acknowledges each one after its copy is durable.
 // It reads a limited number. Those that the filter does not select, and those that the target rejects, stay
-// dead letters. A copy has the letter's id as its idempotency key, so that a retry stores no duplicate.
+// dead letters. The letter's id identifies its copy, so that a retry stores no duplicate.
 func (r *Replayer) Replay(ctx context.Context, opts ReplayOptions) (Replayed, error) {
 	catalogue := r.producer.catalogue
 	letters, err := catalogue.fresh(ctx, opts.Letters)
@@ -190,7 +190,7 @@ func (r *replay) copyOf(letter *Received) Message {
 	m := Message{
 		Payload: letter.Payload, NullPayload: letter.NullPayload, Key: letter.Key, EmptyKey: letter.EmptyKey,
 		BinaryKey: letter.BinaryKey, EventTime: letter.EventTime, SchemaVersion: NoSchema,
-		IdempotencyKey: "replay-" + letter.ID.String(),
+		replayOf: letter.ID.String(),
 	}
 	if r.sameTopic {
 		m.SchemaVersion = letter.SchemaVersion

@@ -140,3 +140,22 @@ func TestReplayEndsAtTheQuota(t *testing.T) {
 		t.Errorf("the next call: got %+v, want more letters", next)
 	}
 }
+
+// TestAttackReplayedBefore sends messages whose idempotency keys are those that a replay could use: the
+// replay still sends the letters.
+func TestAttackReplayedBefore(t *testing.T) {
+	t.Parallel()
+	c, opts := letters(t, 0, messaging.Options{})
+	letter := c.produce(opts.Letters, text(`{"n":0}`))
+	for _, key := range []string{"replay-" + letter.ID.String(), letter.ID.String(), "replay:" + letter.ID.String()} {
+		m := text("forged")
+		m.IdempotencyKey = key
+		c.produce(opts.To, m)
+	}
+	if got := c.replay(opts); got.Sent != 1 {
+		t.Fatalf("got %+v, want one letter sent", got)
+	}
+	if found, _ := c.search(opts.To, `payload.n == 0`, messaging.SearchOptions{}); len(found) != 1 {
+		t.Errorf("got %q in the target, want the letter", found)
+	}
+}
