@@ -158,12 +158,14 @@ func (t *member) openLog(ctx context.Context) error {
 func (t *member) join(ctx context.Context) error {
 	s := t.s
 	s.waitFor("its lease in the ensemble")
+	own, _ := s.cfg.Members.Own()
+	plain, _, secured, _ := s.cfg.Kafka.Addresses()
 	err := t.Join(ctx, ensemble.JoinOptions{
 		Client: s.etcd, Prefix: s.cfg.Etcd.Prefix, Etcd: memberEtcd{s}, State: t,
 		Record: membership.Record{
 			HTTP: orEmpty(s.cfg.HTTP), HTTPS: orEmpty(s.cfg.HTTPS),
-			Stream:    advertised(s.cfg.Kafka.Plain, s.cfg.Kafka.Advertised),
-			StreamTLS: advertised(s.cfg.Kafka.TLS, s.cfg.Kafka.AdvertisedTLS),
+			Stream:    kafkaAddress(plain, s.cfg.Kafka.Advertised, own.Internal),
+			StreamTLS: kafkaAddress(secured, s.cfg.Kafka.AdvertisedTLS, own.Internal),
 			Version:   version.Get().Version, Started: time.Now().UTC().Truncate(time.Second),
 		},
 	})
@@ -188,17 +190,24 @@ func orEmpty(address string) string {
 	return address
 }
 
-// advertised returns the address at which clients reach a listener: the configured one, with
-// the port of the listener if it has none.
-func advertised(address, configured string) string {
-	if orEmpty(address) == "" || configured == "" {
-		return orEmpty(address)
+// kafkaAddress returns the address at which clients reach a Kafka listener of a member, "" if it is off: the
+// advertised one, with the port of the listener if it has none. A listener on all addresses of its machine
+// is reached at the host of internal, the member's address in members.list.
+func kafkaAddress(listen, advertised, internal string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil { // off
+		return ""
 	}
-	if _, _, err := net.SplitHostPort(configured); err == nil {
-		return configured
+	if advertised == "" {
+		if ip := net.ParseIP(host); host != "" && !ip.IsUnspecified() {
+			return listen
+		}
+		advertised, _, _ = net.SplitHostPort(internal)
 	}
-	_, port, _ := net.SplitHostPort(address)
-	return net.JoinHostPort(configured, port)
+	if _, _, err := net.SplitHostPort(advertised); err == nil {
+		return advertised
+	}
+	return net.JoinHostPort(advertised, port)
 }
 
 // memberEtcd implements ensemble.Etcd with the embedded or the external etcd.
