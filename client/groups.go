@@ -111,6 +111,8 @@ func (c *Client) ResetGroup(ctx context.Context, tenant, name string, positions 
 		case p.Offset != nil:
 		case !p.At.time.IsZero():
 			at.Timestamp = new(max(p.At.time.UnixMilli(), 0))
+		case p.At.newest != 0:
+			return errNewest
 		case p.At.id != "":
 			return errors.New("position of a consumer group must be an offset or a time, not a message id")
 		default:

@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// Position is a position in a topic: Earliest, Latest, AtTime, AtID or AfterID. The zero value
+// Position is a position in a topic: Earliest, Latest, Newest, AtTime, AtID or AfterID. The zero value
 // is Latest.
 type Position struct {
-	word  string
-	time  time.Time
-	id    string
-	after bool
+	word   string
+	newest int
+	time   time.Time
+	id     string
+	after  bool
 }
 
 // The end and the start of a topic.
@@ -28,6 +29,10 @@ var (
 	// Earliest is the first stored message.
 	Earliest = Position{word: "earliest"}
 )
+
+// Newest is the newest messages of a topic, at most 1,000, and at least the newest one of each partition. It is for
+// Tail, TailFilter and Read only.
+func Newest(messages int) Position { return Position{newest: messages} }
 
 // AtTime is the first message that was published at this time or later.
 func AtTime(at time.Time) Position { return Position{time: at} }
@@ -63,8 +68,14 @@ func ParsePosition(text string) (Position, error) {
 // creates reports whether a subscription can be created at the position with one call.
 func (p Position) creates() bool { return p.time.IsZero() && !p.after }
 
+// errNewest rejects Newest for a subscription or a consumer group.
+var errNewest = errors.New("position Newest is for Tail, TailFilter and Read")
+
 // body returns the position in JSON. The position must not be a time.
 func (p Position) body() (map[string]any, error) {
+	if p.newest != 0 {
+		return nil, errNewest
+	}
 	if p.id == "" {
 		return map[string]any{"position": cmp.Or(p.word, Latest.word)}, nil
 	}

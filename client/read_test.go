@@ -35,6 +35,7 @@ func TestReadEnds(t *testing.T) {
 		{"at the third", client.AtID(ids[2]), []string{"2", "3"}},
 		{"behind the third", client.AfterID(ids[2]), []string{"3"}},
 		{"behind the last", client.AfterID(ids[3]), nil},
+		{"the newest two", client.Newest(2), []string{"2", "3"}},
 	} {
 		var got []string
 		for received, err := range topic.Read(ctx, c.from) {

@@ -106,6 +106,8 @@ func (t *tail) query() url.Values {
 		query.Set("since", strconv.FormatInt(max(t.from.time.UnixMilli(), 0), 10))
 	case t.from.id != "":
 		t.fromID(query)
+	case t.from.newest != 0:
+		query.Set("last", strconv.Itoa(t.from.newest))
 	case t.from.word == "earliest":
 		query.Set("from", "earliest")
 	case !t.since.IsZero():

@@ -213,6 +213,12 @@ test('the tail keeps a limited number of messages', () => {
   assert.equal(ring.seen, 1670)
 })
 
+test('messages of several partitions are in the order of their publish times', () => {
+  const ring = new Ring()
+  for (const publishTime of [10, 30, 20, 30, 5, 40]) ring.add({ publishTime })
+  assert.deepEqual(ring.rows.map(m => m.publishTime), [40, 30, 30, 20, 10, 5])
+})
+
 test('messages of the API', () => {
   const m = received({
     messageId: 'A', messageStringId: '1:2:-1:0', payload: 'AAE=', encoding: 'base64', payloadSize: 9, publishTime: 5,

@@ -70,7 +70,7 @@ func TestTailOfAvro(t *testing.T) {
 	b := open(t, 1440, "light")
 	b.as(server.Token)
 	b.visit("acme/topics/orders/" + topic)
-	b.waitText("Waiting for messages")
+	b.waitText("No messages yet")
 	b.until(`document.querySelector('.badge.ok')?.innerText === 'Live'`)
 	produce("first", "k-1")
 	b.waitText(`{"id":"first","amount":9.5,"items":["tea"],"note":null}`)
@@ -97,6 +97,9 @@ func TestTailOfAvro(t *testing.T) {
 	if rows := eval[int](b, `document.querySelectorAll('.rows .row').length`); rows != 2 {
 		t.Errorf("got %d rows after the stop, want the previous 2", rows)
 	}
+	b.visit("acme/topics/orders/" + topic) // opens with the newest messages
+	b.until(`document.querySelectorAll('.rows .row').length === 3`)
+	b.until(`document.querySelector('.rows .row').innerText.includes('"third"')`)
 	for _, sent := range b.sent() {
 		if strings.Contains(sent, server.Token) {
 			t.Errorf("token is in a URL or body: %.100s", sent)

@@ -56,7 +56,7 @@ export function received(m, now = Date.now()) {
 }
 
 /**
- * The last 1,000 messages, newest first. A token bucket limits them to 100 per second
+ * The last 1,000 messages, newest first by publish time. A token bucket limits them to 100 per second
  * with bursts of 1,000; messages beyond it are only counted. While the ring is paused,
  * messages are held back, and those that do not fit are counted too.
  */
@@ -92,7 +92,10 @@ export class Ring {
     }
     this.tokens--
     const list = this.paused ? this.held : this.rows
-    list.unshift(m)
+    // Stored messages of several partitions arrive out of order.
+    let at = 0
+    while (at < list.length && list[at].publishTime > m.publishTime) at++
+    list.splice(at, 0, m)
     if (list.length > maxRows) {
       list.pop()
       if (this.paused) this.skipped++
@@ -174,7 +177,7 @@ export class Tail {
     this.changed()
   }
 
-  /** Starts at a position. @param {object} query from or since */
+  /** Starts at a position. @param {object} query from, last or since */
   async start(query) {
     this.stop()
     this.ring.clear()

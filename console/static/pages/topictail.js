@@ -19,8 +19,10 @@ function matchesFilter(m) {
   return words.every(w => text.includes(w))
 }
 
-/** The start of the tail in the URL: latest, earliest, or a time in ms. */
-const startOf = () => route.query.get('from') || 'latest'
+const newestCount = 50
+
+/** The start of the tail in the URL: newest, latest, earliest, or a time in ms. */
+const startOf = () => route.query.get('from') || 'newest'
 const isTime = from => /^\d+$/.test(from)
 
 export function tailTab(page) {
@@ -31,10 +33,11 @@ export function tailTab(page) {
 
   const start = () => {
     const from = startOf()
-    tail.start(isTime(from) ? { since: from } : { from })
+    if (from === 'newest') tail.start({ last: newestCount })
+    else tail.start(isTime(from) ? { since: from } : { from })
   }
   const setStart = from => {
-    setQuery({ from: from === 'latest' ? '' : from, msg: '' })
+    setQuery({ from: from === 'newest' ? '' : from, msg: '' })
     start()
   }
   const loadSingle = async name => {
@@ -73,7 +76,7 @@ export function tailTab(page) {
   })
   const noMessages = () => empty({
     icon: 'topics',
-    title: tail.running ? 'Waiting for messages' : 'Stopped',
+    title: emptyTitle(tail),
     text: 'Messages appear here when they are produced. The tail uses no subscription and does not affect consumers.',
     action: html`
       <span class="cluster">
@@ -118,6 +121,11 @@ export function tailTab(page) {
   }
 }
 
+function emptyTitle(tail) {
+  if (!tail.running) return 'Stopped'
+  return startOf() === 'newest' && tail.state === 'live' ? 'No messages yet' : 'Waiting for messages'
+}
+
 const states = {
   live: ['ok', 'Live'],
   connecting: ['warn', 'Connecting'],
@@ -136,6 +144,7 @@ function statusView({ ring, state }) {
 }
 
 const starts = [
+  ['newest', `the newest ${newestCount}`],
   ['latest', 'now'],
   ['earliest', 'the beginning'],
   ['hour', 'an hour ago'],

@@ -19,10 +19,11 @@ type Tail struct {
 	subscription string
 }
 
-// TailFrom is the start of a tail: after an id, at a time, at the first stored message, or, by
-// default, after the last message.
+// TailFrom is the start of a tail: after an id, at a time, at the first stored message, at the newest messages,
+// or, by default, after the last message.
 type TailFrom struct {
 	Earliest bool
+	Newest   int // number of messages
 	Since    time.Time
 	After    *names.MessageID
 }
@@ -50,6 +51,11 @@ func (c *Consumer) Tail(ctx context.Context, name names.Topic, from TailFrom) (*
 			next = parts[i].First
 		}
 		tail.next = append(tail.next, next)
+	}
+	if from.Newest > 0 && len(parts) > 0 {
+		if err := tail.seekNewest(ctx, parts, from.Newest); err != nil {
+			return nil, err
+		}
 	}
 	if !from.Since.IsZero() {
 		if err := tail.seek(ctx, from.Since); err != nil {

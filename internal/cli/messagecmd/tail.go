@@ -12,10 +12,13 @@ import (
 	"freshet/internal/cli/output"
 )
 
+// maxLast is the largest number of stored messages with which a tail begins.
+const maxLast = 1000
+
 func newTail(env *command.Env) *cobra.Command {
 	var o printOptions
 	var from, key, filter string
-	var count int
+	var count, last int
 	var noFollow bool
 	cmd := &cobra.Command{
 		Use:   "tail TOPIC",
@@ -24,9 +27,15 @@ func newTail(env *command.Env) *cobra.Command {
 the subscriptions of others. The command runs until it is interrupted, and reconnects
 after a lost connection.
 
+With --last the command begins with the newest messages: with that many, and at least the newest one
+of each partition.
+
 With --filter the server sends only the messages that an expression in CEL selects, as for
 'freshet search'. A message for which the expression fails is not shown.`,
-		Example: `  # the stored messages that an expression selects
+		Example: `  # the newest ten stored messages
+  freshet tail orders --last 10 --no-follow
+
+  # the stored messages that an expression selects
   freshet tail orders --filter 'payload.total > 100' --no-follow
 
   # the first message of the last hour, with key and time
@@ -40,9 +49,13 @@ With --filter the server sends only the messages that an expression in CEL selec
 			if noFollow && !cmd.Flags().Changed("from") {
 				from = "earliest" // no stored message follows latest
 			}
-			at, err := position(cmd, "from", from)
+			at, err := tailPosition(cmd, from, last)
 			if err != nil {
 				return err
+			}
+			if filter != "" && noFollow && last > 0 {
+				return command.Usagef(cmd, "--last, --filter and --no-follow cannot be combined; use --from, "+
+					"or leave out --no-follow")
 			}
 			if count < 0 {
 				return command.Usagef(cmd, "--count must not be negative")
@@ -79,6 +92,7 @@ With --filter the server sends only the messages that an expression in CEL selec
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "latest",
 		"first `position`: earliest, latest, a time, a duration ago or a message id")
+	f.IntVar(&last, "last", 0, "begin with the newest messages, at most this `number` (1 to 1000)")
 	f.StringVarP(&key, "key", "k", "", "show only messages with this `key`")
 	f.StringVar(&filter, "filter", "", "show only messages that this `expression` selects")
 	f.IntVarP(&count, "count", "c", 0, "end after this `number` of messages (default: no limit)")
@@ -86,6 +100,20 @@ With --filter the server sends only the messages that an expression in CEL selec
 		"end after the last stored message; changes the default of --from to earliest")
 	o.addFlags(cmd)
 	return cmd
+}
+
+// tailPosition returns the position of --from or --last.
+func tailPosition(cmd *cobra.Command, from string, last int) (client.Position, error) {
+	if !cmd.Flags().Changed("last") {
+		return position(cmd, "from", from)
+	}
+	if cmd.Flags().Changed("from") {
+		return client.Position{}, command.Usagef(cmd, "--from and --last cannot be combined")
+	}
+	if last < 1 || last > maxLast {
+		return client.Position{}, command.Usagef(cmd, "--last must be a number of messages from 1 to %d", maxLast)
+	}
+	return client.Newest(last), nil
 }
 
 // storedMatches searches the stored messages from a position.

@@ -18,6 +18,9 @@ import (
 // heartbeat is a comment; it keeps proxies from closing the connection.
 const heartbeatInterval = 15 * time.Second
 
+// maxNewest is the largest number of stored messages with which a tail begins.
+const maxNewest = 1000
+
 // eventWriter writes server-sent events to a client.
 type eventWriter struct {
 	w       http.ResponseWriter
@@ -203,16 +206,32 @@ func (c *call) tail() error {
 	if ok {
 		from.Since = time.UnixMilli(since)
 	}
+	last, ok, err := c.queryNumber("last", "")
+	if err != nil {
+		return err
+	}
+	if ok {
+		if last < 1 || last > maxNewest {
+			return brokerhttp.BadQuery("last must be a number of messages from 1 to 1000")
+		}
+		if from.Earliest || !from.Since.IsZero() {
+			return brokerhttp.BadQuery("last cannot be combined with from=earliest or since")
+		}
+		from.Newest = int(last)
+	}
 	if from.After, err = c.queryID("after"); err != nil {
 		return err
 	}
-	if last := c.R.Header.Get("Last-Event-ID"); last != "" && from.After == nil {
+	if lastEvent := c.R.Header.Get("Last-Event-ID"); lastEvent != "" && from.After == nil {
 		// A page whose connection was lost continues after its last event.
-		id, err := brokerhttp.ParseID([]byte(last))
+		id, err := brokerhttp.ParseID([]byte(lastEvent))
 		if err != nil {
 			return err
 		}
 		from.After = &id
+	}
+	if from.After != nil {
+		from.Newest = 0
 	}
 	as := rendering{encoding: requested}
 	if as.limit, as.limited, err = c.queryNumber("payloadLimit", ""); err != nil {

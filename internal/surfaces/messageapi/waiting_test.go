@@ -318,6 +318,11 @@ func TestInvalidEventRequests(t *testing.T) {
 		"/tail?since=x":                  400,
 		"/tail?payloadLimit=-1":          400,
 		"/tail?payloadLimit=x":           400,
+		"/tail?last=0":                   400,
+		"/tail?last=1001":                400,
+		"/tail?last=x":                   400,
+		"/tail?last=5&from=earliest":     400,
+		"/tail?last=5&since=1":           400,
 		"/tail?after=x":                  400,
 		"/tail?after=99999:0:-1:0":       404,
 	} {
