@@ -28,7 +28,7 @@ const {
 } = await import('../static/lib/payload.js')
 const { decodeProto } = await import('../static/lib/proto.js')
 const { parseProto } = await import('../static/lib/protoschema.js')
-const { Ring, events, maxRows, received } = await import('../static/lib/tail.js')
+const { Ring, addProgress, events, maxRows, received } = await import('../static/lib/tail.js')
 const { explainId } = await import('../static/pages/playground.js')
 const { reasons } = await import('../static/pages/schemachanges.js')
 
@@ -217,6 +217,13 @@ test('messages of several partitions are in the order of their publish times', (
   const ring = new Ring()
   for (const publishTime of [10, 30, 20, 30, 5, 40]) ring.add({ publishTime })
   assert.deepEqual(ring.rows.map(m => m.publishTime), [40, 30, 30, 20, 10, 5])
+})
+
+test('progress of a filter adds up over connections', () => {
+  const first = { scanned: 5, matched: 1, failed: 0 }
+  assert.deepEqual(addProgress(null, first), first)
+  assert.deepEqual(addProgress(first, { scanned: 3, matched: 1, failed: 2, failure: 'no such key: total' }),
+    { scanned: 8, matched: 2, failed: 2, failure: 'no such key: total' })
 })
 
 test('messages of the API', () => {

@@ -100,6 +100,15 @@ func TestTailOfAvro(t *testing.T) {
 	b.visit("acme/topics/orders/" + topic) // opens with the newest messages
 	b.until(`document.querySelectorAll('.rows .row').length === 3`)
 	b.until(`document.querySelector('.rows .row').innerText.includes('"third"')`)
+	b.fill("Expression", `payload.id == "second" && key == "k-2"`)
+	b.click("Find")
+	b.waitText("3 read, 1 selected")
+	b.until(`document.querySelectorAll('.rows .row').length === 1`)
+	b.until(`document.querySelector('.rows .row').innerText.includes('"second"')`)
+	b.until(`new URLSearchParams(location.search).get('from') === 'earliest'`)
+	b.fill("Expression", `payload.id ==`)
+	b.click("Find")
+	b.waitText("Syntax error")
 	for _, sent := range b.sent() {
 		if strings.Contains(sent, server.Token) {
 			t.Errorf("token is in a URL or body: %.100s", sent)

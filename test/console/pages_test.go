@@ -33,6 +33,7 @@ var views = []struct{ name, path, prepare string }{
 	{"topics-namespace", "acme/topics/orders?ns=public%2Farchive", ""},
 	{"topic-new", "acme/topics/orders", "New topic"},
 	{"topic-tail", "acme/topics/orders/public/default/orders?from=earliest", ""},
+	{"topic-found", "acme/topics/orders/public/default/orders?from=earliest&filter=key%20%3D%3D%20%22customer-2%22", ""},
 	{"topic-message", "acme/topics/orders/public/default/orders?from=earliest", "customer-2"},
 	{"topic-waiting", "acme/topics/orders/public/default/invoices", ""},
 	{"topic-large", "acme/topics/orders/public/default/clicks?from=earliest", "long"},

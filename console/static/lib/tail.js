@@ -111,6 +111,14 @@ export class Ring {
   }
 }
 
+/** Adds the progress of a connection to that of the earlier ones. */
+export function addProgress(earlier, now) {
+  if (!earlier) return now
+  const sum = name => (earlier[name] ?? 0) + (now[name] ?? 0)
+  const failure = earlier.failure || now.failure
+  return { scanned: sum('scanned'), matched: sum('matched'), failed: sum('failed'), failure }
+}
+
 /** The text of a message that the filter searches: its id, key=…, name=value. */
 export function searchText(m) {
   const properties = Object.entries(m.properties).map(([k, v]) => `${k}=${v}`)
@@ -129,6 +137,7 @@ export class Tail {
     this.error = null
     this.why = '' // why it was stopped, if not by the user
     this.lastId = ''
+    this.progress = null // of a filter on the server: {scanned, matched, failed, failure}
     this.since = 0
     this.rows = []
     this.connection = null
@@ -177,11 +186,12 @@ export class Tail {
     this.changed()
   }
 
-  /** Starts at a position. @param {object} query from, last or since */
+  /** Starts at a position. @param {object} query from, last or since, and perhaps filter */
   async start(query) {
     this.stop()
     this.ring.clear()
     this.lastId = ''
+    this.progress = null
     this.since = Date.now()
     this.connection = new AbortController()
     const { signal } = this.connection
@@ -209,7 +219,9 @@ export class Tail {
 
   /** Reads messages until the connection ends. */
   async read(query, signal, onmessage) {
-    const position = this.lastId ? { after: this.lastId } : query
+    const { filter } = query
+    const position = this.lastId ? { after: this.lastId, ...(filter && { filter }) } : query
+    const earlier = this.progress
     const q = new URLSearchParams({ ...position, payloadLimit: String(previewBytes) })
     const { response } = await this.client.call('GET', `${this.url}?${q}`, {
       stream: true, accept: 'text/event-stream', signal, background: !!this.lastId,
@@ -220,7 +232,8 @@ export class Tail {
       const data = JSON.parse(e.data)
       if (e.event === 'error') throw Object.assign(new Error(data.reason), { status: data.status })
       this.lastId = e.id
-      this.ring.add(received(data), this.matches)
+      if (e.event === 'progress') this.progress = addProgress(earlier, data)
+      else this.ring.add(received(data), this.matches)
       onmessage()
       this.scheduleChange()
     }

@@ -33,11 +33,21 @@ export function tailTab(page) {
 
   const start = () => {
     const from = startOf()
-    if (from === 'newest') tail.start({ last: newestCount })
-    else tail.start(isTime(from) ? { since: from } : { from })
+    const filter = route.query.get('filter')
+    const selection = filter ? { filter } : {}
+    if (from === 'newest') tail.start({ last: newestCount, ...selection })
+    else tail.start({ ...(isTime(from) ? { since: from } : { from }), ...selection })
   }
   const setStart = from => {
     setQuery({ from: from === 'newest' ? '' : from, msg: '' })
+    start()
+  }
+  const setExpression = e => {
+    e.preventDefault()
+    const filter = new FormData(e.target).get('filter').trim()
+    // The newest messages alone seldom have what an expression selects.
+    const from = filter && startOf() === 'newest' ? 'earliest' : route.query.get('from')
+    setQuery({ filter, from, msg: '' })
     start()
   }
   const loadSingle = async name => {
@@ -71,7 +81,9 @@ export function tailTab(page) {
     noun: 'messages',
     label: 'Messages',
     tools: toolsView(tail, start, setStart),
-    href: row => link(org, 'topics', route.names, { msg: row.name, from: route.query.get('from') }),
+    href: row => link(org, 'topics', route.names, {
+      msg: row.name, from: route.query.get('from'), filter: route.query.get('filter'),
+    }),
     rowClass: row => row === m ? 'chosen' : '',
   })
   const noMessages = () => empty({
@@ -109,6 +121,7 @@ export function tailTab(page) {
     const m = selected()
     return html`
       <div class="stack">
+        ${expressionView(tail, setExpression)}
         ${tail.error ? failure(tail.error, start) : nothing}
         ${tail.why ? html`<p class="callout warn">${tail.why}</p>` : nothing}
         ${tail.rows.length || m ? nothing : html`
@@ -121,8 +134,28 @@ export function tailTab(page) {
   }
 }
 
+/** The field of an expression that the server evaluates for every message. */
+function expressionView(tail, onsubmit) {
+  const filter = route.query.get('filter') ?? ''
+  return html`
+    <form class="expression" @submit=${onsubmit}>
+      <input type="search" name="filter" class="mono" aria-label="Expression" .value=${filter} spellcheck="false"
+        autocomplete="off" placeholder=${'Expression: payload.total > 100 && key.startsWith("k")'}>
+      <button>${icon('search', 16)}Find</button>
+      ${filter ? progressView(tail) : nothing}
+    </form>`
+}
+
+function progressView({ progress, running, state }) {
+  if (!progress) return html`<span class="muted small" role="status">${running ? 'Reading…' : ''}</span>`
+  const failed = progress.failed ? html`, <b title=${progress.failure ?? ''}>${count(progress.failed)} failed</b>` : ''
+  const read = `${count(progress.scanned)} read, ${count(progress.matched)} selected`
+  return html`<span class="muted small" role="status">${read}${failed}${state === 'stopped' ? ', stopped' : ''}</span>`
+}
+
 function emptyTitle(tail) {
   if (!tail.running) return 'Stopped'
+  if (route.query.get('filter')) return 'No message was selected yet'
   return startOf() === 'newest' && tail.state === 'live' ? 'No messages yet' : 'Waiting for messages'
 }
 

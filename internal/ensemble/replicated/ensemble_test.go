@@ -93,14 +93,14 @@ func (tm *team) join(name string, in bool) {
 // member simulates a separate process: it has connections, a lease and a disk of its own.
 type member struct {
 	*Shard
-	team    *team
-	name    string
-	client  *clientv3.Client
-	lease   *watchedLease
-	js      jetstream.JetStream
-	fs      *vfs.MemFS // nil for the real file system
-	cancel  context.CancelFunc
-	wire    wire
+	team   *team
+	name   string
+	client *clientv3.Client
+	lease  *watchedLease
+	js     jetstream.JetStream
+	fs     *vfs.MemFS // nil for the real file system
+	cancel context.CancelFunc
+	wire   wire
 
 	lastEpoch uint64
 }
