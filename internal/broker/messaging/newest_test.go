@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"freshet/internal/base/names"
@@ -50,34 +51,36 @@ func TestTailOfTheNewest(t *testing.T) {
 // only old ones.
 func TestTailOfTheNewestOfPartitions(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, messaging.Options{})
-	name := c.create("orders", 5)
-	for i := range 400 { // partition 4 is empty
-		c.produce(name.WithPartition(int32(i%3)), text(fmt.Sprint("old ", i)))
-	}
-	c.produce(name.WithPartition(3), text("only"))
-	time.Sleep(20 * time.Millisecond)
-	var want []string
-	for i := range 40 {
-		want = append(want, fmt.Sprint("new ", i))
-		c.produce(name.WithPartition(int32(i%2)), text(want[i]))
-		time.Sleep(2 * time.Millisecond) // publish times differ
-	}
-	got := c.newest(name, 40)
-	for _, payload := range append(want, "only", "old 398") {
-		if !slices.Contains(got, payload) {
-			t.Errorf("got no %q, want the newest 40 and the newest one of each partition", payload)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, messaging.Options{})
+		name := c.create("orders", 5)
+		for i := range 400 { // partition 4 is empty
+			c.produce(name.WithPartition(int32(i%3)), text(fmt.Sprint("old ", i)))
 		}
-	}
-	if len(got) > 50 {
-		t.Errorf("got %d messages, want 40 and few more", len(got))
-	}
-	if got := c.newest(name, 1000); len(got) != 441 {
-		t.Errorf("newest 1000: got %d messages, want all 441", len(got))
-	}
-	if got := c.newest(name.WithPartition(1), 2); !slices.Equal(got, []string{"new 37", "new 39"}) {
-		t.Errorf("newest 2 of a partition: got %q", got)
-	}
+		c.produce(name.WithPartition(3), text("only"))
+		time.Sleep(20 * time.Millisecond)
+		var want []string
+		for i := range 40 {
+			want = append(want, fmt.Sprint("new ", i))
+			c.produce(name.WithPartition(int32(i%2)), text(want[i]))
+			time.Sleep(2 * time.Millisecond) // publish times differ
+		}
+		got := c.newest(name, 40)
+		for _, payload := range append(want, "only", "old 398") {
+			if !slices.Contains(got, payload) {
+				t.Errorf("got no %q, want the newest 40 and the newest one of each partition", payload)
+			}
+		}
+		if len(got) > 50 {
+			t.Errorf("got %d messages, want 40 and few more", len(got))
+		}
+		if got := c.newest(name, 1000); len(got) != 441 {
+			t.Errorf("newest 1000: got %d messages, want all 441", len(got))
+		}
+		if got := c.newest(name.WithPartition(1), 2); !slices.Equal(got, []string{"new 37", "new 39"}) {
+			t.Errorf("newest 2 of a partition: got %q", got)
+		}
+	})
 }
 
 func TestTailOfTheNewestOfManyPartitions(t *testing.T) {
