@@ -25,7 +25,7 @@ const (
 
 	// MaxWork bounds the work for all messages of one call. It is far more than the limits for one
 	// message allow.
-	MaxWork = int64(1) << 31
+	MaxWork = int64(1) << 30
 )
 
 // Contract is a compiled expression that every message of a topic must fulfil. It is immutable and safe
@@ -178,7 +178,7 @@ func (c *Checker) countWork(m *Message) {
 	f := c.contract.filter
 	whole := newBudget(m.weight(), f)
 	c.work += int64(fixedWork*c.contract.fixed) + int64(whole.steps-c.eval.budget.steps)*int64(1+f.regexps) +
-		int64(whole.elements-c.eval.budget.elements)*int64(len(f.text)*(1+f.regexps))
+		int64(whole.elements-c.eval.budget.elements)*int64(2*len(f.text)*(1+f.regexps))
 }
 
 // read returns the values that the expression reads of a message.

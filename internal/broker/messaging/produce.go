@@ -2,12 +2,12 @@ package messaging
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
-	"freshet/internal/base/workpool"
 	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
 )
@@ -31,11 +31,7 @@ func (p *Producer) Produce(ctx context.Context, name names.Topic, m *Message) (P
 	}
 	live := p.live.of(t.id)
 	r := p.live.rules(t.topic, live)
-	admit := p.admission.admit
-	if r.validation != notValidated && len(m.Payload) > workpool.SmallBytes {
-		admit = p.admission.admitLarge
-	}
-	version, err := admit(ctx, t.topic, r, m)
+	version, err := p.admission.admitOne(ctx, t.topic, r, m)
 	if err != nil {
 		live.failed.add(0)
 		return Produced{}, err
@@ -121,9 +117,15 @@ type ProduceResult struct {
 const batchWriters = 16
 
 // ProduceBatch appends messages. The messages of one partition keep their order and succeed or fail
-// together; a message that violates a rule fails alone. ProduceBatch itself returns an error only
-// when it stored nothing.
+// together; a message that violates a rule fails alone. When one breaks the contract of the topic, no
+// message is stored. ProduceBatch itself returns an error only when it stored nothing.
 func (p *Producer) ProduceBatch(ctx context.Context, name names.Topic, msgs []Message) ([]ProduceResult, error) {
+	return p.produceBatch(ctx, name, msgs, true)
+}
+
+// produceBatch is ProduceBatch. Unless whole is set, a message that breaks the contract fails alone.
+func (p *Producer) produceBatch(ctx context.Context, name names.Topic, msgs []Message, whole bool,
+) ([]ProduceResult, error) {
 	if len(msgs) == 0 || len(msgs) > p.limits.MaxBatch {
 		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, must be between 1 and %d", ErrBatch, len(msgs),
 			p.limits.MaxBatch)
@@ -138,6 +140,12 @@ func (p *Producer) ProduceBatch(ctx context.Context, name names.Topic, msgs []Me
 	if err := p.admission.admitBatch(ctx, t.topic, r, msgs, results); err != nil {
 		live.failed.addMany(len(msgs), 0)
 		return nil, err
+	}
+	if whole {
+		if err := firstBreach(results); err != nil {
+			live.failed.addMany(len(msgs), 0)
+			return nil, err
+		}
 	}
 	defer live.countFailed(results)
 	byPartition := t.groupByPartition(live, msgs, results)
@@ -157,6 +165,17 @@ func (p *Producer) ProduceBatch(ctx context.Context, name names.Topic, msgs []Me
 	}
 	_ = writers.Wait() // errors are in results
 	return results, nil
+}
+
+// firstBreach returns the error of the first message that breaks the contract of its topic, with its index.
+func firstBreach(results []ProduceResult) error {
+	for i := range results {
+		var breach *ContractError
+		if results[i].Err != nil && errors.As(results[i].Err, &breach) {
+			return &ContractError{Expression: breach.Expression, Index: i, Breach: breach.Breach}
+		}
+	}
+	return nil
 }
 
 // countFailed counts the results with an error.

@@ -121,6 +121,7 @@ var errorCodes = []struct {
 	{messaging.ErrSequence, codeSequence},
 	{messaging.ErrPayload, codeInvalidRecord},
 	{messaging.ErrSchemaPrefix, codeInvalidRecord},
+	{messaging.ErrContract, codeInvalidRecord},
 	{messaging.ErrMessage, codeInvalidRecord},
 	{messaging.ErrTooLarge, codeMessageTooLarge},
 	{messaging.ErrBatch, codeMessageTooLarge},

@@ -21,7 +21,7 @@ func Sentinels() []error {
 		messaging.ErrSubscriptionExists,
 		messaging.ErrSubscriptionBusy, messaging.ErrNoPosition, messaging.ErrNoSchema, messaging.ErrIncompatibleSchema,
 		messaging.ErrInvalidSchema,
-		messaging.ErrSchemaUpdate, messaging.ErrPayload, messaging.ErrSchemaPrefix, messaging.ErrName,
+		messaging.ErrSchemaUpdate, messaging.ErrPayload, messaging.ErrSchemaPrefix, messaging.ErrContract, messaging.ErrName,
 		messaging.ErrPolicy, messaging.ErrMessage, messaging.ErrMessageID,
 		messaging.ErrForeignID, messaging.ErrNoMessage, messaging.ErrLeaseEnded, messaging.ErrTooLarge,
 		messaging.ErrBatch, messaging.ErrTooMany, messaging.ErrNoDelay, messaging.ErrClosing,
