@@ -181,7 +181,7 @@ func (c *Checker) countWork(m *Message) {
 		int64(whole.elements-c.eval.budget.elements)*int64(2*len(f.text)*(1+f.regexps))
 }
 
-// read returns the values that the expression reads of a message.
+// read returns the values that the expression reads of a message, without those that cannot be read.
 func (c *Checker) read(m *Message) []Read {
 	reads := make([]Read, 0, len(c.contract.reads))
 	for i, program := range c.contract.readers() {
@@ -191,7 +191,7 @@ func (c *Checker) read(m *Message) []Read {
 		c.eval.m, c.eval.budget = m, newBudget(m.weight(), c.contract.filter)
 		out, _, err := program.Eval(variables{c.eval})
 		if err != nil {
-			out = types.WrapErr(err)
+			continue // the expression did not read it, or its error is the reason
 		}
 		reads = append(reads, Read{c.contract.reads[i], shown(out)})
 	}

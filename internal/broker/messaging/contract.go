@@ -32,7 +32,7 @@ const (
 // values of the message, for logs. Detail is for the producer.
 type ContractError struct {
 	Expression string // "" if the error of another message of the request has it
-	Index      int // position of the message in its batch, from 0; -1 without a batch
+	Index      int    // position of the message in its batch, from 0; -1 without a batch
 	Breach     *filter.Breach
 }
 
