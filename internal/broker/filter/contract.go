@@ -155,7 +155,7 @@ type Breach struct {
 // schema cannot be read now.
 func (c *Checker) Check(m *Message) (*Breach, error) {
 	kept, err := c.eval.Match(m)
-	c.countWork(m)
+	c.work += int64(fixedWork*c.contract.fixed) + c.spent(m)
 	if kept && err == nil {
 		return nil, nil
 	}
@@ -173,11 +173,11 @@ func temporary(err error) bool {
 // Work returns the work for all messages that were checked, roughly in bytes that were decoded.
 func (c *Checker) Work() int64 { return c.work }
 
-// countWork adds the work for a message after its evaluation.
-func (c *Checker) countWork(m *Message) {
+// spent returns the work of the last evaluation that depends on its message.
+func (c *Checker) spent(m *Message) int64 {
 	f := c.contract.filter
 	whole := newBudget(m.weight(), f)
-	c.work += int64(fixedWork*c.contract.fixed) + int64(whole.steps-c.eval.budget.steps)*int64(1+f.regexps) +
+	return int64(whole.steps-c.eval.budget.steps)*int64(1+f.regexps) +
 		int64(whole.elements-c.eval.budget.elements)*int64(2*len(f.text)*(1+f.regexps))
 }
 
@@ -190,6 +190,7 @@ func (c *Checker) read(m *Message) []Read {
 		}
 		c.eval.m, c.eval.budget = m, newBudget(m.weight(), c.contract.filter)
 		out, _, err := program.Eval(variables{c.eval})
+		c.work += c.spent(m)
 		if err != nil {
 			continue // the expression did not read it, or its error is the reason
 		}

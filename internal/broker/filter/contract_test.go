@@ -59,6 +59,7 @@ func TestContract(t *testing.T) {
 		{`payload.price > 0`, message, "no such key: price"},
 		{`has(payload.price) && payload.price > 0`, message, "has(payload.price)=false"},
 		{`payload.name > 0`, message, `no such overload; payload.name="Ann"`},
+		{`type(payload.total) == string`, message, "payload.total=-5"},
 		{`properties.region == "us"`, message, `properties.region="eu"`},
 		{`headers[0].value == "us"`, message, `headers[0].value="eu"`},
 		{`headers == []`, message, `headers=[{"name": "region", "value": "eu"}]`},

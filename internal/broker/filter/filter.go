@@ -36,6 +36,12 @@ const (
 	varPayload     = "payload"
 )
 
+// variableNames are the names of all variables.
+var variableNames = []string{
+	varKey, varProperties, varHeaders, varPublishTime, varEventTime, varProducer, varSize, varPartition, varOffset,
+	varPayload,
+}
+
 // environment declares the variables of a message and the standard library of CEL.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
@@ -73,8 +79,8 @@ func Compile(text string) (*Filter, error) {
 // compileFilter also returns the expression as it was written.
 func compileFilter(text string) (*Filter, *cel.Ast, error) {
 	if len(text) > MaxExpression {
-		return nil, nil, errs.Newf(errs.Invalid, "%w: it has %d bytes, at most %d are allowed", ErrExpression, len(text),
-			MaxExpression)
+		return nil, nil, errs.Newf(errs.Invalid, "%w: it has %d bytes, at most %d are allowed", ErrExpression,
+			len(text), MaxExpression)
 	}
 	env, err := environment()
 	if err != nil {

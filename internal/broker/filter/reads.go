@@ -73,7 +73,7 @@ func findReads(e ast.Expr, bound []string, add func(ast.Expr)) {
 func isRead(e ast.Expr, bound []string) bool {
 	switch e.Kind() {
 	case ast.IdentKind:
-		return !slices.Contains(bound, e.AsIdent())
+		return !slices.Contains(bound, e.AsIdent()) && slices.Contains(variableNames, e.AsIdent())
 	case ast.SelectKind:
 		return isRead(e.AsSelect().Operand(), bound)
 	case ast.CallKind:

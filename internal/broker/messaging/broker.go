@@ -118,7 +118,8 @@ func compose(eng engine.Engine, machine *statemachine.Machine[*catalogueState], 
 	}
 	contracts := newContracts(opts.Pool)
 	b.Catalogue = &Catalogue{
-		state: machine, topics: b.topics, contracts: contracts, limits: &b.limits, quota: opts.Quota, shards: opts.Shards,
+		state: machine, topics: b.topics, contracts: contracts, limits: &b.limits, quota: opts.Quota,
+		shards: opts.Shards,
 	}
 	b.Grants = &ClusterGrants{state: machine}
 	b.Schemas = &TopicSchemas{catalogue: b.Catalogue, limits: &b.limits, quota: opts.Quota, pool: opts.Pool}

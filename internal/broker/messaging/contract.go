@@ -20,7 +20,6 @@ var ErrContract = errs.New(errs.Invalid, "message breaks the contract of its top
 // The limits of contracts.
 const (
 	contractTexts     = 256 << 10 // bytes of the texts of compiled contracts that a cluster keeps
-	smallContract     = 512       // bytes of a text that is compiled in the lane of small work
 	decoderTexts      = 8 << 20   // bytes of the texts of parsed schemas that a cluster keeps for contracts
 	maxBreaches       = 10        // breaches that the error of a Kafka batch lists
 	maxDescribed      = 100       // breaches of one request that are described
@@ -102,11 +101,7 @@ func (c *contracts) of(ctx context.Context, text string) (contract *filter.Contr
 	if contract, ok := c.compiled.Get(text); ok {
 		return contract, nil
 	}
-	lane := workpool.Small
-	if len(text) > smallContract {
-		lane = workpool.Large
-	}
-	err = c.pool.Job(ctx).Do(lane, func() error {
+	err = c.pool.Job(ctx).Do(workpool.Small, func() error {
 		compiled, err := c.compile(text)
 		contract = compiled
 		return err

@@ -2,7 +2,6 @@ package messaging
 
 import (
 	"context"
-	"errors"
 
 	"golang.org/x/sync/errgroup"
 
@@ -137,15 +136,9 @@ func (p *Producer) produceBatch(ctx context.Context, name names.Topic, msgs []Me
 	live := p.live.of(t.id)
 	r := p.live.rules(t.topic, live)
 	results := make([]ProduceResult, len(msgs))
-	if err := p.admission.admitBatch(ctx, t.topic, r, msgs, results); err != nil {
+	if err := p.admission.admitBatch(ctx, t.topic, r, msgs, results, whole); err != nil {
 		live.failed.addMany(len(msgs), 0)
 		return nil, err
-	}
-	if whole {
-		if err := firstBreach(results); err != nil {
-			live.failed.addMany(len(msgs), 0)
-			return nil, err
-		}
 	}
 	defer live.countFailed(results)
 	byPartition := t.groupByPartition(live, msgs, results)
@@ -165,17 +158,6 @@ func (p *Producer) produceBatch(ctx context.Context, name names.Topic, msgs []Me
 	}
 	_ = writers.Wait() // errors are in results
 	return results, nil
-}
-
-// firstBreach returns the error of the first message that breaks the contract of its topic, with its index.
-func firstBreach(results []ProduceResult) error {
-	for i := range results {
-		var breach *ContractError
-		if results[i].Err != nil && errors.As(results[i].Err, &breach) {
-			return &ContractError{Expression: breach.Expression, Index: i, Breach: breach.Breach}
-		}
-	}
-	return nil
 }
 
 // countFailed counts the results with an error.

@@ -101,8 +101,11 @@ func (a *admission) admitLarge(ctx context.Context, t *topic, r *rules, m *Messa
 }
 
 // admitBatch validates every message and stores schema versions and errors in results. It returns
-// an error only when ctx ends first, or when checking the messages together takes too long.
-func (a *admission) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Message, results []ProduceResult) error {
+// an error only when ctx ends first, when checking the messages together takes too long, or, with whole set, when a
+// message breaks the contract of the topic.
+func (a *admission) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Message, results []ProduceResult,
+	whole bool,
+) error {
 	contract, err := a.contractOf(ctx, t, r, nil)
 	if err != nil {
 		return err
@@ -115,6 +118,10 @@ func (a *admission) admitBatch(ctx context.Context, t *topic, r *rules, msgs []M
 			results[i].SchemaVersion, results[i].Err = a.admit(ctx, t, r, &msgs[i], contract)
 			if contract != nil && errors.Is(results[i].Err, ErrBatch) {
 				return results[i].Err
+			}
+			var breach *ContractError
+			if whole && contract != nil && errors.As(results[i].Err, &breach) {
+				return &ContractError{Expression: breach.Expression, Index: i, Breach: breach.Breach}
 			}
 		}
 		return nil

@@ -55,7 +55,8 @@ func TestContracts(t *testing.T) {
 	}
 	alter := func(value string) error {
 		t.Helper()
-		done, err := admin.AlterTopicConfigs(ctx, []kadm.AlterConfig{{Name: "freshet.require", Value: &value}}, "orders")
+		change := []kadm.AlterConfig{{Name: "freshet.require", Value: &value}}
+		done, err := admin.AlterTopicConfigs(ctx, change, "orders")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,8 +108,8 @@ func TestContractErrors(t *testing.T) {
 		*got.ErrorMessage != "record 1: "+message+" is false; payload.n is -1" {
 		t.Errorf("got %+v, want code 87 with the expression and its values", got)
 	}
-	if len(got.ErrorRecords) != 2 || got.ErrorRecords[0].RelativeOffset != 1 || got.ErrorRecords[1].RelativeOffset != 2 ||
-		*got.ErrorRecords[0].ErrorMessage != message+" is false; payload.n is -1" ||
+	if len(got.ErrorRecords) != 2 || got.ErrorRecords[0].RelativeOffset != 1 ||
+		got.ErrorRecords[1].RelativeOffset != 2 || *got.ErrorRecords[0].ErrorMessage != message+" is false; payload.n is -1" ||
 		!strings.HasPrefix(*got.ErrorRecords[1].ErrorMessage, message+" fails: no such key: n") {
 		t.Errorf("got the records %+v", got.ErrorRecords)
 	}
