@@ -148,7 +148,7 @@ func (t *Topic) Contract(ctx context.Context) (string, error) {
 // SetContract sets the expression that must be true for every message that the topic gets from now on; ""
 // removes it. ErrInvalid means that the expression is not valid or too costly.
 func (t *Topic) SetContract(ctx context.Context, expression string) error {
-	return t.callIdempotent(ctx, http.MethodPut, t.admin("/require"), nil, expression, nil)
+	return t.call(ctx, http.MethodPut, t.admin("/require"), nil, expression, nil)
 }
 
 // Subscriptions returns the names of the topic's subscriptions.

@@ -109,7 +109,8 @@ func TestContractErrors(t *testing.T) {
 		t.Errorf("got %+v, want code 87 with the expression and its values", got)
 	}
 	if len(got.ErrorRecords) != 2 || got.ErrorRecords[0].RelativeOffset != 1 ||
-		got.ErrorRecords[1].RelativeOffset != 2 || *got.ErrorRecords[0].ErrorMessage != message+" is false; payload.n is -1" ||
+		got.ErrorRecords[1].RelativeOffset != 2 ||
+		*got.ErrorRecords[0].ErrorMessage != message+" is false; payload.n is -1" ||
 		!strings.HasPrefix(*got.ErrorRecords[1].ErrorMessage, message+" fails: no such key: n") {
 		t.Errorf("got the records %+v", got.ErrorRecords)
 	}
