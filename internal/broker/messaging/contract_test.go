@@ -372,3 +372,25 @@ func TestAttackWorkOfContracts(t *testing.T) {
 	}
 	tally.Attack(t, "batch whose contract takes long", 2, accepted)
 }
+
+// TestContractWithRegistry decodes payloads by the schema of the registry whose id they begin with.
+func TestContractWithRegistry(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{Schemas: fakeRegistry{}})
+	name := c.createWith("t", `payload.total >= 0`)
+	for total, keeps := range map[int]bool{5: true, -5: false} {
+		payload := append([]byte{0, 0, 0, 0, 7}, fmt.Sprintf(`{"total":%d}`, total)...)
+		_, produced := c.Producer.Produce(t.Context(), name, text(string(payload)))
+		_, appended := c.appendRecords(name, records.Record{Value: payload})
+		for _, err := range []error{produced, appended} {
+			if keeps && err != nil {
+				t.Errorf("total %d: %v", total, err)
+			} else if !keeps {
+				wantBreach(t, err, "payload.total is -5")
+			}
+		}
+	}
+	unknown := append([]byte{0, 0, 0, 0, 9}, `{"total":1}`...)
+	_, err := c.Producer.Produce(t.Context(), name, text(string(unknown)))
+	wantBreach(t, err, "fails: ")
+}
