@@ -32,6 +32,27 @@ func ExampleTopic_Create() {
 	// true
 }
 
+// Reject messages whose total is negative. The error of Produce has the expression and its values.
+func ExampleTopic_SetContract() {
+	ctx := context.Background()
+	c := connect()
+	defer c.Close()
+	topic := c.Topic("example-contract")
+	if err := topic.Create(ctx, client.TopicOptions{}); err != nil {
+		panic(err)
+	}
+	if err := topic.SetContract(ctx, `payload.total >= 0`); err != nil {
+		panic(err)
+	}
+
+	_, err := topic.Produce(ctx, client.Message{Value: []byte(`{"total":-5}`)})
+	fmt.Println(errors.Is(err, client.ErrInvalid), strings.Contains(err.Error(), "payload.total is -5"))
+	fmt.Println(topic.Contract(ctx))
+	// Output:
+	// true true
+	// payload.total >= 0 <nil>
+}
+
 // Delete a topic with its messages. With force, Delete also disconnects its consumers.
 func ExampleTopic_Delete() {
 	ctx := context.Background()

@@ -72,15 +72,22 @@ type TopicOptions struct {
 	Partitions int
 	// Properties are the properties of the topic, including settings of the Kafka protocol.
 	Properties map[string]string
+	// Contract is an expression that must be true for every message of the topic, such as
+	// `payload.total >= 0` (docs/spec/messages.md#contracts). The server rejects other messages.
+	Contract string
 }
 
 // Create creates the topic. ErrConflict means that it exists.
 func (t *Topic) Create(ctx context.Context, options TopicOptions) error {
+	var query url.Values
+	if options.Contract != "" {
+		query = url.Values{"require": {options.Contract}}
+	}
 	if options.Partitions == 0 {
-		return t.call(ctx, http.MethodPut, t.admin(""), nil, orNil(options.Properties), nil)
+		return t.call(ctx, http.MethodPut, t.admin(""), query, orNil(options.Properties), nil)
 	}
 	body := map[string]any{"partitions": options.Partitions, "properties": orEmpty(options.Properties)}
-	return t.call(ctx, http.MethodPut, t.admin("/partitions"), nil, body, nil)
+	return t.call(ctx, http.MethodPut, t.admin("/partitions"), query, body, nil)
 }
 
 // Delete deletes the topic with its messages and subscriptions. Without force, ErrInvalid means
@@ -126,6 +133,22 @@ func (t *Topic) SetProperties(ctx context.Context, properties map[string]string)
 // DeleteProperty removes one property.
 func (t *Topic) DeleteProperty(ctx context.Context, name string) error {
 	return t.call(ctx, http.MethodDelete, t.admin("/properties"), url.Values{"key": {name}}, nil, nil)
+}
+
+// Contract returns the expression that must be true for every message of the topic, or "".
+func (t *Topic) Contract(ctx context.Context) (string, error) {
+	var expression *string
+	err := t.call(ctx, http.MethodGet, t.admin("/require"), nil, nil, &expression)
+	if err != nil || expression == nil {
+		return "", err
+	}
+	return *expression, nil
+}
+
+// SetContract sets the expression that must be true for every message that the topic gets from now on; ""
+// removes it. ErrInvalid means that the expression is not valid or too costly.
+func (t *Topic) SetContract(ctx context.Context, expression string) error {
+	return t.call(ctx, http.MethodPut, t.admin("/require"), nil, expression, nil)
 }
 
 // Subscriptions returns the names of the topic's subscriptions.

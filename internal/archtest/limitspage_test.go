@@ -39,6 +39,8 @@ var fixedLimits = map[string]string{
 	"tenants of a cluster":                                     "broker/messaging Tenants",
 	"roles in a list of permissions":                           "broker/messaging maxRoles",
 	"properties of a topic, namespace, subscription or schema": "broker/messaging maxPropertyBytes",
+	"contract of a topic":                                      "broker/filter MaxContract",
+	"operations of a contract for every message":               "broker/filter maxFixed",
 	"schema of a topic":                                        "broker/messaging SchemaBytes",
 	"versions of a topic's schema":                             "broker/messaging SchemaCount",
 	"request other than Produce":                               "surfaces/kafkaapi maxControlFrame",

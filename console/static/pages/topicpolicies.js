@@ -105,6 +105,16 @@ export const policies = [
     control: yesOrNo,
     ...plain,
   },
+  {
+    name: 'require',
+    title: 'Contract',
+    text: 'An expression that must be true for every message, such as payload.total >= 0. Others are rejected. ' +
+      'Empty accepts all.',
+    format: e => e || 'none',
+    control: (v, ctl) => input(v, 'value', ctl, { maxlength: 2048 }),
+    read: plain.read,
+    write: v => v.value,
+  },
 ]
 
 /** Whether a topic has its own value of a policy. */

@@ -58,3 +58,19 @@ func BenchmarkMatch(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkCompileContract(b *testing.B) {
+	for name, text := range map[string]string{
+		"small": `payload.total >= 0`,
+		"large": strings.TrimSuffix(strings.Repeat(`payload.a.b[1] == "x" && `, 79), " && "),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := filter.CompileContract(text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

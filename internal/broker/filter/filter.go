@@ -20,7 +20,7 @@ const (
 )
 
 // ErrExpression means that a text is not a valid expression.
-var ErrExpression = errs.New(errs.Invalid, "filter is not a valid expression")
+var ErrExpression = errs.New(errs.Invalid, "text is not a valid expression")
 
 // Names of the variables.
 const (
@@ -35,6 +35,12 @@ const (
 	varOffset      = "offset"
 	varPayload     = "payload"
 )
+
+// variableNames are the names of all variables.
+var variableNames = []string{
+	varKey, varProperties, varHeaders, varPublishTime, varEventTime, varProducer, varSize, varPartition, varOffset,
+	varPayload,
+}
 
 // environment declares the variables of a message and the standard library of CEL.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
@@ -66,31 +72,38 @@ type Filter struct {
 // Compile compiles an expression. It returns ErrExpression with the reason and the position for a
 // text that is not valid.
 func Compile(text string) (*Filter, error) {
+	f, _, err := compileFilter(text)
+	return f, err
+}
+
+// compileFilter also returns the expression as it was written.
+func compileFilter(text string) (*Filter, *cel.Ast, error) {
 	if len(text) > MaxExpression {
-		return nil, errs.Newf(errs.Invalid, "%w: it has %d bytes, at most %d are allowed", ErrExpression, len(text),
-			MaxExpression)
+		return nil, nil, errs.Newf(errs.Invalid, "%w: it has %d bytes, at most %d are allowed", ErrExpression,
+			len(text), MaxExpression)
 	}
 	env, err := environment()
 	if err != nil {
-		return nil, fmt.Errorf("creating the environment of expressions: %w", err)
+		return nil, nil, fmt.Errorf("creating the environment of expressions: %w", err)
 	}
-	checked, err := compile(env, text)
+	written, err := compile(env, text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f := &Filter{text: text}
-	if f.regexps, err = checkCalls(checked.NativeRep()); err != nil {
-		return nil, err
+	if f.regexps, err = checkCalls(written.NativeRep()); err != nil {
+		return nil, nil, err
 	}
-	if ordered, ok := cheapFirst(checked); ok {
+	checked := written
+	if ordered, ok := cheapFirst(written); ok {
 		if checked, err = compile(env, ordered); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if f.program, err = env.Program(checked, cel.EvalOptions(cel.OptOptimize)); err != nil {
-		return nil, invalid(err)
+		return nil, nil, invalid(err)
 	}
-	return f, nil
+	return f, written, nil
 }
 
 func compile(env *cel.Env, text string) (*cel.Ast, error) {

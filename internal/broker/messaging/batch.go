@@ -7,6 +7,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/unpacking"
+	"freshet/internal/base/workpool"
 	"freshet/internal/broker/records"
 	"freshet/internal/storage/engine"
 )
@@ -54,8 +55,13 @@ func (t *KafkaTopic) Append(ctx context.Context, partition int32, batch []byte, 
 }
 
 func (t *KafkaTopic) append(ctx context.Context, partition int32, batch []byte, from Sender) (*AppendedBatch, error) {
-	head, err := t.checkBatch(ctx, batch)
+	head, err := t.checkBatch(ctx, batch, from.Contracts)
 	if err != nil {
+		if errors.Is(err, ErrContract) {
+			if earlier := t.repeated(ctx, partition, &head, from); earlier != nil {
+				return earlier, nil
+			}
+		}
 		return nil, err
 	}
 	appended := &AppendedBatch{AppendTime: -1}
@@ -98,8 +104,30 @@ func (t *KafkaTopic) append(ctx context.Context, partition int32, batch []byte, 
 	return appended, nil
 }
 
-// checkBatch validates a batch against the topic's rules.
-func (t *KafkaTopic) checkBatch(ctx context.Context, batch []byte) (records.BatchHeader, error) {
+// repeated returns the batch that an idempotent producer sent before and sends again, or nil. A batch that is
+// stored was accepted by the contract that the topic had then.
+func (t *KafkaTopic) repeated(ctx context.Context, partition int32, head *records.BatchHeader, from Sender,
+) *AppendedBatch {
+	if head.ProducerID == records.NoProducer {
+		return nil
+	}
+	owner, err := from.checkID(ctx, head)
+	if err != nil {
+		return nil
+	}
+	table, err := t.producerTable(ctx, partition, from.IDs)
+	if err != nil {
+		return nil
+	}
+	earlier := table.repeated(head, producer{owner, from.Account})
+	if earlier == nil {
+		return nil
+	}
+	return &AppendedBatch{First: earlier.offset, AppendTime: earlier.appendTime, ticket: earlier.ticket}
+}
+
+// checkBatch validates a batch against the topic's rules. It returns the header also with ErrContract.
+func (t *KafkaTopic) checkBatch(ctx context.Context, batch []byte, use *ContractUse) (records.BatchHeader, error) {
 	limit := defaultBatchBytes
 	if n := t.rules.kafka.batchBytes; n > 0 {
 		limit = n
@@ -116,37 +144,79 @@ func (t *KafkaTopic) checkBatch(ctx context.Context, batch []byte) (records.Batc
 	if head.Transactional() {
 		return records.BatchHeader{}, ErrTransaction
 	}
-	from, to, bounded := t.rules.kafka.times(now())
-	bounded = bounded && (head.MaxTime > to || from > 0)
-	if !bounded && !t.checksRecords() {
-		return head, nil
-	}
-	var refused BatchError
-	err = t.walkBatch(ctx, batch, func(i int32, r *records.Record) error {
-		err := t.checkRecord(ctx, r)
-		if err == nil && bounded && r.Time >= 0 && (r.Time < from || r.Time > to) {
-			err = errs.Newf(errs.Invalid, "%w: %d is not between %d and %d, see message.timestamp.before.max.ms and "+
-				"message.timestamp.after.max.ms", records.ErrTimestamp, r.Time, from, to)
-		}
-		if err != nil {
-			if errs.KindOf(err) != errs.Invalid {
-				return err
-			}
-			// walkBatch may begin again, so a record may have been listed already.
-			n := len(refused.Records)
-			if n < maxRejectedRecords && (n == 0 || refused.Records[n-1].Index < i) {
-				refused.Records = append(refused.Records, records.RecordError{Index: i, Err: err})
-			}
-		}
-		return nil
-	})
+	contract, err := t.log.admission.contractOf(ctx, t.topic, t.rules, use)
 	if err != nil {
 		return records.BatchHeader{}, err
 	}
-	if len(refused.Records) > 0 {
-		return records.BatchHeader{}, &refused
+	check := recordCheck{t: t, contract: contract, most: contract.mostBreaches()}
+	check.from, check.to, check.bounded = t.rules.kafka.times(now())
+	check.bounded = check.bounded && (head.MaxTime > check.to || check.from > 0)
+	if !check.bounded && contract == nil && !t.checksRecords() {
+		return head, nil
+	}
+	walk := func() error { return t.walkBatch(ctx, batch, check.record(ctx)) }
+	if contract == nil || len(batch) <= workpool.SmallBytes && !compressed(batch) {
+		err = walk()
+	} else {
+		err = t.log.admission.pool.Job(ctx).Do(workpool.Payloads, walk)
+	}
+	switch {
+	case err != nil:
+		return records.BatchHeader{}, err
+	case len(check.refused.Records) > 0:
+		return head, &check.refused
 	}
 	return head, nil
+}
+
+// recordCheck checks the records of a batch one after another.
+type recordCheck struct {
+	t        *KafkaTopic
+	contract *contractChecker
+	from, to int64 // timestamps, if bounded
+	bounded  bool
+	most     int // breaches that are listed
+	breaches int
+	refused  BatchError
+}
+
+// record returns a function that checks a record and lists it when it is rejected. It is called again for all
+// records when walkBatch begins again.
+func (c *recordCheck) record(ctx context.Context) func(i int32, r *records.Record) error {
+	return func(i int32, r *records.Record) error {
+		if i == 0 {
+			c.refused.Records, c.breaches = c.refused.Records[:0], 0
+			c.contract.restart()
+		}
+		err := c.check(ctx, r)
+		if err == nil {
+			return nil
+		}
+		if errs.KindOf(err) != errs.Invalid {
+			return err
+		}
+		if errors.Is(err, ErrContract) {
+			c.breaches++
+		}
+		if len(c.refused.Records) < maxRejectedRecords {
+			c.refused.Records = append(c.refused.Records, records.RecordError{Index: i, Err: err})
+		}
+		return nil
+	}
+}
+
+func (c *recordCheck) check(ctx context.Context, r *records.Record) error {
+	if err := c.t.checkRecord(ctx, r); err != nil {
+		return err
+	}
+	if c.bounded && r.Time >= 0 && (r.Time < c.from || r.Time > c.to) {
+		return errs.Newf(errs.Invalid, "%w: %d is not between %d and %d, see message.timestamp.before.max.ms and "+
+			"message.timestamp.after.max.ms", records.ErrTimestamp, r.Time, c.from, c.to)
+	}
+	if c.breaches == c.most {
+		return nil // the batch is rejected in any case
+	}
+	return c.contract.checkRecord(r, c.t.rules.kafka.appendTime)
 }
 
 // unpackBytes is the memory that is reserved at first to decompress a batch. It suffices for most.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"freshet/internal/base/lru"
 	"freshet/internal/base/names"
 	"freshet/internal/base/unpacking"
 	"freshet/internal/base/workpool"
@@ -115,13 +116,16 @@ func compose(eng engine.Engine, machine *statemachine.Machine[*catalogueState], 
 	b.topics = &engineTopics{
 		engine: eng, state: machine, limits: &b.limits, live: b.live, life: life, log: opts.Logger,
 	}
+	contracts := newContracts(opts.Pool)
 	b.Catalogue = &Catalogue{
-		state: machine, topics: b.topics, limits: &b.limits, quota: opts.Quota, shards: opts.Shards,
+		state: machine, topics: b.topics, contracts: contracts, limits: &b.limits, quota: opts.Quota,
+		shards: opts.Shards,
 	}
 	b.Grants = &ClusterGrants{state: machine}
 	b.Schemas = &TopicSchemas{catalogue: b.Catalogue, limits: &b.limits, quota: opts.Quota, pool: opts.Pool}
 	admission := &admission{
 		limits: &b.limits, registry: opts.Schemas, pool: opts.Pool, checkers: newSchemaCache(maxParsedSchemas),
+		contracts: contracts, decoders: lru.New[decoderKey, *filter.Schema](decoderTexts),
 	}
 	b.Producer = &Producer{
 		engine: eng, catalogue: b.Catalogue, topics: b.topics, live: b.live, admission: admission,
@@ -133,7 +137,7 @@ func compose(eng engine.Engine, machine *statemachine.Machine[*catalogueState], 
 	}
 	b.Kafka = &KafkaLog{
 		engine: eng, catalogue: b.Catalogue, topics: b.topics, live: b.live, life: life, admission: admission,
-		limits: &b.limits, quota: opts.Quota, unpacking: opts.Unpacking,
+		contracts: contracts, limits: &b.limits, quota: opts.Quota, unpacking: opts.Unpacking,
 	}
 	b.Searcher = &Searcher{
 		engine: eng, consumer: b.Consumer, pool: opts.Pool, unpacking: opts.Unpacking, registry: opts.Schemas,

@@ -12,11 +12,12 @@ import (
 // Catalogue is the part of a broker that records which tenants, namespaces and topics exist, and their
 // policies. A change is durable in the catalogue's journal first and reaches the engine afterwards.
 type Catalogue struct {
-	state  *statemachine.Machine[*catalogueState]
-	topics *engineTopics
-	limits *Limits
-	quota  *quota.Cluster
-	shards int // 0 means that all topics are in this process
+	state     *statemachine.Machine[*catalogueState]
+	topics    *engineTopics
+	contracts *contracts
+	limits    *Limits
+	quota     *quota.Cluster
+	shards    int // 0 means that all topics are in this process
 }
 
 // target is the topic, or the partition of a topic, that a name resolves to.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/broker/filter"
 	"freshet/internal/storage/engine"
 )
 
@@ -22,6 +23,7 @@ const (
 	configStrict          = "freshet.retention.strict"
 	configTimeBefore      = "message.timestamp.before.max.ms"
 	configTimeAfter       = "message.timestamp.after.max.ms"
+	configRequire         = "freshet.require"
 
 	routingMurmur2 = "murmur2"
 	routingMurmur3 = "murmur3"
@@ -65,6 +67,7 @@ var kafkaConfigs = map[string]kafkaConfig{
 	configTimestampType:   {"CreateTime", ConfigString, oneOf("CreateTime", "LogAppendTime"), false},
 	configRouting:         {routingMurmur3, ConfigString, oneOf(routingMurmur2, routingMurmur3), false},
 	configStrict:          {"false", ConfigBoolean, oneOf("true", "false"), false},
+	configRequire:         {"", ConfigString, contractText, false},
 	configTimeBefore:      {"9223372036854775807", ConfigLong, atLeast(0), false},
 	configTimeAfter:       {strconv.Itoa(defaultTimeAfter), ConfigLong, atLeast(0), false},
 
@@ -166,6 +169,23 @@ func batchBytes(value string, _ *Limits) error {
 	return nil
 }
 
+// contractText checks only the length of a contract. Type contracts compiles it.
+func contractText(value string, _ *Limits) error {
+	if len(value) > filter.MaxContract {
+		return errs.Newf(errs.Invalid, "%w: it has %d bytes, at most %d are allowed", filter.ErrExpression, len(value),
+			filter.MaxContract)
+	}
+	return nil
+}
+
+// configError returns the error of a configuration's value, or nil.
+func configError(name string, err error) error {
+	if errs.KindOf(err) != errs.Invalid {
+		return err
+	}
+	return errs.Newf(errs.Invalid, "%w: %s: %w", ErrConfig, name, err)
+}
+
 // checkKafkaConfig validates one configuration of a topic.
 func checkKafkaConfig(name, value string, limits *Limits) error {
 	config, known := kafkaConfigs[name]
@@ -179,10 +199,7 @@ func checkKafkaConfig(name, value string, limits *Limits) error {
 		}
 		return nil
 	}
-	if err := config.check(value, limits); err != nil {
-		return errs.Newf(errs.Invalid, "%w: %s: %w", ErrConfig, name, err)
-	}
-	return nil
+	return configError(name, config.check(value, limits))
 }
 
 // kafkaRules are the effective Kafka configurations of a topic. Nil and zero fields mean that the
@@ -196,6 +213,7 @@ type kafkaRules struct {
 	keyed        bool   // every message needs a key because the topic is compacted
 	timeBefore   *int64 // milliseconds that a record's timestamp may be in the past
 	timeAfter    *int64 // milliseconds that it may be in the future
+	require      string // expression that every message must fulfil; "" for none
 }
 
 func (r *kafkaRules) override(config map[string]string) {
@@ -216,6 +234,8 @@ func (r *kafkaRules) override(config map[string]string) {
 		case configCleanup:
 			r.compact = !strings.Contains(value, cleanupDelete)
 			r.keyed = strings.Contains(value, cleanupCompact)
+		case configRequire:
+			r.require = value
 		case configTimeBefore:
 			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 				r.timeBefore = &n

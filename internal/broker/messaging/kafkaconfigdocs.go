@@ -13,6 +13,9 @@ var kafkaConfigDocs = map[string]string{
 	configStrict: "Whether records are removed by age and size although a subscription has not read them. " +
 		"Stored and returned, without effect.",
 
+	configRequire: "Contract: an expression in CEL that must be true for every message, such as payload.total >= 0. " +
+		"Others are rejected. Empty for none.",
+
 	configTimeBefore: "Milliseconds that a record's own timestamp may be before the time of the append.",
 	configTimeAfter:  "Milliseconds that a record's own timestamp may be after the time of the append.",
 

@@ -106,6 +106,11 @@ type ConfigChange struct {
 
 // AlterConfig changes single configurations of a topic. With dryRun it only validates them.
 func (t *KafkaTopic) AlterConfig(ctx context.Context, changes []ConfigChange, dryRun bool) error {
+	for i := range changes {
+		if err := t.log.contracts.check(ctx, map[string]string{changes[i].Name: changes[i].Value}); err != nil {
+			return err
+		}
+	}
 	return t.editConfig(ctx, dryRun, func(p *Policies) error {
 		for i := range changes {
 			if err := p.alter(&changes[i]); err != nil {
@@ -119,6 +124,9 @@ func (t *KafkaTopic) AlterConfig(ctx context.Context, changes []ConfigChange, dr
 // ReplaceConfig sets a topic's configurations to exactly these. All others return to their
 // default. With dryRun it only validates them.
 func (t *KafkaTopic) ReplaceConfig(ctx context.Context, config map[string]string, dryRun bool) error {
+	if err := t.log.contracts.check(ctx, config); err != nil {
+		return err
+	}
 	return t.editConfig(ctx, dryRun, func(p *Policies) error {
 		for _, name := range slices.Sorted(maps.Keys(p.Kafka)) {
 			if _, stays := config[name]; !stays && name != configRouting {
@@ -189,6 +197,7 @@ func (p *Policies) alter(change *ConfigChange) error {
 // put stores a value, or with reset restores the topic's default.
 func (p *Policies) put(name, value string, reset bool) {
 	value = canonicalConfig(name, value)
+	reset = reset || name == configRequire && value == ""
 	if p.Kafka == nil {
 		p.Kafka = make(map[string]string)
 	}

@@ -17,6 +17,7 @@ type KafkaLog struct {
 	live      *liveTopics
 	life      *lifecycle
 	admission *admission
+	contracts *contracts
 	limits    *Limits
 	quota     *quota.Cluster
 	unpacking *unpacking.Budget
@@ -105,6 +106,9 @@ func (l *KafkaLog) CreateKafkaTopic(ctx context.Context, name names.Topic, parti
 	dryRun bool,
 ) (*KafkaTopic, error) {
 	if err := l.catalogue.checkNewTopic(name, partitions); err != nil {
+		return nil, err
+	}
+	if err := l.contracts.check(ctx, config); err != nil {
 		return nil, err
 	}
 	policies := &Policies{Kafka: map[string]string{configRouting: routingMurmur2, configRetentionBytes: "-1"}}

@@ -7,7 +7,6 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
-	"freshet/internal/base/workpool"
 	"freshet/internal/ops/quota"
 	"freshet/internal/storage/engine"
 )
@@ -31,11 +30,7 @@ func (p *Producer) Produce(ctx context.Context, name names.Topic, m *Message) (P
 	}
 	live := p.live.of(t.id)
 	r := p.live.rules(t.topic, live)
-	admit := p.admission.admit
-	if r.validation != notValidated && len(m.Payload) > workpool.SmallBytes {
-		admit = p.admission.admitLarge
-	}
-	version, err := admit(ctx, t.topic, r, m)
+	version, err := p.admission.admitOne(ctx, t.topic, r, m)
 	if err != nil {
 		live.failed.add(0)
 		return Produced{}, err
@@ -123,9 +118,15 @@ type ProduceResult struct {
 const batchWriters = 16
 
 // ProduceBatch appends messages. The messages of one partition keep their order and succeed or fail
-// together; a message that violates a rule fails alone. ProduceBatch itself returns an error only
-// when it stored nothing.
+// together; a message that violates a rule fails alone. When one breaks the contract of the topic, no
+// message is stored. ProduceBatch itself returns an error only when it stored nothing.
 func (p *Producer) ProduceBatch(ctx context.Context, name names.Topic, msgs []Message) ([]ProduceResult, error) {
+	return p.produceBatch(ctx, name, msgs, true)
+}
+
+// produceBatch is ProduceBatch. Unless whole is set, a message that breaks the contract fails alone.
+func (p *Producer) produceBatch(ctx context.Context, name names.Topic, msgs []Message, whole bool,
+) ([]ProduceResult, error) {
 	if len(msgs) == 0 || len(msgs) > p.limits.MaxBatch {
 		return nil, errs.Newf(errs.TooLarge, "%w: %d messages, must be between 1 and %d", ErrBatch, len(msgs),
 			p.limits.MaxBatch)
@@ -137,7 +138,7 @@ func (p *Producer) ProduceBatch(ctx context.Context, name names.Topic, msgs []Me
 	live := p.live.of(t.id)
 	r := p.live.rules(t.topic, live)
 	results := make([]ProduceResult, len(msgs))
-	if err := p.admission.admitBatch(ctx, t.topic, r, msgs, results); err != nil {
+	if err := p.admission.admitBatch(ctx, t.topic, r, msgs, results, whole); err != nil {
 		live.failed.addMany(len(msgs), 0)
 		return nil, err
 	}

@@ -37,6 +37,8 @@ type ProducerIDs interface {
 type Sender struct {
 	Account string
 	IDs     ProducerIDs // nil accepts every id
+	// Contracts is what the contracts of topics have taken for the request; nil for a request of one batch.
+	Contracts *ContractUse
 }
 
 // checkID returns the account that a batch's producer id was issued for. An id that was not issued is
@@ -232,6 +234,21 @@ func (p *producerTable) append(head *records.BatchHeader, appended *AppendedBatc
 	p.producers[head.ProducerID] = next
 	appended.First, appended.ticket = sent.offset, ticket
 	return false, nil
+}
+
+// repeated returns the earlier batch that a batch repeats, if there is one.
+func (p *producerTable) repeated(head *records.BatchHeader, by producer) *trackedBatch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.producers[head.ProducerID]
+	if by.mayUse(head, old) != nil {
+		return nil
+	}
+	earlier, err := old.check(head, lastSequence(head))
+	if err != nil {
+		return nil
+	}
+	return earlier
 }
 
 // mayUse returns an error unless the sender may use the producer id. The account that an id was issued for may

@@ -159,7 +159,7 @@ func (r *replay) send(ctx context.Context, letters []Received) error {
 		// A client that consumes and produces pays for the bytes of both.
 		r.r.producer.quota.Charge(2 * int64(len(letters[i].Payload)+len(letters[i].Key)))
 	}
-	results, err := r.r.producer.ProduceBatch(ctx, r.opts.To, copies)
+	results, err := r.r.producer.produceBatch(ctx, r.opts.To, copies, false)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
@@ -85,18 +86,37 @@ func (cat *Catalogue) Topics(ctx context.Context, ns *names.Namespace, visit fun
 func (cat *Catalogue) CreateTopic(ctx context.Context, name names.Topic, partitions int32,
 	properties map[string]string,
 ) error {
-	if err := cat.checkNewTopic(name, partitions); err != nil {
+	return cat.CreateTopicWith(ctx, name, NewTopic{Partitions: partitions, Properties: properties})
+}
+
+// NewTopic has the options of a new topic.
+type NewTopic struct {
+	Partitions int32 // 0 for a topic that is not partitioned
+	Properties map[string]string
+	Contract   string // expression that every message must fulfil; "" for none
+}
+
+// CreateTopicWith creates a topic with options.
+func (cat *Catalogue) CreateTopicWith(ctx context.Context, name names.Topic, opts NewTopic) error {
+	if err := cat.checkNewTopic(name, opts.Partitions); err != nil {
 		return err
 	}
-	if err := checkProperties(properties); err != nil {
+	if err := checkProperties(opts.Properties); err != nil {
 		return err
+	}
+	var policies *Policies
+	if len(opts.Properties) > 0 {
+		policies = &Policies{Properties: opts.Properties}
+	}
+	if contract := strings.TrimSpace(opts.Contract); contract != "" {
+		config := map[string]string{configRequire: contract}
+		if err := cat.contracts.check(ctx, config); err != nil {
+			return err
+		}
+		policies = &Policies{Properties: opts.Properties, Kafka: config}
 	}
 	_, err := cat.createTopic(ctx, name, false, func(*namespace) (topicRecord, error) {
-		rec := topicRecord{Partitions: partitions}
-		if len(properties) > 0 {
-			rec.Policies = &Policies{Properties: properties}
-		}
-		return rec, nil
+		return topicRecord{Partitions: opts.Partitions, Policies: policies}, nil
 	})
 	return err
 }
@@ -263,6 +283,9 @@ func (cat *Catalogue) updateTopicRecord(ctx context.Context, name names.Topic,
 			return nil, err
 		}
 		if err := rec.Policies.validate(cat.limits); err != nil {
+			return nil, err
+		}
+		if err := cat.contracts.checkChange(t.policies, rec.Policies); err != nil {
 			return nil, err
 		}
 		return [][]byte{record{Op: opTopic, ID: id, Topic: &rec}.encode()}, nil

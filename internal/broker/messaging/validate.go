@@ -6,7 +6,9 @@ import (
 	"errors"
 
 	"freshet/internal/base/errs"
+	"freshet/internal/base/lru"
 	"freshet/internal/base/workpool"
+	"freshet/internal/broker/filter"
 	"freshet/internal/storage/engine"
 )
 
@@ -25,11 +27,15 @@ type admission struct {
 	registry SchemaRegistry // nil means no registry
 	pool     *workpool.Pool
 	checkers schemaCache
+
+	contracts *contracts
+	decoders  *lru.Cache[decoderKey, *filter.Schema] // of the payloads that contracts read
 }
 
 // admit validates a message against the topic's rules and returns the schema version to store with
-// it.
-func (a *admission) admit(ctx context.Context, t *topic, r *rules, m *Message) (int64, error) {
+// it. A nil contract accepts every message.
+func (a *admission) admit(ctx context.Context, t *topic, r *rules, m *Message, contract *contractChecker,
+) (int64, error) {
 	at := int64(0)
 	if m.DeliverAt != 0 {
 		at = now()
@@ -56,40 +62,71 @@ func (a *admission) admit(ctx context.Context, t *topic, r *rules, m *Message) (
 			return NoSchema, err
 		}
 	}
-	if v == nil {
-		return NoSchema, nil
-	}
-	if r.validation != notValidated && !m.NullPayload {
-		if err := a.checkPayload(ctx, t.id, v, r.validation, m); err != nil {
-			return NoSchema, err
+	version := NoSchema
+	if v != nil {
+		version = v.Version
+		if r.validation != notValidated && !m.NullPayload {
+			if err := a.checkPayload(ctx, t.id, v, r.validation, m); err != nil {
+				return NoSchema, err
+			}
 		}
 	}
-	return v.Version, nil
+	if err := contract.checkMessage(m, version); err != nil {
+		return NoSchema, err
+	}
+	return version, nil
+}
+
+// admitOne is admit for a message that is sent alone.
+func (a *admission) admitOne(ctx context.Context, t *topic, r *rules, m *Message) (int64, error) {
+	contract, err := a.contractOf(ctx, t, r, nil)
+	if err != nil {
+		return NoSchema, err
+	}
+	if r.validation == notValidated && contract == nil || len(m.Payload) <= workpool.SmallBytes {
+		return a.admit(ctx, t, r, m, contract)
+	}
+	return a.admitLarge(ctx, t, r, m, contract)
 }
 
 // admitLarge is admit for a payload whose check takes noticeable time. The work pool bounds the
 // number of concurrent checks.
-func (a *admission) admitLarge(ctx context.Context, t *topic, r *rules, m *Message) (version int64, err error) {
+func (a *admission) admitLarge(ctx context.Context, t *topic, r *rules, m *Message, contract *contractChecker,
+) (version int64, err error) {
 	err = a.pool.Job(ctx).Do(workpool.Payloads, func() error {
-		version, err = a.admit(ctx, t, r, m)
+		version, err = a.admit(ctx, t, r, m, contract)
 		return err
 	})
 	return version, err
 }
 
 // admitBatch validates every message and stores schema versions and errors in results. It returns
-// an error only when ctx ends first.
-func (a *admission) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Message, results []ProduceResult) error {
+// an error only when ctx ends first, when checking the messages together takes too long, or, with whole set, when a
+// message breaks the contract of the topic.
+func (a *admission) admitBatch(ctx context.Context, t *topic, r *rules, msgs []Message, results []ProduceResult,
+	whole bool,
+) error {
+	contract, err := a.contractOf(ctx, t, r, nil)
+	if err != nil {
+		return err
+	}
 	admit := func() error {
 		for i := range msgs {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			results[i].SchemaVersion, results[i].Err = a.admit(ctx, t, r, &msgs[i])
+			results[i].SchemaVersion, results[i].Err = a.admit(ctx, t, r, &msgs[i], contract)
+			if contract != nil && errors.Is(results[i].Err, ErrBatch) {
+				return results[i].Err
+			}
+			var breach *ContractError
+			if whole && contract != nil && errors.As(results[i].Err, &breach) {
+				return &ContractError{Expression: breach.Expression, Index: i, Breach: breach.Breach}
+			}
 		}
 		return nil
 	}
-	if r.validation == notValidated {
+	if r.validation == notValidated && contract == nil {
 		return admit()
 	}
 	return a.pool.Job(ctx).Do(workpool.Payloads, admit)

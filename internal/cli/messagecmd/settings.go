@@ -27,6 +27,9 @@ type setting struct {
 	format           func(any) string
 }
 
+// requireSetting is the contract of a topic.
+const requireSetting = "require"
+
 // settings are the settings by their names on the command line.
 var settings = map[string]setting{
 	"retention": {
@@ -51,6 +54,10 @@ var settings = map[string]setting{
 	"schema-validation": {
 		"schemaValidationEnforced", "schemaValidationEnforced", "true or false",
 		parseBool, formatPlain,
+	},
+	requireSetting: {
+		"", "require", "EXPRESSION: must be true for every message; others are rejected",
+		func(text string) (any, error) { return text, nil }, formatPlain,
 	},
 	"auto-topic-creation": {
 		"autoTopicCreation", "", "true or false: whether a new schema or subscription creates its topic",

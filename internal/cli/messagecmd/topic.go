@@ -47,9 +47,12 @@ to the same partition and stay in order. Partitions can be added later, but then
 move to other partitions.
 
 Kafka clients can use a name of 1 to 249 of the characters a-z A-Z 0-9 . _ - only. The
-command creates topics with other names for HTTP, and prints a warning.`,
-		Example: `  # without partitions
-  freshet topic create payments
+command creates topics with other names for HTTP, and prints a warning.
+
+With --require the topic has a contract: the expression must be true for every message, and
+the server rejects others, over HTTP and Kafka alike. Expressions are those of 'freshet search'.`,
+		Example: `  # without partitions, for messages whose total is not negative
+  freshet topic create payments --require 'payload.total >= 0'
 
   # with four partitions, in a script that may run twice
   freshet topic create orders --partitions 4 --if-not-exists
@@ -94,6 +97,7 @@ command creates topics with other names for HTTP, and prints a warning.`,
 	}
 	cmd.Flags().IntVarP(&options.Partitions, "partitions", "p", 0, "`number` of partitions; 0 creates a topic without")
 	cmd.Flags().StringArrayVar(&properties, "property", nil, "property of the topic, as `name=value`; may be repeated")
+	cmd.Flags().StringVar(&options.Contract, "require", "", "`expression` that must be true for every message")
 	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "succeed if the topic already exists")
 	cmd.Flags().BoolVar(&parents, "parents", false, "create the tenant and the namespace too, if they do not exist")
 	return cmd

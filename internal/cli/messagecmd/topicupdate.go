@@ -15,6 +15,7 @@ import (
 type topicUpdate struct {
 	partitions         int
 	properties, remove []string
+	require            string
 	settings           settingChanges
 
 	propertyMap map[string]string
@@ -33,8 +34,8 @@ value of the namespace:
 		Example: `  # eight partitions
   freshet topic update orders --partitions 8
 
-  # keep acknowledged messages for seven days, at most 10 GiB
-  freshet topic update orders --set retention=7d,10GiB
+  # keep acknowledged messages for seven days, and reject messages with a negative total
+  freshet topic update orders --set retention=7d --require 'payload.total >= 0'
 
   # change a property, remove another, and use the namespace's retention again
   freshet topic update orders --property owner=sales --remove-property note --unset retention`,
@@ -57,6 +58,7 @@ value of the namespace:
 	f.IntVarP(&u.partitions, "partitions", "p", 0, "new `number` of partitions")
 	f.StringArrayVar(&u.properties, "property", nil, "set a property, as `name=value`; may be repeated")
 	f.StringArrayVar(&u.remove, "remove-property", nil, "`name` of a property to remove; may be repeated")
+	f.StringVar(&u.require, requireSetting, "", "`expression` that must be true for every message; '' accepts all")
 	u.settings.addFlags(cmd)
 	return cmd
 }
@@ -68,12 +70,15 @@ func (u *topicUpdate) check(cmd *cobra.Command) (err error) {
 	if err := u.settings.check(cmd); err != nil {
 		return err
 	}
+	if cmd.Flags().Changed(requireSetting) {
+		u.settings.values[requireSetting] = u.require
+	}
 	switch {
 	case cmd.Flags().Changed("partitions") && u.partitions < 1:
 		return command.Usagef(cmd, "--partitions must be at least 1")
 	case u.partitions == 0 && len(u.propertyMap)+len(u.remove)+len(u.settings.values)+len(u.settings.remove) == 0:
 		return command.Usagef(cmd,
-			"nothing to change; use --partitions, --property, --remove-property, --set or --unset")
+			"nothing to change; use --partitions, --property, --remove-property, --require, --set or --unset")
 	}
 	return nil
 }

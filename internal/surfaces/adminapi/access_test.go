@@ -49,6 +49,26 @@ func TestSchemaUpdatesByAdministratorsOnly(t *testing.T) {
 	producer.Call("POST", "/admin/v2/schemas/public/default/t/schema", `{"type":"STRING","schema":""}`).WantStatus(200)
 }
 
+// TestContractsNeedUpdate checks that a producer can neither set nor remove the contract of its topic.
+func TestContractsNeedUpdate(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, messaging.Options{})
+	w.CreateTopic("t", 0)
+	const path = "/admin/v2/persistent/public/default/t/require"
+	only := access.Restriction{Tenant: "public", Namespace: "default", Topic: "t"}
+	w.Bind("producer", "topic-producer", only)
+	producer, nobody := w.as(w.Account("producer")), w.as(w.Account("nobody"))
+	w.Call("POST", path, `"size > 1"`).WantStatus(204)
+	for _, caller := range []*harness{producer, nobody} {
+		caller.Call("POST", path, `"size > 0"`).WantStatus(403)
+		caller.Call("PUT", path, `"size >"`).WantStatus(403)
+		caller.Call("DELETE", path, "").WantStatus(403)
+	}
+	nobody.Call("GET", path, "").WantStatus(403)
+	w.Call("GET", path, "").WantStatus(200)
+	producer.Call("POST", root+"public/default/t/message", "x").WantStatus(400)
+}
+
 func TestChangesAreAudited(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, messaging.Options{})

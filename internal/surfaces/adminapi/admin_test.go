@@ -213,6 +213,44 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
+// TestContracts sets, shows and removes the contract of a topic, also when it is created.
+func TestContracts(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, messaging.Options{})
+	const path, bad = "persistent/public/default/t/require", "persistent/public/default/x"
+	w.play([]step{
+		{"PUT", "persistent/public/default/t?require=size%20%3E%201", "", 204, ""},
+		{"GET", path, "", 200, `"size > 1"`},
+		{"POST", path, `"payload.total >= 0"`, 204, ""},
+		{"GET", path, "", 200, `"payload.total >= 0"`},
+		{"POST", path, `"size >"`, 400, ""},
+		{"POST", path, `"offset > 1"`, 400, ""},
+		{"POST", path, `5`, 400, ""},
+		{"POST", path, ``, 400, ""},
+		{"GET", path, "", 200, `"payload.total >= 0"`},
+		{"PUT", path, `""`, 204, ""},
+		{"GET", path, "", 200, `null`},
+		{"GET", path + "?applied=true", "", 200, `""`},
+		{"PUT", path, `"size > 0"`, 204, ""},
+		{"DELETE", path, "", 204, ""},
+		{"GET", path, "", 200, `null`},
+		{"PUT", "persistent/public/default/none/require", `"size > 0"`, 404, ""},
+
+		{"PUT", bad + "?require=size", "", 400, ""},
+		{"GET", bad + "/partitions", "", 404, ""},
+		{"PUT", "persistent/public/default/p/partitions?require=size%20%3E%201", "3", 204, ""},
+		{"GET", "persistent/public/default/p/require", "", 200, `"size > 1"`},
+	})
+	create := `{"topic_name":"k","partitions_count":1,"require":"size > 1"}`
+	if r := w.Call("POST", "/rest-stream/admin/v1/topics", create); r.Status != 200 {
+		t.Errorf("creating a topic in the list: %d %s", r.Status, r.Body)
+	}
+	w.play([]step{{"GET", "persistent/public/default/k/require", "", 200, `"size > 1"`}})
+	if r := w.Call("POST", "/admin/v2/"+path, `"payload.total >"`); !strings.Contains(r.Body, "1:16") {
+		t.Errorf("got %s, want the position of the error", r.Body)
+	}
+}
+
 func TestTopics(t *testing.T) {
 	t.Parallel()
 	newHarness(t, messaging.Options{}).play([]step{

@@ -37,7 +37,7 @@ var harmless = []string{
 	"{seconds}", "schema", "compatibility", "version", "topics",
 	"retention", "messageTTL", "deduplication", "deduplicationEnabled", "backlogQuota",
 	"maxUnackedMessagesPerSubscription",
-	"maxUnackedMessagesOnSubscription", "maxMessageSize", "delayedDelivery", "schemaCompatibilityStrategy",
+	"maxUnackedMessagesOnSubscription", "maxMessageSize", "require", "delayedDelivery", "schemaCompatibilityStrategy",
 	"schemaValidationEnforced", "schemaSyntaxEnforced", "schemaVersionEnforced", "isAllowAutoUpdateSchema",
 	"autoTopicCreation", "maxTopicsPerNamespace", "replication",
 }

@@ -68,6 +68,7 @@ func (c *call) createKafkaTopic() error {
 		TopicName       string            `json:"topic_name"`
 		PartitionsCount *int32            `json:"partitions_count"`
 		Properties      map[string]string `json:"properties"`
+		Require         string            `json:"require"`
 	}
 	if ok, err := c.Decode(&body, maxAdminBody); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (c *call) createKafkaTopic() error {
 			return brokerhttp.BadBody("partitions_count must be at least 1")
 		}
 	}
-	err = c.Cluster.Catalogue.CreateTopic(c.R.Context(), topic, partitions, body.Properties)
+	err = c.create(messaging.NewTopic{Partitions: partitions, Properties: body.Properties, Contract: body.Require})
 	if err != nil {
 		return brokerhttp.WithStatusIf(err, messaging.ErrPartitionCount, http.StatusBadRequest)
 	}

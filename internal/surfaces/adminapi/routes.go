@@ -33,7 +33,7 @@ func need(resource string, verbs ...string) []access.Permission {
 func routes() []route {
 	return slices.Concat(
 		tenantRoutes(), namespaceRoutes(), topicRoutes(), subscriptionRoutes(), schemaRoutes(),
-		policyRoutes(), kafkaRoutes(),
+		policyRoutes(), contractRoutes(), kafkaRoutes(),
 	)
 }
 

@@ -18,7 +18,16 @@ func (c *call) createTopic() error {
 	if _, err := c.Decode(&properties, maxAdminBody); err != nil {
 		return err
 	}
-	return c.done(c.Cluster.Catalogue.CreateTopic(c.R.Context(), c.Topic, 0, properties))
+	return c.done(c.create(messaging.NewTopic{Properties: properties, Contract: c.R.URL.Query().Get("require")}))
+}
+
+// create creates the topic. Compiling a contract is work for the caller.
+func (c *call) create(opts messaging.NewTopic) error {
+	ctx := c.R.Context()
+	if opts.Contract != "" {
+		ctx = c.WorkContext()
+	}
+	return c.Cluster.Catalogue.CreateTopicWith(ctx, c.Topic, opts)
 }
 
 // partitionsBody decodes a number of partitions: an integer, or Pulsar's object of
@@ -58,7 +67,9 @@ func (c *call) createPartitioned() error {
 		return brokerhttp.WithStatus(http.StatusNotAcceptable,
 			errs.Newf(errs.Invalid, "%w: must be more than 0", messaging.ErrPartitionCount))
 	}
-	err = c.Cluster.Catalogue.CreateTopic(c.R.Context(), c.Topic, n, properties)
+	err = c.create(messaging.NewTopic{
+		Partitions: n, Properties: properties, Contract: c.R.URL.Query().Get("require"),
+	})
 	return c.done(brokerhttp.WithStatusIf(err, messaging.ErrPartitionCount, http.StatusNotAcceptable))
 }
 

@@ -64,6 +64,7 @@ var statusRows = []statusRow{
 	{messaging.ErrSchemaUpdate, 401, 403},
 	{messaging.ErrPayload, 400, 400},
 	{messaging.ErrSchemaPrefix, 400, 400},
+	{messaging.ErrContract, 400, 400},
 	{messaging.ErrName, 400, 412},
 	{messaging.ErrPolicy, 400, 412},
 	{messaging.ErrMessage, 400, 400},
@@ -214,13 +215,18 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // PublicReason returns the text of an error for the caller. The text of an internal
-// error is fixed. An error about damaged data does not name the file.
+// error is fixed. An error about damaged data does not name the file. The error of a message
+// that breaks a contract has the values of the message.
 func PublicReason(err error, code int) string {
 	if code == http.StatusInternalServerError {
 		return "internal error"
 	}
 	if public := engine.PublicError(err); public != nil {
 		return public.Error()
+	}
+	var breach *messaging.ContractError
+	if errors.As(err, &breach) {
+		return breach.Detail()
 	}
 	return err.Error()
 }

@@ -8,6 +8,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/unpacking"
+	"freshet/internal/base/workpool"
 	"freshet/internal/broker/groups"
 	"freshet/internal/broker/messaging"
 	"freshet/internal/broker/records"
@@ -121,6 +122,7 @@ var errorCodes = []struct {
 	{messaging.ErrSequence, codeSequence},
 	{messaging.ErrPayload, codeInvalidRecord},
 	{messaging.ErrSchemaPrefix, codeInvalidRecord},
+	{messaging.ErrContract, codeInvalidRecord},
 	{messaging.ErrMessage, codeInvalidRecord},
 	{messaging.ErrTooLarge, codeMessageTooLarge},
 	{messaging.ErrBatch, codeMessageTooLarge},
@@ -159,6 +161,7 @@ var errorCodes = []struct {
 	{statemachine.ErrBroken, codeStorage},
 	{statemachine.ErrContended, codeNotAvailable},
 	{unpacking.ErrBusy, codeNotEnoughReplicas},
+	{workpool.ErrBusy, codeNotEnoughReplicas},
 	{records.ErrCorrupt, codeCorruptMessage},
 	{records.ErrTooLarge, codeMessageTooLarge},
 	{records.ErrCodec, codeCompression},

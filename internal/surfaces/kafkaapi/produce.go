@@ -34,6 +34,9 @@ func beginProduce(ctx context.Context, c *call) pendingResponse {
 		invalid = checkProduce(request)
 	}
 	ctx = c.workContext(ctx)
+	sender := messaging.Sender{
+		Account: access.PrincipalID(c.session.principal), IDs: c.coordinator(), Contracts: &messaging.ContractUse{},
+	}
 	var waiting []pendingBatch
 	var busy error // the memory to decompress a batch did not become free: the next ones do not wait for it again
 	for i := range request.Topics {
@@ -51,7 +54,7 @@ func beginProduce(ctx context.Context, c *call) pendingResponse {
 			}
 			if p.err == nil {
 				p.batch, p.err = topic.Append(ctx, requested.Partitions[j].Partition, requested.Partitions[j].Records,
-					messaging.Sender{Account: access.PrincipalID(c.session.principal), IDs: c.coordinator()})
+					sender)
 			}
 			if errors.Is(p.err, unpacking.ErrBusy) {
 				busy = p.err
@@ -141,6 +144,9 @@ func (c *call) rejectBatch(part *kmsg.ProduceResponseTopicPartition, err error) 
 	part.ErrorCode, part.ErrorMessage = c.errorResponse(err)
 	var refused *messaging.BatchError
 	if errors.As(err, &refused) {
+		if detail := breachText(refused.Records[0].Err); detail != "" {
+			part.ErrorMessage = text(fmt.Sprintf("record %d: %s", refused.Records[0].Index, detail))
+		}
 		for _, r := range refused.Records {
 			part.ErrorRecords = append(part.ErrorRecords, errorRecord(r))
 		}
@@ -150,7 +156,20 @@ func (c *call) rejectBatch(part *kmsg.ProduceResponseTopicPartition, err error) 
 func errorRecord(r records.RecordError) kmsg.ProduceResponseTopicPartitionErrorRecord {
 	row := kmsg.NewProduceResponseTopicPartitionErrorRecord()
 	row.RelativeOffset, row.ErrorMessage = r.Index, text(r.Err.Error())
+	if detail := breachText(r.Err); detail != "" {
+		row.ErrorMessage = text(detail)
+	}
 	return row
+}
+
+// breachText returns the error of a record that breaks the contract of its topic, with values of the record, for the
+// producer; "" for another error.
+func breachText(err error) string {
+	var breach *messaging.ContractError
+	if errors.As(err, &breach) {
+		return breach.Detail()
+	}
+	return ""
 }
 
 // noProducerEpoch is the epoch of a request without a producer id.

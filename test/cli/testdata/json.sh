@@ -74,7 +74,7 @@ json namespace list
 json namespace describe sales/eu
 json namespace update sales/eu --set retention=1h
 json topic create sales/eu/orders --partitions 2
-json topic update sales/eu/orders --partitions 3
+json topic update sales/eu/orders --partitions 3 --require 'size > 0'
 json topic list
 json topic describe sales/eu/orders
 json topic delete sales/eu/orders
