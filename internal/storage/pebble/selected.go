@@ -138,6 +138,9 @@ func (p *pass) read(ctx context.Context, evaluate engine.Evaluate) error {
 		verdict := engine.Selected
 		if l.deliveries == 1 { // one that was delivered before stays selected
 			verdict = evaluate(&record)
+			if verdict == engine.Failed && ctx.Err() != nil {
+				return ctx.Err() // the evaluation may have failed because the call has ended
+			}
 		}
 		if verdict != engine.PassedOver {
 			if weight += record.Weight(); p.maxBytes > 0 && weight > p.maxBytes && len(p.out) > 0 {
