@@ -98,7 +98,9 @@ func TestChangeSubscriptionFilter(t *testing.T) {
 		wantErr(t, c.Consumer.Subscribe(ctx, name, "other", messaging.Position{}, bad), filter.ErrExpression)
 	}
 	wantErr(t, c.Consumer.SetSubscriptionFilter(ctx, name, "missing", "true"), messaging.ErrNoSubscription)
-	want := map[string]string{"color": "red", messaging.PropertyAckTimeout: "5000", messaging.PropertyFilter: `key == "a"`}
+	want := map[string]string{
+		"color": "red", messaging.PropertyAckTimeout: "5000", messaging.PropertyFilter: `key == "a"`,
+	}
 	properties, err := c.Consumer.SubscriptionProperties(ctx, name, "s")
 	if err != nil || !maps.Equal(properties, want) {
 		t.Errorf("got the properties %v, %v, want %v", properties, err, want)
@@ -199,7 +201,8 @@ func TestFilteredReceiveIsBounded(t *testing.T) {
 		got := c.receive(name, "s", 1)
 		after := c.subStats(name, "s").Backlog
 		if len(got) > 0 || after >= before {
-			t.Fatalf("got %d messages and a backlog of %d after %d, want none and a smaller one", len(got), after, before)
+			t.Fatalf("got %d messages and a backlog of %d after %d, want none and a smaller one", len(got), after,
+				before)
 		}
 		before = after
 	}
@@ -286,7 +289,8 @@ func TestAttackCostlyFilterOfSubscription(t *testing.T) {
 		`key.matches("(x{1,1000}){1,1000}")`,
 		strings.Repeat("key + ", 20) + `key == ""`,
 	} {
-		if err := c.Consumer.SetSubscriptionFilter(t.Context(), name, "s", costly); !errors.Is(err, filter.ErrExpression) {
+		err := c.Consumer.SetSubscriptionFilter(t.Context(), name, "s", costly)
+		if !errors.Is(err, filter.ErrExpression) {
 			t.Errorf("%s: got %v, want it to be refused", costly, err)
 		}
 	}

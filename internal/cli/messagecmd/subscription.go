@@ -71,7 +71,9 @@ received: has(payload.total) tests whether it has.`,
 			if err != nil {
 				return err
 			}
-			options := client.SubscriptionOptions{From: at, AckTimeout: timeout, DeadLetterTopic: deadLetters, Filter: filter}
+			options := client.SubscriptionOptions{
+				From: at, AckTimeout: timeout, DeadLetterTopic: deadLetters, Filter: filter,
+			}
 			if cmd.Flags().Changed("max-redeliver") {
 				options.MaxRedeliver = &maxRedeliver
 			} else if deadLetters != "" {

@@ -25,7 +25,7 @@ type messagingMetrics struct {
 // flowMetrics are the usage metrics of namespaces, or of topics.
 type flowMetrics struct {
 	produced, producedBytes, delivered, deliveredBytes, acknowledged, dead, passedOver *prometheus.Desc
-	stored, backlog, leased, age                                           *prometheus.Desc
+	stored, backlog, leased, age                                                       *prometheus.Desc
 }
 
 func newMessagingMetrics() *messagingMetrics {

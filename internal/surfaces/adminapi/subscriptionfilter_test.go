@@ -17,7 +17,8 @@ func TestSubscriptionFilter(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t, messaging.Options{})
 	w.CreateTopic("t", 0)
-	w.Call("PUT", filterPath+"own", `{"position":"earliest","filter":"payload > 1","ackTimeoutMillis":5000}`).WantStatus(204)
+	w.Call("PUT", filterPath+"own", `{"position":"earliest","filter":"payload > 1","ackTimeoutMillis":5000}`).
+		WantStatus(204)
 	w.Call("GET", filterPath+"own/filter", "").WantStatus(200).WantBody(`{"filter":"payload > 1"}`)
 	w.Call("GET", filterPath+"own/properties", "").WantBody(`{"ackTimeoutMillis":"5000","filter":"payload > 1"}`)
 	w.Call("PUT", filterPath+"own/filter", `{"filter":"payload > 2"}`).WantStatus(204)
@@ -61,7 +62,8 @@ func TestAttackSubscriptionFilter(t *testing.T) {
 	t.Parallel()
 	attempts, successes := 0, 0
 	for role, want := range map[string]int{
-		"cluster-readonly": 403, "topic-producer": 403, "cluster-operator": 403, "topic-consumer": 204, "topic-owner": 204,
+		"cluster-readonly": 403, "topic-producer": 403, "cluster-operator": 403,
+		"topic-consumer": 204, "topic-owner": 204,
 	} {
 		w := newHarness(t, messaging.Options{})
 		w.CreateTopic("t", 0)
