@@ -305,3 +305,41 @@ func TestAttackCostlyFilterOfSubscription(t *testing.T) {
 		t.Errorf("got %+v, want one failure, one match and one message passed over", got)
 	}
 }
+
+// TestSubscriptionFilterOfKafkaRecords evaluates records of plain and compressed batches one by one.
+func TestSubscriptionFilterOfKafkaRecords(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, messaging.Options{})
+	name := c.create("t", 0)
+	c.subscribeFiltered(name, "s", `key == "k1" && payload.n < 100`)
+	c.do(c.appendBatch(name, kafkaBatch([]byte(`{"n":1}`), []byte(`{"n":2}`), []byte(`{"n":3}`))))
+	c.do(c.appendBatch(name, compressBatch(kafkaBatch([]byte(`{"n":4}`), []byte(`{"n":5}`)))))
+	c.do(c.appendBatch(name, compressBatch(kafkaBatch([]byte(`{"n":6}`), []byte(`{"n":600}`)))))
+	if got := payloadsOf(c.receive(name, "s", 10)); !slices.Equal(got, []string{`{"n":2}`, `{"n":5}`}) {
+		t.Errorf("got %q, want the records with the key k1 and n below 100", got)
+	}
+	if got := c.subStats(name, "s"); got.Filtered != (engine.FilterCounts{Selected: 2, PassedOver: 5}) || got.Backlog != 2 {
+		t.Errorf("got %+v, want 2 selected, 5 passed over and a backlog of 2", got)
+	}
+}
+
+// BenchmarkPassOver measures how fast messages are passed over. An operation is one message.
+func BenchmarkPassOver(b *testing.B) {
+	c := newCluster(b, messaging.Options{})
+	name := c.create("t", 0)
+	c.subscribeFiltered(name, "s", `payload.total > 100`)
+	batch := make([]messaging.Message, 1000)
+	for i := range batch {
+		payload := `{"id":"` + strings.Repeat("x", 900) + `","total":5}`
+		batch[i] = messaging.Message{Payload: []byte(payload), SchemaVersion: messaging.NoSchema}
+	}
+	for n := 0; n < b.N; n += len(batch) {
+		_, err := c.Producer.ProduceBatch(b.Context(), name, batch)
+		c.do(err)
+	}
+	b.ResetTimer()
+	for c.subStats(name, "s").Backlog > 0 {
+		_, err := c.Consumer.Receive(b.Context(), name, "s", messaging.ReceiveOptions{Wait: 10 * time.Millisecond})
+		c.do(err)
+	}
+}
