@@ -166,7 +166,7 @@ var filterTests = []testCase{
 		v.ok(v.ConfigureSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{Filter: "c"}))
 		v.settle(1, "s", engine.Nack, ids[0])
 		v.expect(1, "s", "a0", "c2")
-		v.wantFiltered(engine.FilterCounts{Selected: 3, PassedOver: 1}, 2)
+		v.wantFiltered(engine.FilterCounts{Selected: 2, PassedOver: 1}, 2)
 		v.ok(v.ConfigureSubscription(v.ctx, 1, "s", engine.SubscriptionConfig{}))
 		v.put(1, "x3")
 		v.expect(1, "s", "x3")

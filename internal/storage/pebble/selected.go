@@ -17,8 +17,9 @@ const (
 	maxSelect = 512
 	// selectSlice is how long one call of Selector.Select reads.
 	selectSlice = 50 * time.Millisecond
-	// selectTimeout is how long a Receive that does not wait for messages waits for the Selector.
-	selectTimeout = time.Second
+	// selectTimeout is how long a Receive waits for the Selector at least, although it does not wait for
+	// messages: a few slices of other callers.
+	selectTimeout = 4 * selectSlice
 	// selectLease is the lease of messages while the filter is evaluated. It never expires before the
 	// evaluation ends, because that would count as a delivery.
 	selectLease = 10 * time.Minute
@@ -87,9 +88,9 @@ type pass struct {
 	maxBytes int
 
 	evaluated int // messages with a verdict
-	failed    uint64
 	selected  []leased
 	out       []engine.Delivery // of selected
+	failed    []bool            // whether the evaluation failed, by message of selected
 	at        instant           // when the leases of selected expire, once the verdicts are applied
 	passed    []leased
 	damaged   []leased
@@ -159,14 +160,12 @@ func (p *pass) read(ctx context.Context, evaluate engine.Evaluate) error {
 
 func (p *pass) add(l leased, record engine.Record, verdict engine.Verdict) {
 	p.evaluated++
-	switch verdict {
-	case engine.PassedOver:
+	if verdict == engine.PassedOver {
 		p.passed = append(p.passed, l)
 		return
-	case engine.Failed:
-		p.failed++
 	}
 	p.selected = append(p.selected, l)
+	p.failed = append(p.failed, verdict == engine.Failed)
 	p.out = append(p.out, engine.Delivery{Record: record, Redeliveries: l.deliveries - 1})
 }
 
@@ -220,6 +219,12 @@ func (p *pass) leaseSelectedLocked(until time.Time) {
 		p.selected[n], p.out[n] = l, p.out[i]
 		p.out[n].LeasedUntil = until
 		n++
+		if l.deliveries == 1 { // the filter was evaluated
+			s.counts.filtered.Selected++
+		}
+		if p.failed[i] {
+			s.counts.filtered.Failed++
+		}
 	}
 	p.selected, p.out = p.selected[:n], p.out[:n]
 	for _, l := range p.damaged {
@@ -228,8 +233,6 @@ func (p *pass) leaseSelectedLocked(until time.Time) {
 			s.leaseLocked(l.item, p.at)
 		}
 	}
-	s.counts.filtered.Selected += uint64(n)
-	s.counts.filtered.Failed += p.failed
 }
 
 // ackChunk is how many messages are acknowledged while committer.mu is held, for which producers wait.
