@@ -49,7 +49,7 @@ type schemaEvaluator struct {
 }
 
 // Select implements engine.Selector. It reads and evaluates with a permit of the pool, as a search does.
-func (f *subscriptionFilters) Select(ctx context.Context, id engine.TopicID, text string,
+func (f *subscriptionFilters) Select(ctx context.Context, timeout time.Duration, id engine.TopicID, text string,
 	read func(engine.Evaluate) error,
 ) error {
 	t, err := f.topic(ctx, id)
@@ -60,7 +60,9 @@ func (f *subscriptionFilters) Select(ctx context.Context, id engine.TopicID, tex
 	if cached.err != nil { // a failure of each message, which is delivered
 		return read(func(*engine.Record) engine.Verdict { return engine.Failed })
 	}
-	return f.searcher.withPermit(ctx, func() error {
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return f.searcher.withPermit(waiting, func() error {
 		evaluator := cached.take(ctx, t, f.searcher.registry)
 		defer cached.put(evaluator)
 		return read(func(r *engine.Record) engine.Verdict {

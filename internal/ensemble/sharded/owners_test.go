@@ -347,7 +347,9 @@ func TestReadingAcrossOwners(t *testing.T) {
 // selectNone is a selector that passes over every message.
 type selectNone struct{}
 
-func (selectNone) Select(_ context.Context, _ engine.TopicID, _ string, read func(engine.Evaluate) error) error {
+func (selectNone) Select(_ context.Context, _ time.Duration, _ engine.TopicID, _ string,
+	read func(engine.Evaluate) error,
+) error {
 	return read(func(*engine.Record) engine.Verdict { return engine.PassedOver })
 }
 

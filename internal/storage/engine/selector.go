@@ -1,13 +1,18 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Selector evaluates the filters of subscriptions. The caller of an engine implements it.
 type Selector interface {
 	// Select waits until the caller of ctx may use a processor for a short time, and calls read once
 	// with a function that evaluates the filter for messages of the topic. It returns the error of
-	// read, or an error without having called it.
-	Select(ctx context.Context, id TopicID, filter string, read func(evaluate Evaluate) error) error
+	// read, or an error without having called it: context.DeadlineExceeded if it has waited for
+	// timeout.
+	Select(ctx context.Context, timeout time.Duration, id TopicID, filter string,
+		read func(evaluate Evaluate) error) error
 	// PassedOver is called with the number of messages that were acknowledged because a filter did
 	// not select them. It must be fast.
 	PassedOver(id TopicID, messages int)

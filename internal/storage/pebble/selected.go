@@ -15,8 +15,11 @@ import (
 const (
 	// maxSelect bounds how many messages one call of Selector.Select reads.
 	maxSelect = 512
-	// selectSlice is how long one call of Selector.Select reads.
-	selectSlice = 50 * time.Millisecond
+	// selectSlice is how long one call of Selector.Select reads, after the first minSelect messages or
+	// minSelectBytes: a busy machine makes small topics no slower.
+	selectSlice    = 50 * time.Millisecond
+	minSelect      = 16
+	minSelectBytes = 1 << 20
 	// selectTimeout is how long a Receive waits for the Selector at least, although it does not wait for
 	// messages: a few slices of other callers.
 	selectTimeout = 4 * selectSlice
@@ -38,17 +41,16 @@ func (s *subscription) receiveSelected(ctx context.Context, got leaseBatch, req 
 		s.returnLeases(got)
 		return nil, engine.ErrNoSelector
 	}
-	evaluating, cancel := context.WithDeadline(ctx, later(deadline, time.Now().Add(selectTimeout)))
-	defer cancel()
+	timeout := later(deadline, time.Now().Add(selectTimeout))
 	until := later(deadline, time.Now().Add(selectSlice))
 	for batch := req; ; {
 		p := pass{s: s, got: got, max: req.Max, maxBytes: req.MaxBytes}
-		err := p.run(evaluating, *selector)
+		err := p.run(ctx, *selector, time.Until(timeout))
 		if err == nil {
-			err = p.apply(evaluating, req.Lease)
+			err = p.apply(ctx, req.Lease)
 		}
 		switch {
-		case err != nil && ctx.Err() == nil && evaluating.Err() != nil:
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			return nil, nil // the wait has ended
 		case err != nil:
 			return nil, err
@@ -99,9 +101,9 @@ type pass struct {
 }
 
 // run reads the messages and evaluates the filter. On an error it returns all leases.
-func (p *pass) run(ctx context.Context, selector engine.Selector) error {
-	id := p.s.topic.id
-	err := selector.Select(ctx, id, p.got.filter, func(evaluate engine.Evaluate) error { return p.read(ctx, evaluate) })
+func (p *pass) run(ctx context.Context, selector engine.Selector, timeout time.Duration) error {
+	read := func(evaluate engine.Evaluate) error { return p.read(ctx, evaluate) }
+	err := selector.Select(ctx, timeout, p.s.topic.id, p.got.filter, read)
 	if err != nil {
 		p.s.returnLeases(p.got)
 	}
@@ -118,7 +120,7 @@ func (p *pass) read(ctx context.Context, evaluate engine.Evaluate) error {
 		}
 	}
 	end := time.Now().Add(selectSlice)
-	weight := 0
+	weight, total := 0, 0 // bytes of the selected messages, and of all
 	for i, l := range p.got.leases {
 		record, size, err := r.read(ctx, l.cur.part, l.entry)
 		switch {
@@ -150,7 +152,8 @@ func (p *pass) read(ctx context.Context, evaluate engine.Evaluate) error {
 			}
 		}
 		p.add(l, record, verdict)
-		if len(p.out) == p.max || !time.Now().Before(end) {
+		total += record.Weight()
+		if len(p.out) == p.max || (p.evaluated >= minSelect || total >= minSelectBytes) && !time.Now().Before(end) {
 			p.rest = p.got.leases[i+1:]
 			return nil
 		}
