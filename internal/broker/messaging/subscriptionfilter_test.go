@@ -329,7 +329,8 @@ func TestSubscriptionFilterOfKafkaRecords(t *testing.T) {
 	if got := payloadsOf(c.receiveAll(name, "s")); !slices.Equal(got, []string{`{"n":2}`, `{"n":5}`}) {
 		t.Errorf("got %q, want the records with the key k1 and n below 100", got)
 	}
-	if got := c.subStats(name, "s"); got.Filtered != (engine.FilterCounts{Selected: 2, PassedOver: 5}) || got.Backlog != 2 {
+	got := c.subStats(name, "s")
+	if got.Filtered != (engine.FilterCounts{Selected: 2, PassedOver: 5}) || got.Backlog != 2 {
 		t.Errorf("got %+v, want 2 selected, 5 passed over and a backlog of 2", got)
 	}
 }
