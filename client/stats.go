@@ -40,6 +40,14 @@ type SubscriptionStats struct {
 	RateOut      float64           `json:"msgRateOut"`
 	AckRate      float64           `json:"messageAckRate"`
 	Properties   map[string]string `json:"subscriptionProperties"`
+
+	// Filter is the expression that selects the messages; "" for all. FilterSelected messages were
+	// delivered since the server's start, FilterFailed of them because the expression failed, and
+	// FilterPassedOver were acknowledged without a delivery.
+	Filter           string `json:"filter"`
+	FilterSelected   int64  `json:"filterAcceptedMsgCount"`
+	FilterPassedOver int64  `json:"filterRejectedMsgCount"`
+	FilterFailed     int64  `json:"filterFailedMsgCount"`
 }
 
 // GroupStats are the statistics of a consumer group of the Kafka protocol on a topic.

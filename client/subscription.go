@@ -48,6 +48,10 @@ type SubscriptionOptions struct {
 	// TOPIC-SUBSCRIPTION-DLQ when empty.
 	MaxRedeliver    *int
 	DeadLetterTopic string
+	// Filter is an expression that selects the messages of the subscription, such as
+	// `payload.total > 100`; all when empty. The server acknowledges the others. ErrInvalid means
+	// that the expression is not valid. A server of an earlier version ignores it.
+	Filter string
 	// Properties of the subscription.
 	Properties map[string]string
 }
@@ -67,6 +71,9 @@ func (s *Subscription) Create(ctx context.Context, options SubscriptionOptions) 
 	body["properties"] = orEmpty(options.Properties)
 	if options.AckTimeout > 0 {
 		body["ackTimeoutMillis"] = options.AckTimeout.Milliseconds()
+	}
+	if options.Filter != "" {
+		body["filter"] = options.Filter
 	}
 	if options.MaxRedeliver != nil {
 		policy := map[string]any{"maxRedeliverCount": *options.MaxRedeliver}
@@ -115,6 +122,20 @@ func (s *Subscription) Properties(ctx context.Context) (map[string]string, error
 // SetProperties replaces the subscription's properties.
 func (s *Subscription) SetProperties(ctx context.Context, properties map[string]string) error {
 	return s.callIdempotent(ctx, http.MethodPut, "/properties", orEmpty(properties))
+}
+
+// Filter returns the expression that selects the messages of the subscription; "" for all.
+func (s *Subscription) Filter(ctx context.Context) (string, error) {
+	var result struct {
+		Filter string `json:"filter"`
+	}
+	err := s.call(ctx, http.MethodGet, "/filter", nil, nil, &result)
+	return result.Filter, err
+}
+
+// SetFilter replaces the filter; "" removes it. It applies to messages that were not delivered yet.
+func (s *Subscription) SetFilter(ctx context.Context, filter string) error {
+	return s.callIdempotent(ctx, http.MethodPut, "/filter", map[string]string{"filter": filter})
 }
 
 // Stats returns the statistics of the subscription.

@@ -11,6 +11,7 @@ const subscriptionPath = (page, name, rest = '') => page.path(`/subscription/${e
 function subscriptionBody(v) {
   const more = {}
   if (v.lease) more.ackTimeoutMillis = v.lease * 1000
+  if (v.filter) more.filter = v.filter
   if (v.deliveries) {
     more.deadLetterPolicy = { maxRedeliverCount: Math.max(0, v.deliveries - 1) }
     if (v.deadLetters) more.deadLetterPolicy.deadLetterTopic = v.deadLetters
@@ -30,7 +31,7 @@ export async function newSubscription(page) {
   const positions = [['latest', 'Latest: messages from now on'], ['earliest', 'Earliest: all stored messages']]
   const created = await formDialog({
     title: 'New subscription',
-    values: { name: '', position: 'latest', lease: '', deliveries: '', deadLetters: '' },
+    values: { name: '', position: 'latest', lease: '', deliveries: '', deadLetters: '', filter: '' },
     view: (v, ctl) => html`
       ${field('Name', input(v, 'name', ctl, nameOptions))}
       ${field('Start position', select(v, 'position', ctl, positions))}
@@ -40,6 +41,7 @@ export async function newSubscription(page) {
         ${field('Deliveries before a message becomes a dead letter',
           input(v, 'deliveries', ctl, { type: 'number', min: 1, placeholder: 'unlimited' }))}
       </div>
+      ${filterField(v, ctl)}
       ${v.deliveries ? field('Dead letter topic', input(v, 'deadLetters', ctl, {
         placeholder: `${topic.topic}-${v.name || '<subscription>'}-DLQ`,
       })) : nothing}`,
@@ -53,6 +55,30 @@ export async function newSubscription(page) {
   await stats.reload()
   setQuery({ sub: created })
 }
+
+const filterField = (v, ctl, options = {}) => field('Filter', input(v, 'filter', ctl, {
+  placeholder: 'payload.total > 100',
+  maxlength: 4096,
+  ...options,
+}), 'An expression (CEL). Messages that it does not select are acknowledged without a delivery.')
+
+/** Changes the filter of a subscription. */
+export const changeFilter = (page, s, done) => formDialog({
+  title: `Change the filter of ${s.name}`,
+  values: { filter: s.filter ?? '' },
+  action: 'Change',
+  view: (v, ctl) => html`
+    <p>
+      The filter applies to messages that were not delivered yet. Messages that were passed over before are not
+      delivered, unless you reset the position. An empty filter selects all messages.
+    </p>
+    ${filterField(v, ctl, { autofocus: true })}`,
+  run: async v => {
+    await page.client.call('PUT', subscriptionPath(page, s.name, '/filter'), json({ filter: v.filter }))
+    toast(v.filter ? `The filter of ${s.name} was changed.` : `The filter of ${s.name} was removed.`)
+    done()
+  },
+})
 
 /** Resets the position of a subscription. */
 export const resetSubscription = (page, name, done) => formDialog({

@@ -10,7 +10,7 @@ import { table } from '../lib/table.js'
 import { ago } from '../lib/timeago.js'
 import { badge, button, denied, empty, facts, failure, loading } from '../lib/widgets.js'
 import { fromHeaders, messageView } from './message.js'
-import { newSubscription, resetSubscription } from './subscriptionforms.js'
+import { changeFilter, newSubscription, resetSubscription } from './subscriptionforms.js'
 
 const createPermission = 'messaging.subscriptions.create or messaging.topics.consume'
 const resetPermission = 'messaging.subscriptions.update or messaging.topics.consume'
@@ -103,15 +103,16 @@ export function subscriptionsTab(page) {
     permission: createPermission,
     onclick: () => newSubscription(page),
   })
-  const actions = name => html`
-    ${button('Peek', { permission: 'messaging.topics.consume', onclick: () => peek(name, 1) })}
-    ${button('Reset…', { icon: 'clock', permission: resetPermission, onclick: () => reset(name) })}
-    ${button('Delete', { icon: 'trash', kind: 'danger', permission: deletePermission, onclick: () => remove(name) })}`
+  const actions = s => html`
+    ${button('Peek', { permission: 'messaging.topics.consume', onclick: () => peek(s.name, 1) })}
+    ${button('Filter…', { permission: resetPermission, onclick: () => changeFilter(page, s, () => stats.reload()) })}
+    ${button('Reset…', { icon: 'clock', permission: resetPermission, onclick: () => reset(s.name) })}
+    ${button('Delete', { icon: 'trash', kind: 'danger', permission: deletePermission, onclick: () => remove(s.name) })}`
   const oldestView = name => oldest.times.get(name) ? ago(oldest.times.get(name)) : '–'
 
   const detail = s => html`
     <section class="card stack">
-      <header class="cluster"><h2>${copyText(s.name)}</h2><span class="spacer"></span>${actions(s.name)}</header>
+      <header class="cluster"><h2>${copyText(s.name)}</h2><span class="spacer"></span>${actions(s)}</header>
       ${facts([
         ['Backlog', `${countOf(s.msgBacklog, 'message')}, ${bytes(s.backlogSize)}`],
         ['Leased', count(s.unackedMessages)],
@@ -121,6 +122,7 @@ export function subscriptionsTab(page) {
         ['Redelivered', count(s.redelivered)],
         ['Waiting consumers', count(s.waitingConsumers)],
         ['Lease', `${(s.subscriptionProperties?.ackTimeoutMillis || 30000) / 1000} s`],
+        ['Filter', filterView(s)],
         ['Dead letters', deadLetterView(page, s)],
       ])}
       ${peeked?.name === s.name ? peekView(page, peeked, peek) : nothing}
@@ -214,6 +216,13 @@ function deadLetterView(page, s) {
   const limit = Number(s.subscriptionProperties.maxRedeliverCount) + 1
   const deliveries = countOf(limit, 'delivery', 'deliveries')
   return html`${deadLetterLink(page, s)} <span class="muted small">after ${deliveries}</span>`
+}
+
+function filterView(s) {
+  if (!s.filter) return 'none: all messages are delivered'
+  const failed = s.filterFailedMsgCount ? `, ${count(s.filterFailedMsgCount)} delivered because it failed` : ''
+  return html`<code>${s.filter}</code>
+    <span class="muted small">${count(s.filterRejectedMsgCount)} passed over${failed}</span>`
 }
 
 function peekView(page, { name, position, message }, peek) {

@@ -1,5 +1,5 @@
-// Package filter evaluates expressions over messages: search, tail and the redrive of dead letters
-// select messages with them (docs/spec/messages.md#expressions).
+// Package filter evaluates expressions over messages: search, tail, the redrive of dead letters and
+// subscriptions select messages with them (docs/spec/messages.md#expressions).
 //
 // The package owns the language, which is CEL with the variables of a message, the decoding of
 // payloads, and the limits of both. It does not read topics, and does not know where schemas are

@@ -66,6 +66,12 @@ func (f *Filter) Evaluator(ctx context.Context, schemas Schemas) *Evaluator {
 	return &Evaluator{ctx: ctx, filter: f, schemas: schemaCache{source: schemas}}
 }
 
+// WithContext makes ctx the context of the next evaluations, and returns the evaluator.
+func (e *Evaluator) WithContext(ctx context.Context) *Evaluator {
+	e.ctx = ctx
+	return e
+}
+
 // Match reports whether the filter selects a message. An error belongs to this message: the
 // expression reads a field that it does not have, compares values of different types, its payload
 // cannot be decoded, or a limit is exceeded.

@@ -142,6 +142,7 @@ func compose(eng engine.Engine, machine *statemachine.Machine[*catalogueState], 
 	b.Searcher = &Searcher{
 		engine: eng, consumer: b.Consumer, pool: opts.Pool, unpacking: opts.Unpacking, registry: opts.Schemas,
 	}
+	eng.SelectWith(&subscriptionFilters{searcher: b.Searcher, live: b.live, cache: newFilterCache()})
 	b.Replayer = &Replayer{searcher: b.Searcher, producer: b.Producer, limits: &b.limits}
 	b.Statistics = &Statistics{
 		engine: eng, catalogue: b.Catalogue, live: b.live, consumer: b.Consumer, limits: &b.limits,

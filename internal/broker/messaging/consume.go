@@ -3,6 +3,7 @@ package messaging
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,8 @@ type Consumer struct {
 	limits    *Limits
 	quota     *quota.Cluster
 	waiting   atomic.Int64 // callers that wait for messages
+	// configuring serializes changes of the configuration of subscriptions, by topic id.
+	configuring [16]sync.Mutex
 }
 
 // consumerEngine is the part of the engine that Consumer uses.

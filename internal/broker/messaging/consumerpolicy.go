@@ -9,6 +9,7 @@ import (
 
 	"freshet/internal/base/errs"
 	"freshet/internal/base/names"
+	"freshet/internal/broker/filter"
 	"freshet/internal/storage/engine"
 )
 
@@ -18,6 +19,7 @@ type consumerPolicy struct {
 	deadLetters  bool
 	redeliveries uint32
 	topic        string // dead-letter topic; "" for the default
+	filter       string
 }
 
 const maxRedeliveries = 1_000_000
@@ -38,6 +40,10 @@ func (c *Consumer) parsePolicy(properties map[string]string) (consumerPolicy, er
 			return p, err
 		}
 	}
+	p.filter = properties[PropertyFilter]
+	if err := checkFilter(p.filter); err != nil {
+		return p, err
+	}
 	p.topic = properties[PropertyDeadLetterTopic]
 	if text, ok := properties[PropertyMaxRedeliver]; ok {
 		n, err := strconv.ParseUint(text, 10, 32)
@@ -50,6 +56,15 @@ func (c *Consumer) parsePolicy(properties map[string]string) (consumerPolicy, er
 		return p, errs.Newf(errs.Invalid, "%w: %s needs %s", ErrPolicy, PropertyDeadLetterTopic, PropertyMaxRedeliver)
 	}
 	return p, nil
+}
+
+// checkFilter returns an error if a text is neither empty nor a valid filter.
+func checkFilter(text string) error {
+	if text == "" {
+		return nil
+	}
+	_, err := filter.Compile(text)
+	return err
 }
 
 // deadLetterName returns the dead-letter topic of a subscription. The default is
@@ -104,7 +119,10 @@ func (c *Consumer) DeadLetters(ctx context.Context, name names.Topic, subscripti
 func (c *Consumer) subscriptionConfig(ctx context.Context, t *topic, subscription string, p consumerPolicy,
 	properties map[string]string,
 ) (engine.SubscriptionConfig, error) {
-	config := engine.SubscriptionConfig{Lease: p.lease, Properties: maps.Clone(properties)}
+	config := engine.SubscriptionConfig{Lease: p.lease, Filter: p.filter, Properties: maps.Clone(properties)}
+	if p.filter == "" {
+		delete(config.Properties, PropertyFilter)
+	}
 	if !p.deadLetters {
 		return config, nil
 	}

@@ -48,15 +48,18 @@
 //	                                    concurrent changes the newest rules remain. 64 stripes by
 //	                                    topic id; held during the engine's write, never two
 //	                                    stripes at a time.
+//	Consumer.configuring  Consumer      the configuration of a subscription, from reading it to the end of
+//	                                    the engine's write. 16 stripes by topic id, never two at a time.
+//	cachedFilter.mu       Searcher      the idle evaluators of a filter of subscriptions. A leaf.
 //	liveSubscription.mu   Consumer      the open push consumers of a subscription.
 //	PushConsumer.mu       Consumer      the messages that a push consumer has not settled.
 //	meter.mu              Statistics    the rates of one meter.
 //	lru.Cache.mu          admission     the cache of parsed schemas.
 //
-// Locks are taken in this order, each is optional: producerTable.mu, a stripe of engineTopics.locks,
-// liveSubscription.mu, PushConsumer.mu. meter.mu and lru.Cache.mu are leaves. Only one path crosses
-// parts: an append of KafkaLog that finds the topic missing in the engine repairs it, under
-// producerTable.mu and then a stripe of engineTopics.locks.
+// Locks are taken in this order, each is optional: producerTable.mu, a stripe of Consumer.configuring, a
+// stripe of engineTopics.locks, liveSubscription.mu, PushConsumer.mu. meter.mu, lru.Cache.mu and
+// cachedFilter.mu are leaves. Only one path crosses parts: an append of KafkaLog that finds the topic
+// missing in the engine repairs it, under producerTable.mu and then a stripe of engineTopics.locks.
 //
 // # Invariants
 //

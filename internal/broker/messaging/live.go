@@ -29,6 +29,7 @@ type liveTopic struct {
 	acks       meter
 	dead       meter // messages moved to a dead letter topic
 	failed     meter // messages of producers that were rejected or not stored
+	passedOver meter // messages that the filters of subscriptions passed over
 	// scanned is in, out and failed together at the last call of Statistics.Scan.
 	scanned atomic.Int64
 	// producers are the idempotent Kafka producers, by partition.
@@ -90,6 +91,7 @@ func (l *liveTopics) create(id engine.TopicID) *liveTopic {
 		space := l.namespaceMeters.meterOf(t.name.Namespace)
 		live.in.parent, live.out.parent = &space.in, &space.out
 		live.acks.parent, live.dead.parent, live.failed.parent = &space.acks, &space.dead, &space.failed
+		live.passedOver.parent = &space.passedOver
 	}
 	return live
 }

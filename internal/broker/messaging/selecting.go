@@ -57,7 +57,7 @@ func (s *selection) slice(ctx context.Context, wait time.Duration, limit int) (f
 		return nil, end, err
 	}
 	s.refresh()
-	err = s.withPermit(ctx, func() (err error) {
+	err = s.searcher.withPermit(ctx, func() (err error) {
 		deadline := time.Now().Add(searchSlice)
 		for {
 			for i := range records {
@@ -131,10 +131,10 @@ func (s *selection) refresh() {
 }
 
 // withPermit calls part with a permit of the pool. When too many slices of the caller wait already, it
-// tries again: messages that arrive wake all tails of a topic at the same time.
-func (s *selection) withPermit(ctx context.Context, part func() error) error {
+// tries again: messages that arrive wake all tails and consumers of a topic at the same time.
+func (s *Searcher) withPermit(ctx context.Context, part func() error) error {
 	for {
-		err := s.searcher.pool.Slice(ctx, part)
+		err := s.pool.Slice(ctx, part)
 		if !errors.Is(err, workpool.ErrBusy) {
 			return err
 		}

@@ -3,6 +3,7 @@ package messaging
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"freshet/internal/base/errs"
@@ -16,6 +17,7 @@ const (
 	PropertyMaxRedeliver    = "maxRedeliverCount"
 	PropertyDeadLetterTopic = "deadLetterTopic"
 	PropertyAckTimeout      = "ackTimeoutMillis"
+	PropertyFilter          = "filter" // an expression; "" is the same as none
 )
 
 // Position is the start of a subscription, or the target of a reset.
@@ -148,11 +150,52 @@ func (c *Consumer) SetSubscriptionProperties(ctx context.Context, name names.Top
 	if err != nil {
 		return err
 	}
-	t, _, err := c.describeSubscription(ctx, name, subscription)
+	return c.configure(ctx, name, subscription, func(t target, _ engine.SubscriptionConfig) (engine.SubscriptionConfig,
+		error,
+	) {
+		return c.subscriptionConfig(ctx, t.topic, subscription, policy, properties)
+	})
+}
+
+// SetSubscriptionFilter replaces the filter of a subscription; "" removes it. It applies to messages that
+// were not delivered yet.
+func (c *Consumer) SetSubscriptionFilter(ctx context.Context, name names.Topic, subscription, text string) error {
+	if err := checkFilter(text); err != nil {
+		return err
+	}
+	return c.configure(ctx, name, subscription, func(_ target, config engine.SubscriptionConfig) (
+		engine.SubscriptionConfig, error,
+	) {
+		config.Properties = maps.Clone(config.Properties)
+		if config.Properties == nil {
+			config.Properties = make(map[string]string)
+		}
+		if config.Filter = text; text == "" {
+			delete(config.Properties, PropertyFilter)
+		} else {
+			config.Properties[PropertyFilter] = text
+		}
+		return config, checkProperties(config.Properties)
+	})
+}
+
+// configure replaces the configuration of a subscription by the one that change returns. Of two concurrent
+// changes, the second one gets the result of the first.
+func (c *Consumer) configure(ctx context.Context, name names.Topic, subscription string,
+	change func(target, engine.SubscriptionConfig) (engine.SubscriptionConfig, error),
+) error {
+	t, err := c.catalogue.resolve(ctx, name)
 	if err != nil {
 		return err
 	}
-	config, err := c.subscriptionConfig(ctx, t.topic, subscription, policy, properties)
+	mu := &c.configuring[t.id%engine.TopicID(len(c.configuring))]
+	mu.Lock()
+	defer mu.Unlock()
+	t, stats, err := c.describeSubscription(ctx, name, subscription)
+	if err != nil {
+		return err
+	}
+	config, err := change(t, stats.Config)
 	if err != nil {
 		return err
 	}

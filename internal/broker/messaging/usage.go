@@ -22,6 +22,7 @@ type Counters struct {
 	DeliveredMessages, DeliveredBytes int64 // including redeliveries
 	Acknowledgements                  int64
 	DeadLetters                       int64
+	PassedOver                        int64 // by the filters of subscriptions
 }
 
 // Gauges are gauges of the current state.
@@ -132,7 +133,7 @@ func (st *Statistics) topicUsage(c *catalogueState,
 			f = &TopicUsage{Name: t.name}
 			topics[id] = f
 		}
-		f.Counters = countersOf(&live.in, &live.out, &live.acks, &live.dead)
+		f.Counters = countersOf(&live.in, &live.out, &live.acks, &live.dead, &live.passedOver)
 		return true
 	})
 	ids := make([]engine.TopicID, 0, len(topics))
@@ -150,15 +151,18 @@ func (st *Statistics) topicUsage(c *catalogueState,
 }
 
 // namespaceMeter counts the traffic of the topics of a namespace.
-type namespaceMeter struct{ in, out, acks, dead, failed meter }
+type namespaceMeter struct{ in, out, acks, dead, failed, passedOver meter }
 
-func (m *namespaceMeter) counters() Counters { return countersOf(&m.in, &m.out, &m.acks, &m.dead) }
+func (m *namespaceMeter) counters() Counters {
+	return countersOf(&m.in, &m.out, &m.acks, &m.dead, &m.passedOver)
+}
 
-func countersOf(in, out, acks, dead *meter) Counters {
+func countersOf(in, out, acks, dead, passedOver *meter) Counters {
 	return Counters{
 		ProducedMessages: in.messages.Load(), ProducedBytes: in.bytes.Load(),
 		DeliveredMessages: out.messages.Load(), DeliveredBytes: out.bytes.Load(),
 		Acknowledgements: acks.messages.Load(), DeadLetters: dead.messages.Load(),
+		PassedOver: passedOver.messages.Load(),
 	}
 }
 

@@ -21,6 +21,7 @@ type consumeOptions struct {
 
 	subscription string
 	createFrom   string
+	filter       string
 	follow       bool
 	count        int
 	wait         time.Duration
@@ -46,6 +47,10 @@ and FRESHET_REDELIVERIES in the environment. The message is acknowledged if the 
 succeeds, and returned for redelivery if it fails; its lease is extended while the
 command runs.
 
+With --filter the command ends with an error unless the subscription has this filter. Together
+with --create-from, a new subscription gets it. The filter belongs to the subscription, because all
+its consumers share the messages: 'freshet subscription update' changes it.
+
 Delivery is at least once: a message may be delivered again after a lost connection. To
 read messages without acknowledging them, use 'freshet tail' or 'freshet subscription
 peek'.`,
@@ -54,6 +59,9 @@ peek'.`,
 
   # the next ten, with keys and times
   freshet consume orders -s billing --count 10 -o json
+
+  # only some of the messages, with a subscription of their own
+  freshet consume orders -s large --create-from earliest --filter 'size > 1000'
 
   # run a command for each message, four at a time, until no more arrive
   freshet consume orders -s billing --exec 'wc -c' --workers 4`,
@@ -77,6 +85,7 @@ peek'.`,
 	_ = cmd.RegisterFlagCompletionFunc("subscription", completeTopics(env)) // of the topic in the argument
 	f.StringVar(&o.createFrom, "create-from", "", "create the subscription if it does not exist, at this `position`: "+
 		"earliest, latest, a time, a duration ago or a message id")
+	f.StringVar(&o.filter, "filter", "", "`expression` that must be the filter of the subscription")
 	f.BoolVarP(&o.follow, "follow", "f", false, "wait for more messages until interrupted")
 	f.IntVarP(&o.count, "count", "c", 0, "end after this `number` of messages (default: no limit)")
 	f.DurationVar(&o.wait, "wait", time.Second, "how long to wait for the next message without --follow")
@@ -126,9 +135,14 @@ func (o *consumeOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 		if err := requireTopic(cmd.Context(), c, topic.ShortName()); err != nil {
 			return err
 		}
-		err = sub.Create(cmd.Context(), client.SubscriptionOptions{From: from})
+		err = sub.Create(cmd.Context(), client.SubscriptionOptions{From: from, Filter: o.filter})
 		if err != nil && !errors.Is(err, client.ErrConflict) {
 			return err
+		}
+	}
+	if o.filter != "" {
+		if err := o.checkFilter(cmd.Context(), sub); err != nil {
+			return o.missingSubscription(err, topic)
 		}
 	}
 	p, err := o.printer(cmd, env, c, topic)
@@ -140,6 +154,12 @@ func (o *consumeOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 	} else {
 		err = o.print(cmd.Context(), env, sub, p)
 	}
+	return o.missingSubscription(err, topic)
+}
+
+// missingSubscription adds what to do to the error for a subscription that does not exist. It returns other errors
+// unchanged.
+func (o *consumeOptions) missingSubscription(err error, topic *client.Topic) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Message == missingSubscription {
 		return hint.Add(errs.Newf(errs.NotFound, "subscription %s of topic %s does not exist", o.subscription,
@@ -147,33 +167,6 @@ func (o *consumeOptions) run(cmd *cobra.Command, env *command.Env, c *client.Cli
 			"--create-from earliest.", topic.ShortName(), o.subscription)
 	}
 	return err
-}
-
-// idleTimer calls a function after the time wait without messages. A zero wait disables it.
-type idleTimer struct {
-	timer *time.Timer
-	wait  time.Duration
-}
-
-func newIdleTimer(wait time.Duration, end func()) *idleTimer {
-	if wait <= 0 {
-		return &idleTimer{}
-	}
-	return &idleTimer{timer: time.AfterFunc(wait, end), wait: wait}
-}
-
-// stop stops the timer while a message is handled.
-func (i *idleTimer) stop() {
-	if i.timer != nil {
-		i.timer.Stop()
-	}
-}
-
-// restart restarts the timer.
-func (i *idleTimer) restart() {
-	if i.timer != nil {
-		i.timer.Reset(i.wait)
-	}
 }
 
 // idleTimeout returns the idle timeout: how long to wait for the next message, 0 means no timeout.
@@ -190,7 +183,7 @@ func (o *consumeOptions) print(ctx context.Context, env *command.Env, sub *clien
 ) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	clock := newIdleTimer(o.idleTimeout(), cancel)
+	clock := newIdleTimer(o.idleTimeout(), passingOver(ctx, sub), cancel)
 	defer clock.stop()
 	rate := newRate(env)
 	defer func() { rate.end(err) }()

@@ -42,6 +42,8 @@ type topicSubscription struct {
 	Leased  int64 `json:"leased"`
 	Delayed int64 `json:"delayed"`
 	Waiting int   `json:"waiting"`
+
+	Filter *subscriptionFilter `json:"filter,omitempty"`
 }
 
 type topicGroup struct {
@@ -103,7 +105,7 @@ func describeTopic(cmd *cobra.Command, topic *client.Topic) (*topicDescription, 
 		d.LastPublish = &stats.LastPublish
 	}
 	for name, s := range stats.Subscriptions {
-		d.Subscriptions[name] = topicSubscription{s.Backlog, s.BacklogBytes, s.Leased, s.Delayed, s.Waiting}
+		d.Subscriptions[name] = newTopicSubscription(&s)
 	}
 	for name, g := range stats.Groups {
 		d.Groups[name] = topicGroup(g)
@@ -173,6 +175,9 @@ func (d *topicDescription) write(w io.Writer) error {
 		if err := writeTable(w, &table); err != nil {
 			return err
 		}
+		if err := writeFilters(w, d.Subscriptions); err != nil {
+			return err
+		}
 	}
 	if len(d.Groups) > 0 {
 		table := output.Table{Columns: output.Columns("Group", "State", "Members", "Lag")}
@@ -183,6 +188,22 @@ func (d *topicDescription) write(w io.Writer) error {
 		return writeTable(w, &table)
 	}
 	return nil
+}
+
+// writeFilters prints the filters of subscriptions, if there are any.
+func writeFilters(w io.Writer, subscriptions map[string]topicSubscription) error {
+	table := output.Table{Columns: output.Columns("Subscription", "Selected", "Passed over", "Failed", "Filter")}
+	for _, name := range slices.Sorted(maps.Keys(subscriptions)) {
+		if f := subscriptions[name].Filter; f != nil {
+			table.Rows = append(table.Rows, []string{
+				name, formatInt(f.Selected), formatInt(f.PassedOver), formatInt(f.Failed), f.Expression,
+			})
+		}
+	}
+	if len(table.Rows) == 0 {
+		return nil
+	}
+	return writeTable(w, &table)
 }
 
 // writeTable prints an empty line and a table.

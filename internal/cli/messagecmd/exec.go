@@ -21,7 +21,10 @@ import (
 func (o *consumeOptions) runCommands(cmd *cobra.Command, env *command.Env, sub *client.Subscription, p *printer) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	r := &runner{o: o, env: env, sub: sub, p: p, stop: cancel, clock: newIdleTimer(o.idleTimeout(), cancel)}
+	r := &runner{
+		o: o, env: env, sub: sub, p: p, stop: cancel,
+		clock: newIdleTimer(o.idleTimeout(), passingOver(ctx, sub), cancel),
+	}
 	defer r.clock.stop()
 	// Hold at most one message per worker, so that no lease ends while a message waits.
 	sub.ReceiveOptions.MaxHeld = o.workers

@@ -23,9 +23,30 @@ type subscriptionStats struct {
 	Properties  map[string]string `json:"properties,omitempty"`
 }
 
+// subscriptionFilter is the filter of a subscription, and what it did since the start of the server.
+type subscriptionFilter struct {
+	Expression string `json:"expression"`
+	Selected   int64  `json:"selected"`
+	PassedOver int64  `json:"passedOver"`
+	Failed     int64  `json:"failed"` // and were delivered
+}
+
+func newSubscriptionFilter(s *client.SubscriptionStats) *subscriptionFilter {
+	if s.Filter == "" {
+		return nil
+	}
+	return &subscriptionFilter{s.Filter, s.FilterSelected, s.FilterPassedOver, s.FilterFailed}
+}
+
+func newTopicSubscription(s *client.SubscriptionStats) topicSubscription {
+	return topicSubscription{
+		s.Backlog, s.BacklogBytes, s.Leased, s.Delayed, s.Waiting, newSubscriptionFilter(s),
+	}
+}
+
 func newSubscriptionEntry(name string, s client.SubscriptionStats) subscriptionEntry {
 	return subscriptionEntry{name, &subscriptionStats{
-		topicSubscription: topicSubscription{s.Backlog, s.BacklogBytes, s.Leased, s.Delayed, s.Waiting},
+		topicSubscription: newTopicSubscription(&s),
 		Redelivered:       s.Redelivered, RateOut: s.RateOut, AckRate: s.AckRate, Properties: s.Properties,
 	}}
 }

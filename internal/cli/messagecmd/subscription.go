@@ -21,8 +21,8 @@ func newSubscription(env *command.Env) *cobra.Command {
 	return command.Parent(&cobra.Command{
 		Use:     "subscription",
 		Aliases: []string{"subscriptions", "sub"},
-		Short:   "Create, list, reset, peek into and delete subscriptions",
-		Long: `Create, list, reset, peek into and delete subscriptions. A subscription records which
+		Short:   "Create, list, update, reset, peek into and delete subscriptions",
+		Long: `Create, list, update, reset, peek into and delete subscriptions. A subscription records which
 messages its consumers have acknowledged. It delivers each message to one of them, and
 redelivers it until it is acknowledged.`,
 		Example: `  # create a subscription that starts at the beginning
@@ -33,12 +33,12 @@ redelivers it until it is acknowledged.`,
 
   # go back by one hour
   freshet subscription reset orders billing --to 1h`,
-	}, newSubscriptionCreate(env), newSubscriptionList(env), newSubscriptionReset(env),
-		newSubscriptionPeek(env), newSubscriptionDelete(env))
+	}, newSubscriptionCreate(env), newSubscriptionList(env), newSubscriptionUpdate(env),
+		newSubscriptionReset(env), newSubscriptionPeek(env), newSubscriptionDelete(env))
 }
 
 func newSubscriptionCreate(env *command.Env) *cobra.Command {
-	var from, deadLetters string
+	var from, deadLetters, filter string
 	var timeout time.Duration
 	var maxRedeliver int
 	var ifNotExists, createTopic bool
@@ -47,12 +47,20 @@ func newSubscriptionCreate(env *command.Env) *cobra.Command {
 		Short: "Create a subscription",
 		Long: `Create a subscription. It receives the messages that are produced from now on, or from
 the position of --from. With --create-topic, a missing topic is created too, if its
-namespace allows it.`,
+namespace allows it.
+
+With --filter it receives only the messages that an expression selects, such as
+'payload.total > 100 && key.startsWith("k")'. The server acknowledges the others. A
+message for which the expression fails, for example because it has no field total, is
+received: has(payload.total) tests whether it has.`,
 		Example: `  # messages from now on
   freshet subscription create orders shipping
 
   # from the beginning, with leases of five minutes
   freshet subscription create orders audit --from earliest --ack-timeout 5m
+
+  # only some of the messages
+  freshet subscription create orders large --filter 'payload.total > 100'
 
   # move a message to the dead letters after three redeliveries
   freshet subscription create orders invoices --max-redeliver 3 --dead-letter-topic orders-failed`,
@@ -63,7 +71,9 @@ namespace allows it.`,
 			if err != nil {
 				return err
 			}
-			options := client.SubscriptionOptions{From: at, AckTimeout: timeout, DeadLetterTopic: deadLetters}
+			options := client.SubscriptionOptions{
+				From: at, AckTimeout: timeout, DeadLetterTopic: deadLetters, Filter: filter,
+			}
 			if cmd.Flags().Changed("max-redeliver") {
 				options.MaxRedeliver = &maxRedeliver
 			} else if deadLetters != "" {
@@ -103,6 +113,7 @@ namespace allows it.`,
 	f.IntVar(&maxRedeliver, "max-redeliver", 0,
 		"`number` of redeliveries after which a message becomes a dead letter (default: no limit)")
 	f.StringVar(&deadLetters, "dead-letter-topic", "", "`topic` for dead letters (default: TOPIC-NAME-DLQ)")
+	f.StringVar(&filter, "filter", "", "receive only messages that this `expression` selects")
 	f.BoolVar(&ifNotExists, "if-not-exists", false, "succeed if the subscription already exists")
 	f.BoolVar(&createTopic, "create-topic", false, "create the topic if it does not exist")
 	return cmd
@@ -180,15 +191,71 @@ func subscriptionTable(list []subscriptionEntry) output.Table {
 	if len(list) > 0 && list[0].subscriptionStats == nil {
 		table.Columns = output.Columns("Name")
 	}
+	filtered := slices.ContainsFunc(list, func(s subscriptionEntry) bool { return s.filterText() != "" })
+	if filtered {
+		table.Columns = append(table.Columns, output.Columns("Passed over", "Filter")...)
+	}
 	for _, s := range list {
 		row := []string{s.Name}
 		if s.subscriptionStats != nil {
 			row = append(row, formatInt(s.Backlog), formatBytes(s.Bytes), formatInt(s.Leased), formatInt(s.Delayed),
 				strconv.Itoa(s.Waiting), fmt.Sprintf("%.1f", s.AckRate))
 		}
+		switch {
+		case s.filterText() != "":
+			row = append(row, formatInt(s.Filter.PassedOver), s.filterText())
+		case filtered:
+			row = append(row, "", "")
+		}
 		table.Rows = append(table.Rows, row)
 	}
 	return table
+}
+
+// filterText returns the filter of a subscription, or "".
+func (e *subscriptionEntry) filterText() string {
+	if e.subscriptionStats == nil || e.Filter == nil {
+		return ""
+	}
+	return e.Filter.Expression
+}
+
+func newSubscriptionUpdate(env *command.Env) *cobra.Command {
+	var filter string
+	cmd := &cobra.Command{
+		Use:   "update TOPIC NAME --filter EXPRESSION",
+		Short: "Change the filter of a subscription",
+		Long: `Change the filter of a subscription. It applies to messages that were not delivered yet;
+those that were passed over before are not delivered, unless you reset the subscription.`,
+		Example: `  # receive only messages with a total above 100
+  freshet subscription update orders billing --filter 'payload.total > 100'
+
+  # also those that have no field total
+  freshet subscription update orders billing --filter '!has(payload.total) || payload.total > 100'
+
+  # receive all messages again
+  freshet subscription update orders billing --filter ''`,
+		Args:              command.Args(0, "the topic's name", "the subscription's name"),
+		ValidArgsFunction: completeTopics(env),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			if !cmd.Flags().Changed("filter") {
+				return command.Usagef(cmd, "--filter is missing; '' removes the filter")
+			}
+			c, err := env.ClusterClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			sub := c.Topic(given[0]).Subscription(given[1])
+			if err := sub.SetFilter(cmd.Context(), filter); err != nil {
+				return err
+			}
+			return env.Done(command.Result{Kind: "subscription", Name: given[1], Action: "updated"},
+				"subscription %s of %s updated", given[1], sub.Topic().ShortName())
+		},
+	}
+	cmd.Flags().StringVar(&filter, "filter", "", "receive only messages that this `expression` selects; '' for all")
+	return cmd
 }
 
 func newSubscriptionReset(env *command.Env) *cobra.Command {

@@ -24,8 +24,8 @@ type messagingMetrics struct {
 
 // flowMetrics are the usage metrics of namespaces, or of topics.
 type flowMetrics struct {
-	produced, producedBytes, delivered, deliveredBytes, acknowledged, dead *prometheus.Desc
-	stored, backlog, leased, age                                           *prometheus.Desc
+	produced, producedBytes, delivered, deliveredBytes, acknowledged, dead, passedOver *prometheus.Desc
+	stored, backlog, leased, age                                                       *prometheus.Desc
 }
 
 func newMessagingMetrics() *messagingMetrics {
@@ -66,7 +66,9 @@ func newFlowMetrics(prefix, of string, labels ...string) flowMetrics {
 			" delivered to consumers."),
 		acknowledged: desc("acknowledgements_total", "Acknowledgements to subscriptions of "+of+
 			"; a cumulative one counts once."),
-		dead:   desc("dead_letters_total", "Messages moved from "+of+" to a dead letter topic."),
+		dead: desc("dead_letters_total", "Messages moved from "+of+" to a dead letter topic."),
+		passedOver: desc("passed_over_messages_total", "Messages of "+of+
+			" that the filters of subscriptions passed over."),
 		stored: desc("stored_bytes", "Bytes of stored messages of "+of+"."),
 		backlog: desc("backlog_messages",
 			"Messages without an acknowledgement, summed over the subscriptions of "+of+"."),
@@ -137,6 +139,7 @@ func (m *flowMetrics) collect(ch chan<- prometheus.Metric, c *messaging.Counters
 	counter(m.deliveredBytes, c.DeliveredBytes)
 	counter(m.acknowledged, c.Acknowledgements)
 	counter(m.dead, c.DeadLetters)
+	counter(m.passedOver, c.PassedOver)
 	gauge(m.stored, float64(h.Stored))
 	gauge(m.backlog, float64(h.Backlog))
 	gauge(m.leased, float64(h.Leased))

@@ -25,8 +25,8 @@ var sentinels = map[string]error{
 	"Failed": engine.ErrFailed, "NotOpen": engine.ErrNotOpen, "Closed": engine.ErrClosed,
 	"NewerFormat": engine.ErrNewerFormat, "NotOwner": engine.ErrNotOwner, "NotBegun": engine.ErrNotBegun,
 	"NoOwner": engine.ErrNoOwner, "LogLost": engine.ErrLogLost, "JournalLost": engine.ErrJournalLost,
-	"UnpackingBusy": unpacking.ErrBusy,
-	"Canceled":      context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
+	"NoSelector": engine.ErrNoSelector, "UnpackingBusy": unpacking.ErrBusy,
+	"Canceled": context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
 }
 
 // wireError is the wire format of an error.

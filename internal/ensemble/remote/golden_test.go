@@ -186,6 +186,7 @@ var (
 	}
 	goldenSubscription = engine.SubscriptionConfig{
 		Lease: time.Second, MaxDeliveries: 2, DeadLetterTopic: 9, Properties: map[string]string{"k": "v"},
+		Filter: "f",
 	}
 	goldenID       = engine.MessageID{Topic: 1, Partition: 2, Entry: 3}
 	goldenPosition = engine.Position{Kind: engine.AtTime, ID: goldenID, Time: goldenTime, Count: 4}
@@ -309,6 +310,7 @@ func (answers) DescribeTopic(_ context.Context, id engine.TopicID) (engine.Topic
 		Subscriptions: []engine.SubscriptionStats{{
 			Name: "s", Config: goldenSubscription, Cursors: []engine.CursorStats{{Floor: 1, Acked: 2}}, Backlog: 3,
 			BacklogBytes: 4, Leased: 5, Delayed: 6, Waiting: 7, Redelivered: 8,
+			Filtered: engine.FilterCounts{Selected: 9, PassedOver: 10, Failed: 11},
 		}},
 	}, same(id, 1)
 }

@@ -107,6 +107,14 @@ func (s *stack) AppendBatch(ctx context.Context, id engine.TopicID, partition in
 	return s.parts[id%shards].AppendBatch(ctx, id, partition, run, attributes)
 }
 
+// SelectWith also sets the selector of the owner's engines.
+func (s *stack) SelectWith(selector engine.Selector) {
+	s.Engine.SelectWith(selector)
+	for _, part := range s.parts {
+		part.SelectWith(selector)
+	}
+}
+
 // Close also closes the connections.
 func (s *stack) Close() error {
 	err := s.Engine.Close()

@@ -61,6 +61,7 @@ type Engine struct {
 	shards []Shard
 
 	deadLetter atomic.Pointer[func(engine.TopicID)]
+	selector   atomic.Pointer[engine.Selector]
 	totals     clusterTotals
 
 	leave   sync.Once

@@ -343,3 +343,42 @@ func TestReadingAcrossOwners(t *testing.T) {
 		}
 	})
 }
+
+// selectNone is a selector that passes over every message.
+type selectNone struct{}
+
+func (selectNone) Select(_ context.Context, _ time.Duration, _ engine.TopicID, _ string,
+	read func(engine.Evaluate) error,
+) error {
+	return read(func(*engine.Record) engine.Verdict { return engine.PassedOver })
+}
+
+func (selectNone) PassedOver(engine.TopicID, int) {}
+
+// TestAcquiredShardsHaveTheSelector: an engine gets the selector when its shard is acquired, before the first call.
+func TestAcquiredShardsHaveTheSelector(t *testing.T) {
+	t.Parallel()
+	e := open(t, false)
+	acquired := e.parts[2]
+	cluster := sharded.New(sharded.Options{})
+	cluster.SelectWith(selectNone{})
+	if err := acquired.CreateTopic(t.Context(), 2, retainAll); err != nil {
+		t.Fatal(err)
+	}
+	config := engine.SubscriptionConfig{Filter: "any"}
+	if err := acquired.CreateSubscription(t.Context(), 2, "s", config, engine.Position{}); err != nil {
+		t.Fatal(err)
+	}
+	msgs := []engine.Message{{Payload: []byte("x"), SchemaVersion: engine.NoSchema}}
+	if _, err := acquired.Append(t.Context(), 2, 0, msgs); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := acquired.Receive(t.Context(), 2, "s", engine.ReceiveRequest{Max: 1}); !errors.Is(err,
+		engine.ErrNoSelector) {
+		t.Errorf("before: got %v, want %v", err, engine.ErrNoSelector)
+	}
+	cluster.ShardAcquired(acquired)
+	if got, err := acquired.Receive(t.Context(), 2, "s", engine.ReceiveRequest{Max: 1}); err != nil || len(got) != 0 {
+		t.Errorf("after: got %d messages, %v, want none", len(got), err)
+	}
+}

@@ -69,9 +69,19 @@ func (e *Engine) OnDeadLetter(count func(engine.TopicID)) {
 	e.visitOwned(func(owned engine.Engine) { owned.OnDeadLetter(count) })
 }
 
-// ShardAcquired registers the cluster's OnDeadLetter callback with the engine of a shard that this
-// member has begun to own.
+// SelectWith implements engine.Engine for the shards that this member owns. The owner of a shard
+// evaluates the filters also for calls of other members.
+func (e *Engine) SelectWith(s engine.Selector) {
+	e.selector.Store(&s)
+	e.visitOwned(func(owned engine.Engine) { owned.SelectWith(s) })
+}
+
+// ShardAcquired registers the cluster's OnDeadLetter callback and its Selector with the engine of a shard
+// that this member has begun to own.
 func (e *Engine) ShardAcquired(owned engine.Engine) {
+	if s := e.selector.Load(); s != nil {
+		owned.SelectWith(*s)
+	}
 	if count := e.deadLetter.Load(); count != nil {
 		owned.OnDeadLetter(*count)
 	}

@@ -50,6 +50,9 @@ type Engine interface {
 	// exist yet. The copy contains every write that was acknowledged before the call, and
 	// of concurrent writes those up to one point in time. It can be opened as a store.
 	Checkpoint(ctx context.Context, dir string) error
+	// SelectWith sets the Selector. There is one; until it is set, Receive returns ErrNoSelector
+	// for subscriptions with a filter.
+	SelectWith(s Selector)
 	// Health returns nil while the engine keeps its guarantees, and otherwise the cause.
 	Health() error
 	// Close ends waiting calls with ErrClosed, flushes and closes the store.
@@ -102,6 +105,12 @@ type Subscriptions interface {
 	// available, or an empty result after req.Wait. A damaged message is leased and
 	// withheld; only when no other message is available does Receive return its
 	// *DamagedMessage error.
+	//
+	// If the subscription has a filter, Receive acknowledges the messages that the Selector
+	// passes over, durably before it waits or returns without messages. It does not evaluate
+	// messages that were delivered before. It reads until a message is selected or req.Wait ends,
+	// and at least once for a short time; then it may return none although messages are left.
+	// No message is passed over by a filter after ConfigureSubscription has replaced it.
 	Receive(ctx context.Context, id TopicID, name string, req ReceiveRequest) ([]Delivery, error)
 	// Settle applies acknowledgements, negative acknowledgements and lease extensions in
 	// order, and returns once the acknowledgements are durable. It checks all of them

@@ -31,6 +31,8 @@ var (
 		"journal records are compacted into a snapshot; load the snapshot and replay the records after it")
 	ErrCorrupt = errs.New(errs.Unavailable,
 		"stored data is damaged; see the server log for the first damage, or run freshet check to list all of it")
+	ErrNoSelector = errs.New(errs.Unavailable,
+		"filter of the subscription cannot be evaluated yet; try again shortly")
 	ErrFailed  = errs.New(errs.Unavailable, "engine stopped after a failed write; see the server log")
 	ErrNotOpen = errs.New(errs.Unavailable, "messaging cluster could not be opened; see the server log for the cause")
 	// ErrOpening is returned instead of ErrNotOpen by a member of an ensemble, which opens its

@@ -105,6 +105,9 @@ type SubscriptionConfig struct {
 	MaxDeliveries   uint32            // deliveries before a message becomes a dead letter; 0 for no limit
 	DeadLetterTopic TopicID           // topic of the dead letters (partition 0); required with MaxDeliveries
 	Properties      map[string]string // free-form
+	// Filter selects the messages that Receive delivers; "" for all. The engine does not interpret
+	// it: the Selector does.
+	Filter string
 }
 
 // DefaultLease is the lease when neither the consumer nor the subscription sets one.
@@ -207,6 +210,15 @@ type SubscriptionStats struct {
 	Delayed      uint64 // messages that are not due yet
 	Waiting      int    // calls that wait in Receive
 	Redelivered  uint64 // redeliveries since the engine was opened
+	Filtered     FilterCounts
+}
+
+// FilterCounts are the messages for which the filter of a subscription was evaluated since the engine was
+// opened.
+type FilterCounts struct {
+	Selected   uint64 // delivered
+	PassedOver uint64 // acknowledged without a delivery
+	Failed     uint64 // delivered because the evaluation failed; included in Selected
 }
 
 // TopicStats are the statistics of one topic.

@@ -57,6 +57,7 @@ func Run(t *testing.T, opts Options, newStore func(t testing.TB) Store) {
 		{"dead letters", deadLetterTests},
 		{"retention", retentionTests},
 		{"trim", trimTests},
+		{"filters", filterTests},
 		{"durability", durabilityTests},
 		{"journals", journalTests},
 	})
@@ -114,12 +115,14 @@ type env struct {
 	tick  time.Duration
 	slack time.Duration // tolerance for late events
 
+	selector selector
+
 	skipTimed bool // skip tests that depend on elapsed time
 }
 
 func newEnv(t *testing.T, tick time.Duration, newStore func(t testing.TB) Store) *env {
 	v := &env{T: t, ctx: context.Background(), store: newStore(t), tick: tick}
-	v.Engine = v.store.Open(t)
+	v.open()
 	t.Cleanup(func() {
 		if err := v.Engine.Close(); err != nil {
 			t.Errorf("close: got error %v, want none", err)
@@ -132,14 +135,19 @@ func newEnv(t *testing.T, tick time.Duration, newStore func(t testing.TB) Store)
 func (v *env) reopen() {
 	v.Helper()
 	v.ok(v.Engine.Close())
-	v.Engine = v.store.Open(v.T)
+	v.open()
 }
 
 // crash simulates a power failure and opens the engine again.
 func (v *env) crash() {
 	v.Helper()
 	v.store.Crash(v.T)
+	v.open()
+}
+
+func (v *env) open() {
 	v.Engine = v.store.Open(v.T)
+	v.SelectWith(&v.selector)
 }
 
 func (v *env) ok(err error) {

@@ -49,7 +49,7 @@ var subscriptionTests = []testCase{
 		second := func() engine.SubscriptionConfig {
 			return engine.SubscriptionConfig{
 				MaxDeliveries: 3, DeadLetterTopic: 9,
-				Properties: map[string]string{"c": "3"},
+				Properties: map[string]string{"c": "3"}, Filter: "size > 3",
 			}
 		}
 		check := func(want engine.SubscriptionConfig) {

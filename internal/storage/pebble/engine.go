@@ -23,6 +23,7 @@ type Engine struct {
 	clock       clock
 	trimmer     trimmer
 	deadLetters deadLetterMover
+	selector    atomic.Pointer[engine.Selector]
 	reclaim     reclaimer
 	journal     journalTable
 	splits      *splitCache

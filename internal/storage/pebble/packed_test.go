@@ -33,6 +33,9 @@ func TestPackedValues(t *testing.T) {
 			Lease: time.Second, MaxDeliveries: 4, DeadLetterTopic: 77,
 			Properties: map[string]string{"b": "", "a": "ä"},
 		}), "0980a8d6b907044d02016102c3a4016200"},
+		"subscription with a filter": {
+			packSub(9, engine.SubscriptionConfig{Filter: "size > 1"}), "09000000000873697a65203e2031",
+		},
 		"snapshot": {packSnapshot(snapshot{id: 1, position: 200, chunks: 3}), "01c80103"},
 		"message":  {prepare(&message, nil).fields, "036b6579020161023101620080a0abfef962060170ac0201056f7468657207"},
 	} {

@@ -33,6 +33,7 @@ type waiter struct {
 type leaseBatch struct {
 	at     instant // when the leases expire
 	until  time.Time
+	filter string // of the subscription
 	leases []leased
 }
 
@@ -115,6 +116,9 @@ func (e *Engine) Receive(ctx context.Context, id engine.TopicID, name string,
 		if err != nil || len(got.leases) == 0 {
 			return nil, err
 		}
+		if got.filter != "" {
+			return s.receiveSelected(ctx, got, req, deadline)
+		}
 		out, err := s.fetch(ctx, got, req)
 		if err != nil {
 			return nil, err
@@ -145,13 +149,7 @@ func (s *subscription) take(ctx context.Context, req engine.ReceiveRequest, dead
 	}
 	now := time.Now()
 	s.dispatchLocked(now) // waiting callers are served first
-	w := waiter{max: min(req.Max, maxReceive), partition: req.Partition, lease: req.Lease}
-	if w.lease <= 0 {
-		w.lease = s.config.Lease
-	}
-	if w.lease <= 0 {
-		w.lease = engine.DefaultLease
-	}
+	w := waiter{max: min(req.Max, maxReceive), partition: req.Partition, lease: s.leaseOfLocked(req.Lease)}
 	s.fillLocked(&w, now)
 	if len(w.got.leases) > 0 {
 		s.armLocked()
@@ -168,6 +166,17 @@ func (s *subscription) take(ctx context.Context, req engine.ReceiveRequest, dead
 	s.armLocked()
 	s.mu.Unlock()
 	return s.await(ctx, &w, wait)
+}
+
+// leaseOfLocked returns the lease for a request, which is 0 for that of the subscription.
+func (s *subscription) leaseOfLocked(requested time.Duration) time.Duration {
+	switch {
+	case requested > 0:
+		return requested
+	case s.config.Lease > 0:
+		return s.config.Lease
+	}
+	return engine.DefaultLease
 }
 
 // await blocks until the waiter is served, its wait ends, or the call is cancelled.
@@ -206,20 +215,28 @@ func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration)
 func (s *subscription) returnLeases(got leaseBatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.returnLocked(got)
+	s.dispatchLocked(time.Now())
+}
+
+// returnLocked is returnLeases for a caller that holds s.mu and serves the waiting callers.
+func (s *subscription) returnLocked(got leaseBatch) {
 	for _, l := range got.leases {
 		it := l.item
-		if it.state != itemLeased || it.at != got.at {
+		if !l.heldLocked(got.at) {
 			continue // the lease is no longer this caller's
 		}
 		s.dropLocked(it)
 		if it.deliveries > 1 {
-			s.redelivered--
+			s.counts.redelivered--
 		}
 		it.deliveries--
 		s.makeReadyLocked(it)
 	}
-	s.dispatchLocked(time.Now())
 }
+
+// heldLocked reports whether the lease that was made until at is still the item's lease.
+func (l leased) heldLocked(at instant) bool { return l.state == itemLeased && l.item.at == at }
 
 // dispatchLocked serves waiting callers in the order of their arrival. It must be called
 // whenever messages may have become available. The caller holds s.mu.
@@ -253,8 +270,12 @@ func (s *subscription) fillLocked(w *waiter, now time.Time) {
 		}
 		lo, n = int(w.partition), 1
 	}
-	w.got.at = s.engine().instant(now) + instant(w.lease)
-	w.got.until = now.Add(w.lease)
+	lease := w.lease
+	if w.got.filter = s.config.Filter; w.got.filter != "" {
+		lease = selectLease // of the messages that are selected, it is set afterwards
+	}
+	w.got.at = s.engine().instant(now) + instant(lease)
+	w.got.until = now.Add(lease)
 	for i := 0; i < n; i++ {
 		c := s.cursors[(lo+i)%len(s.cursors)]
 		for len(w.got.leases) < w.max && (limit <= 0 || s.leased < limit) {
@@ -263,7 +284,7 @@ func (s *subscription) fillLocked(w *waiter, now time.Time) {
 				break
 			}
 			if it.deliveries++; it.deliveries > 1 {
-				s.redelivered++
+				s.counts.redelivered++
 			}
 			s.leaseLocked(it, w.got.at)
 			w.got.leases = append(w.got.leases, leased{it, it.deliveries})

@@ -74,7 +74,8 @@ func (s *subscription) describe() (engine.SubscriptionStats, error) {
 		Leased:      uint64(s.leased),
 		Delayed:     uint64(len(s.timers) - s.leased),
 		Waiting:     s.waiters.n,
-		Redelivered: s.redelivered,
+		Redelivered: s.counts.redelivered,
+		Filtered:    s.counts.filtered,
 	}
 	for _, c := range s.cursors {
 		stats.Cursors = append(stats.Cursors, engine.CursorStats{Floor: c.floor, Acked: c.above})

@@ -30,12 +30,18 @@ type subscription struct {
 	leased        int
 	deadLetters   int // items that are being moved to the dead letter topic
 	delayed       int // waiting items that were never delivered
-	redelivered   uint64
+	counts        deliveryCounts
 	nextPartition int // partition that the next call of Receive starts with
 	waiters       waiterList
 
 	armed atomic.Int64 // instant at which the clock wakes it, 0 for never; changed under clock.mu
 	index int          // in the clock's heap; protected by clock.mu
+}
+
+// deliveryCounts are the counts of a subscription since the engine was opened.
+type deliveryCounts struct {
+	redelivered uint64
+	filtered    engine.FilterCounts
 }
 
 func (s *subscription) engine() *Engine { return s.topic.e }
@@ -64,10 +70,10 @@ func (s *subscription) restored() {
 	s.acked.Store(acked)
 }
 
-func (tt *topicTable) redeliveredOf(id engine.TopicID, sub uint32) uint64 {
+func (tt *topicTable) countsOf(id engine.TopicID, sub uint32) deliveryCounts {
 	tt.mu.RLock()
 	defer tt.mu.RUnlock()
-	return tt.redelivered[redeliveredKey{id, sub}]
+	return tt.counts[countsKey{id, sub}]
 }
 
 // newSubscription returns a subscription whose cursors are at the start of their
@@ -186,13 +192,13 @@ func (s *subscription) busy() bool {
 	return s.waiters.n > 0 || s.deadLetters > 0 || len(s.timers) > s.delayed
 }
 
-// unload makes the subscription unusable and returns its number of redeliveries.
-func (s *subscription) unload() uint64 {
+// unload makes the subscription unusable and returns its counts.
+func (s *subscription) unload() deliveryCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unusable = engine.ErrNoSubscription
 	s.engine().clock.disarm(s)
-	return s.redelivered
+	return s.counts
 }
 
 // retireLocked ends the subscription: waiting callers get err, and its writes are removed

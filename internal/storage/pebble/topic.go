@@ -50,14 +50,14 @@ type topic struct {
 
 // topicTable holds the loaded topics. mu protects its fields.
 type topicTable struct {
-	e           *Engine
-	mu          sync.RWMutex
-	m           map[engine.TopicID]*topic
-	redelivered map[redeliveredKey]uint64 // of subscriptions that were unloaded
-	usage       unloadedUsage             // of topics that were unloaded
+	e      *Engine
+	mu     sync.RWMutex
+	m      map[engine.TopicID]*topic
+	counts map[countsKey]deliveryCounts // of subscriptions that were unloaded
+	usage  unloadedUsage                // of topics that were unloaded
 }
 
-type redeliveredKey struct {
+type countsKey struct {
 	topic engine.TopicID
 	sub   uint32
 }
@@ -65,7 +65,7 @@ type redeliveredKey struct {
 func (tt *topicTable) start(e *Engine) {
 	tt.e = e
 	tt.m = make(map[engine.TopicID]*topic)
-	tt.redelivered = make(map[redeliveredKey]uint64)
+	tt.counts = make(map[countsKey]deliveryCounts)
 	tt.usage.byTopic = make(map[engine.TopicID]engine.Usage)
 }
 
@@ -149,7 +149,7 @@ func (tt *topicTable) reserve(id engine.TopicID) (t *topic, mine bool) {
 	return t, mine
 }
 
-// forget removes a topic from the table, and the redelivery counts of its subscriptions.
+// forget removes a topic from the table, and the counts of its subscriptions.
 func (tt *topicTable) forget(t *topic, subs ...uint32) {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
@@ -157,14 +157,14 @@ func (tt *topicTable) forget(t *topic, subs ...uint32) {
 		delete(tt.m, t.id)
 	}
 	for _, sub := range subs {
-		delete(tt.redelivered, redeliveredKey{t.id, sub})
+		delete(tt.counts, countsKey{t.id, sub})
 	}
 }
 
 func (tt *topicTable) forgetSub(id engine.TopicID, sub uint32) {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
-	delete(tt.redelivered, redeliveredKey{id, sub})
+	delete(tt.counts, countsKey{id, sub})
 }
 
 func (t *topic) release() { t.pins.Add(-1) }
@@ -296,7 +296,7 @@ func (r *topicRestorer) sub(t *topic, name string, body []byte) error {
 		return fmt.Errorf("subscription %q: %w", name, err)
 	}
 	s := t.newSubscription(id, name, config, r.parts)
-	s.redelivered = t.e.topics.redeliveredOf(t.id, id)
+	s.counts = t.e.topics.countsOf(t.id, id)
 	t.subs[name] = s
 	r.subs[id] = s
 	return nil
@@ -413,8 +413,8 @@ func (tt *topicTable) unload(t *topic) {
 		tt.e.totals.add(-stored, -len(t.subs)) // without usage statistics it is counted when it is loaded again
 	}
 	for _, s := range t.subs {
-		if n := s.unload(); n > 0 {
-			tt.redelivered[redeliveredKey{t.id, s.id}] = n
+		if n := s.unload(); n != (deliveryCounts{}) {
+			tt.counts[countsKey{t.id, s.id}] = n
 		}
 	}
 }

@@ -123,6 +123,9 @@ func packSub(id uint32, c engine.SubscriptionConfig) []byte {
 		p.Text(k)
 		p.Text(c.Properties[k])
 	}
+	if c.Filter != "" { // earlier versions neither wrote nor read it
+		p.Text(c.Filter)
+	}
 	return p
 }
 
@@ -139,6 +142,9 @@ func unpackSub(body []byte) (id uint32, c engine.SubscriptionConfig, err error) 
 		}
 		k := u.Text()
 		c.Properties[k] = u.Text()
+	}
+	if u.Len() > 0 {
+		c.Filter = u.Text()
 	}
 	return id, c, u.Err()
 }

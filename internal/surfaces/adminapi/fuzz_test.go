@@ -34,6 +34,7 @@ func FuzzBodies(f *testing.F) {
 		"PUT /admin/v2/persistent/public/default/t/subscription/x",
 		"POST /admin/v2/persistent/public/default/t/subscription/s/resetcursor",
 		"PUT /admin/v2/persistent/public/default/t/subscription/s/properties",
+		"PUT /admin/v2/persistent/public/default/t/subscription/s/filter",
 		"POST /admin/v2/schemas/public/default/x/schema",
 		"POST /admin/v2/schemas/public/default/t/compatibility",
 		"POST /rest-stream/admin/v1/topics",

@@ -33,7 +33,7 @@ var grants = map[string][]string{
 var harmless = []string{
 	"{group}", "offsets",
 	"{topic}", "partitions", "properties", "terminate", "{subscription}", "resetcursor", "{timestamp}",
-	"skip_all", "{count}", "replay_dead_letters",
+	"skip_all", "{count}", "replay_dead_letters", "filter",
 	"{seconds}", "schema", "compatibility", "version", "topics",
 	"retention", "messageTTL", "deduplication", "deduplicationEnabled", "backlogQuota",
 	"maxUnackedMessagesPerSubscription",

@@ -113,6 +113,9 @@ func subscriptionRoutes() []route {
 		get(subPath+"/properties", append(need("subscriptions", "describe"), brokerhttp.PermitConsume),
 			(*call).subscriptionProperties),
 		put(subPath+"/properties", move, (*call).setSubscriptionProperties),
+		get(subPath+"/filter", append(need("subscriptions", "describe"), brokerhttp.PermitConsume),
+			(*call).subscriptionFilter),
+		put(subPath+"/filter", move, (*call).setSubscriptionFilter), // also checks the permission to consume
 		get(subPath+"/history", append(need("subscriptions", "describe"), brokerhttp.PermitConsume),
 			(*call).subscriptionHistory),
 		get(subPath+"/position/{position}", need("topics", "consume"), (*call).peek),

@@ -57,6 +57,13 @@ type subscriptionStatsBody struct {
 	IsDurable           bool              `json:"isDurable"`
 	IsReplicated        bool              `json:"isReplicated"`
 	Properties          map[string]string `json:"subscriptionProperties"`
+
+	// Of the subscription's filter. Filter and FilterFailed are extensions.
+	Filter          string `json:"filter,omitempty"`
+	FilterProcessed uint64 `json:"filterProcessedMsgCount"`
+	FilterAccepted  uint64 `json:"filterAcceptedMsgCount"`
+	FilterRejected  uint64 `json:"filterRejectedMsgCount"`
+	FilterFailed    uint64 `json:"filterFailedMsgCount"`
 }
 
 func renderStats(s *messaging.Stats) statsBody {
@@ -89,6 +96,9 @@ func renderStats(s *messaging.Stats) statsBody {
 			MsgBacklogNoDelayed: int64(sub.Backlog) - int64(min(sub.Delayed, sub.Backlog)),
 			UnackedMessages:     int64(sub.Leased), Type: "Shared", Consumers: []struct{}{}, IsDurable: true,
 			Waiting: sub.Waiting, Redelivered: sub.Redelivered, Properties: orEmpty(sub.Config.Properties),
+			Filter: sub.Config.Filter, FilterProcessed: sub.Filtered.Selected + sub.Filtered.PassedOver,
+			FilterAccepted: sub.Filtered.Selected, FilterRejected: sub.Filtered.PassedOver,
+			FilterFailed: sub.Filtered.Failed,
 		}
 	}
 	return out

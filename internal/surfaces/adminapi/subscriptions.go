@@ -21,7 +21,7 @@ import (
 
 // positionBody is the JSON object that a call that positions a subscription may send
 // (Pulsar's ResetCursorData). Such calls also accept an empty body, "latest",
-// "earliest" or a message id. The last three fields are an extension.
+// "earliest" or a message id. The last four fields are an extension.
 type positionBody struct {
 	LedgerID       *int64            `json:"ledgerId"`
 	EntryID        *int64            `json:"entryId"`
@@ -33,6 +33,7 @@ type positionBody struct {
 	Position         string            `json:"position"`
 	AckTimeoutMillis *int64            `json:"ackTimeoutMillis"`
 	DeadLetterPolicy *deadLetterPolicy `json:"deadLetterPolicy"`
+	Filter           *string           `json:"filter"`
 }
 
 // deadLetterPolicy uses the field names of Pulsar's clients.
@@ -113,6 +114,9 @@ func (b *positionBody) properties() map[string]string {
 	if b.AckTimeoutMillis != nil {
 		out[messaging.PropertyAckTimeout] = strconv.FormatInt(*b.AckTimeoutMillis, 10)
 	}
+	if b.Filter != nil {
+		out[messaging.PropertyFilter] = *b.Filter
+	}
 	if d := b.DeadLetterPolicy; d != nil {
 		if d.MaxRedeliverCount != nil {
 			out[messaging.PropertyMaxRedeliver] = strconv.FormatUint(uint64(*d.MaxRedeliverCount), 10)
@@ -133,6 +137,9 @@ func (c *call) subscribe() error {
 		return err
 	}
 	if err := c.authorizeDeadLetters(properties); err != nil {
+		return err
+	}
+	if err := c.authorizeFilter(properties[messaging.PropertyFilter], ""); err != nil {
 		return err
 	}
 	return c.done(c.Cluster.Consumer.Subscribe(c.R.Context(), c.Topic, c.Subscription, at, properties))
@@ -271,6 +278,15 @@ func (c *call) setSubscriptionProperties() error {
 	}
 	if err := c.authorizeDeadLetters(properties); err != nil {
 		return err
+	}
+	if text := properties[messaging.PropertyFilter]; text != "" {
+		current, err := c.filterInForce()
+		if err != nil {
+			return err
+		}
+		if err := c.authorizeFilter(text, current); err != nil {
+			return err
+		}
 	}
 	return c.done(c.Cluster.Consumer.SetSubscriptionProperties(c.R.Context(), c.Topic, c.Subscription, properties))
 }

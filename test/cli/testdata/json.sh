@@ -88,7 +88,8 @@ json subscription peek jobs work
 json tail jobs --from earliest --no-follow
 json search jobs 'size > 0'
 json subscription create jobs other --from earliest
-json consume jobs -s other --count 1
+json subscription update jobs other --filter 'size > 0'
+json consume jobs -s other --count 1 --filter 'size > 0'
 # A consumer that has leased two messages and died.
 curl -sS --fail-with-body -X POST "$SERVER_HTTP/admin/rest/topics/v1/public/default/jobs/work/messages" \
 	-H "Authorization: Bearer $(cat freshet-data/admin.token)" -d '{"maxMessages": 2}' |

@@ -38,6 +38,17 @@ func TestNothingIsLostWhenTheServerIsKilled(t *testing.T) {
 	w.run()
 }
 
+// TestFilteredSubscriptionOfAKilledServer is the same for a subscription with a filter: its consumers get every
+// message that the filter selects, also those that were leased or read when the server was killed, and no other.
+func TestFilteredSubscriptionOfAKilledServer(t *testing.T) {
+	t.Parallel()
+	w := &world{
+		t: t, total: number("FRESHET_MESSAGES", 3_000), kills: number("FRESHET_KILLS", 2), filter: "int(key) % 3 == 0",
+		sent: map[string]names.MessageID{}, seen: map[string]bool{},
+	}
+	w.run()
+}
+
 func number(variable string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil && n > 0 {
 		return n
@@ -49,6 +60,7 @@ func number(variable string, otherwise int) int {
 type world struct {
 	t            *testing.T
 	total, kills int
+	filter       string // of the subscription; selects the keys that are multiples of three
 	binary, dir  string
 	server       atomic.Pointer[testserver.Server]
 
@@ -73,7 +85,8 @@ func (w *world) run() {
 	w.server.Store(server)
 	defer func() { w.server.Load().Kill() }()
 	w.must(ctx, http.MethodPut, "/admin/v2/persistent/public/default/survivor/partitions", []byte("4"))
-	w.must(ctx, http.MethodPut, "/admin/v2/persistent/public/default/survivor/subscription/sub", nil)
+	w.must(ctx, http.MethodPut, "/admin/v2/persistent/public/default/survivor/subscription/sub",
+		fmt.Appendf(nil, `{"filter": %q}`, w.filter))
 
 	var producing, others sync.WaitGroup
 	for id := range producers {
@@ -191,11 +204,17 @@ func (w *world) missing() []string {
 	defer w.mu.Unlock()
 	var list []string
 	for payload := range w.sent {
-		if !w.seen[payload] {
+		if !w.seen[payload] && w.selects(payload) {
 			list = append(list, payload)
 		}
 	}
 	return list
+}
+
+// selects reports whether the filter selects a message.
+func (w *world) selects(payload string) bool {
+	id, _, _ := split(payload)
+	return w.filter == "" || id%3 == 0
 }
 
 func (w *world) check() {
@@ -210,6 +229,9 @@ func (w *world) check() {
 		id, seq, ok := split(payload)
 		if !ok || id < 0 || id >= producers || seq < 0 || seq >= w.total {
 			w.t.Errorf("message %q was consumed but never sent", payload)
+		}
+		if !w.selects(payload) {
+			w.t.Errorf("message %q was consumed although the filter does not select it", payload)
 		}
 	}
 	for payload, at := range w.sent {

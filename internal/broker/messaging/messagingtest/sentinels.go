@@ -30,9 +30,9 @@ func Sentinels() []error {
 		messaging.ErrConfig, messaging.ErrTransaction, messaging.ErrProducerEpoch, messaging.ErrSequence,
 		messaging.ErrProducerID, messaging.ErrUnissuedEpoch,
 		engine.ErrNoPartition, engine.ErrInvalid, engine.ErrTerminated, engine.ErrBacklogFull, engine.ErrDiskFull,
-		engine.ErrBusy, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt, engine.ErrFailed,
-		engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, engine.ErrOpening, engine.ErrNotOwner,
-		engine.ErrNoOwner, engine.ErrLogLost, engine.ErrJournalLost,
+		engine.ErrBusy, engine.ErrNoSelector, engine.ErrConflict, engine.ErrCompacted, engine.ErrCorrupt,
+		engine.ErrFailed, engine.ErrClosed, engine.ErrNewerFormat, engine.ErrNotOpen, engine.ErrOpening,
+		engine.ErrNotOwner, engine.ErrNoOwner, engine.ErrLogLost, engine.ErrJournalLost,
 		statemachine.ErrClosed, statemachine.ErrBroken, statemachine.ErrContended,
 	}
 }
