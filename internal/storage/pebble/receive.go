@@ -211,14 +211,20 @@ func (s *subscription) returnLeases(got leaseBatch) {
 		if it.state != itemLeased || it.at != got.at {
 			continue // the lease is no longer this caller's
 		}
-		s.dropLocked(it)
-		if it.deliveries > 1 {
-			s.redelivered--
-		}
-		it.deliveries--
-		s.makeReadyLocked(it)
+		s.uncountLocked(it)
 	}
 	s.dispatchLocked(time.Now())
+}
+
+// uncountLocked makes a leased item ready again, as if it had not been leased. The caller
+// holds s.mu.
+func (s *subscription) uncountLocked(it *item) {
+	s.dropLocked(it)
+	if it.deliveries > 1 {
+		s.redelivered--
+	}
+	it.deliveries--
+	s.makeReadyLocked(it)
 }
 
 // dispatchLocked serves waiting callers in the order of their arrival. It must be called
