@@ -27,6 +27,7 @@ const (
 	opSchema              = "schema"           // append a version, or a tombstone
 	opDropSchemas         = "drop-schemas"     // remove every version
 	opConfigured          = "configured"       // the engine has the topic's rules
+	opGroup               = "group"            // replace or remove the configurations of a share group
 	opConfiguredNamespace = "configured-space" // the engine has the rules of every topic of the namespace
 )
 
@@ -42,6 +43,7 @@ type record struct {
 	Tenant   *Tenant        `json:"tenant,omitempty"`
 	Policies *Policies      `json:"policies,omitempty"`
 	Topic    *topicRecord   `json:"topic,omitempty"`
+	Group    *groupRecord   `json:"group,omitempty"`
 	Schema   *schemaVersion `json:"schema,omitempty"`
 	History  *schemaHistory `json:"history,omitempty"` // snapshots only
 	Pending  uint64         `json:"pending,omitempty"` // snapshots only
