@@ -26,8 +26,10 @@ const (
 type groupTarget struct {
 	name, member, instance string
 	generation             int32
+	share                  bool     // it is a share group
 	topic                  string   // that the attacker may consume
 	topicID                [16]byte // of that topic
+	read                   [16]byte // id of the topic orders, which the group reads
 }
 
 // groupRow is an API in the matrix of principals, APIs and groups.
@@ -38,8 +40,24 @@ type groupRow struct {
 	code func(response kmsg.Response, group string) (code int16, shown bool)
 	// allowed are the codes that a caller without permission on an existing group may get.
 	allowed []int16
+	// of is the kind of groups that the API is about.
+	of groupKind
 	// sameWhenMissing means that the code for a group that does not exist is the same.
 	sameWhenMissing bool
+}
+
+// groupKind is a kind of groups.
+type groupKind uint8
+
+const (
+	consumerGroups groupKind = iota
+	shareGroups
+	allGroups
+)
+
+// has reports whether a group is of a kind.
+func (k groupKind) has(at *groupTarget) bool {
+	return k == allGroups || k == shareGroups && at.share || k == consumerGroups && !at.share
 }
 
 // withoutGroups is the row of an API that neither reads nor changes groups.
@@ -87,7 +105,7 @@ var groupMatrix = map[int16]groupRow{
 			}
 			return response.Coordinators[0].ErrorCode, false
 		},
-		allowed: []int16{0, codeGroupDenied}, sameWhenMissing: true, // the coordinator depends on the name only
+		of: allGroups, allowed: []int16{0, codeGroupDenied}, sameWhenMissing: true, // it depends on the name only
 	},
 	11: {
 		attempts: joinAttempts,
@@ -140,7 +158,7 @@ var groupMatrix = map[int16]groupRow{
 			group := r.(*kmsg.DescribeGroupsResponse).Groups[0]
 			return group.ErrorCode, len(group.Members) > 0 || group.AuthorizedOperations > 0
 		},
-		allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
+		of: allGroups, allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
 	},
 	16: {
 		attempts: func(int16, *groupTarget) []kmsg.Request { return []kmsg.Request{kmsg.NewPtrListGroupsRequest()} },
@@ -149,7 +167,7 @@ var groupMatrix = map[int16]groupRow{
 			return response.ErrorCode, slices.ContainsFunc(response.Groups,
 				func(g kmsg.ListGroupsResponseGroup) bool { return g.Group == name })
 		},
-		allowed: []int16{0}, sameWhenMissing: true,
+		of: allGroups, allowed: []int16{0}, sameWhenMissing: true,
 	},
 	32: {
 		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
@@ -163,7 +181,7 @@ var groupMatrix = map[int16]groupRow{
 			resource := r.(*kmsg.DescribeConfigsResponse).Resources[0]
 			return resource.ErrorCode, len(resource.Configs) > 0
 		},
-		allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
+		of: allGroups, allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
 	},
 	33: {
 		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
@@ -176,7 +194,7 @@ var groupMatrix = map[int16]groupRow{
 		code: func(r kmsg.Response, _ string) (int16, bool) {
 			return r.(*kmsg.AlterConfigsResponse).Resources[0].ErrorCode, false
 		},
-		allowed: []int16{codeGroupDenied, 44}, sameWhenMissing: true, // nobody can change them
+		of: allGroups, allowed: []int16{codeGroupDenied, 44}, sameWhenMissing: true, // nobody can replace all
 	},
 	42: {
 		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
@@ -187,20 +205,23 @@ var groupMatrix = map[int16]groupRow{
 		code: func(r kmsg.Response, _ string) (int16, bool) {
 			return r.(*kmsg.DeleteGroupsResponse).Groups[0].ErrorCode, false
 		},
-		allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
+		of: allGroups, allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
 	},
 	44: {
 		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
 			r := kmsg.NewPtrIncrementalAlterConfigsRequest()
 			resource := kmsg.NewIncrementalAlterConfigsRequestResource()
 			resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeGroupConfig, at.name
+			config := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+			config.Name, config.Value = "share.auto.offset.reset", str("earliest")
+			resource.Configs = append(resource.Configs, config)
 			r.Resources = append(r.Resources, resource)
 			return []kmsg.Request{r}
 		},
 		code: func(r kmsg.Response, _ string) (int16, bool) {
 			return r.(*kmsg.IncrementalAlterConfigsResponse).Resources[0].ErrorCode, false
 		},
-		allowed: []int16{codeGroupDenied, 44}, sameWhenMissing: true, // nobody can change them
+		of: allGroups, allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
 	},
 	47: {
 		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
@@ -234,8 +255,162 @@ var groupMatrix = map[int16]groupRow{
 			group := r.(*kmsg.ConsumerGroupDescribeResponse).Groups[0]
 			return group.ErrorCode, len(group.Members) > 0 || group.AuthorizedOperations > 0
 		},
+		of: allGroups, allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
+	},
+	76: {
+		attempts: shareHeartbeatAttempts, of: shareGroups,
+		code: func(r kmsg.Response, _ string) (int16, bool) {
+			response := r.(*kmsg.ShareGroupHeartbeatResponse)
+			return response.ErrorCode, response.Assignment != nil
+		},
+		allowed: []int16{codeGroupDenied, codeUnknownMember, codeTopicDenied}, sameWhenMissing: true,
+	},
+	77: {
+		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
+			r := kmsg.NewPtrShareGroupDescribeRequest()
+			r.GroupIDs, r.IncludeAuthorizedOperations = []string{at.name}, true
+			return []kmsg.Request{r}
+		},
+		of: shareGroups,
+		code: func(r kmsg.Response, _ string) (int16, bool) {
+			group := r.(*kmsg.ShareGroupDescribeResponse).Groups[0]
+			return group.ErrorCode, len(group.Members) > 0 || group.AuthorizedOperations > 0 || group.GroupState != ""
+		},
 		allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
 	},
+	78: {
+		attempts: shareFetchAttempts, of: shareGroups, code: shareFetchCode,
+		allowed: []int16{codeGroupDenied, codeTopicDenied, 100, 122}, sameWhenMissing: true,
+	},
+	79: {
+		attempts: shareAcknowledgeAttempts, of: shareGroups,
+		code: func(r kmsg.Response, _ string) (int16, bool) {
+			return r.(*kmsg.ShareAcknowledgeResponse).ErrorCode, false
+		},
+		allowed: []int16{codeGroupDenied, 122}, sameWhenMissing: true,
+	},
+	90: {
+		attempts: shareOffsetsAttempts, of: shareGroups,
+		code: func(r kmsg.Response, _ string) (int16, bool) {
+			group := r.(*kmsg.DescribeShareGroupOffsetsResponse).Groups[0]
+			if group.ErrorCode != 0 || len(group.Topics) == 0 {
+				return group.ErrorCode, false
+			}
+			part := group.Topics[0].Partitions[0]
+			return part.ErrorCode, part.StartOffset > 0 || part.Lag > 0 || group.Topics[0].TopicID != [16]byte{}
+		},
+		allowed: []int16{codeGroupDenied, codeTopicDenied}, sameWhenMissing: true,
+	},
+	91: {
+		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
+			r := kmsg.NewPtrAlterShareGroupOffsetsRequest()
+			r.GroupID = at.name
+			r.Topics = []kmsg.AlterShareGroupOffsetsRequestTopic{{
+				Topic: "orders", Partitions: []kmsg.AlterShareGroupOffsetsRequestTopicPartition{{}},
+			}}
+			return []kmsg.Request{r}
+		},
+		of: shareGroups,
+		code: func(r kmsg.Response, _ string) (int16, bool) {
+			response := r.(*kmsg.AlterShareGroupOffsetsResponse)
+			if response.ErrorCode != 0 {
+				return response.ErrorCode, false
+			}
+			return response.Topics[0].Partitions[0].ErrorCode, response.Topics[0].TopicID != [16]byte{}
+		},
+		allowed: []int16{codeGroupDenied, codeTopicDenied}, sameWhenMissing: true,
+	},
+	92: {
+		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
+			r := kmsg.NewPtrDeleteShareGroupOffsetsRequest()
+			r.GroupID, r.Topics = at.name, []kmsg.DeleteShareGroupOffsetsRequestTopic{{Topic: "orders"}}
+			return []kmsg.Request{r}
+		},
+		of: shareGroups,
+		code: func(r kmsg.Response, _ string) (int16, bool) {
+			response := r.(*kmsg.DeleteShareGroupOffsetsResponse)
+			if response.ErrorCode != 0 {
+				return response.ErrorCode, false
+			}
+			return response.Topics[0].ErrorCode, response.Topics[0].TopicID != [16]byte{}
+		},
+		allowed: []int16{codeGroupDenied, codeTopicDenied}, sameWhenMissing: true,
+	},
+}
+
+// shareHeartbeatAttempts joins with the topic of the group, as a new member and as the member, and then stays and leaves
+// as the member.
+func shareHeartbeatAttempts(_ int16, at *groupTarget) (all []kmsg.Request) {
+	for _, member := range []string{"attacker", at.member} {
+		for _, epoch := range []int32{0, at.generation, -1} {
+			r := kmsg.NewPtrShareGroupHeartbeatRequest()
+			r.GroupID, r.MemberID, r.MemberEpoch = at.name, member, epoch
+			if epoch == 0 {
+				r.SubscribedTopicNames = []string{"orders"}
+			}
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// shareFetchAttempts opens a session as a new member and as the member, and continues and closes it.
+func shareFetchAttempts(_ int16, at *groupTarget) (all []kmsg.Request) {
+	for _, member := range []string{"attacker", at.member} {
+		for _, epoch := range []int32{0, 1, -1} {
+			r := kmsg.NewPtrShareFetchRequest()
+			r.GroupID, r.MemberID, r.ShareSessionEpoch = &at.name, &member, epoch
+			r.MaxRecords, r.MaxBytes = 10, 1<<20
+			topic := kmsg.NewShareFetchRequestTopic()
+			topic.TopicID, topic.Partitions = at.read, []kmsg.ShareFetchRequestTopicPartition{{}}
+			r.Topics = append(r.Topics, topic)
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func shareFetchCode(r kmsg.Response, _ string) (int16, bool) {
+	response := r.(*kmsg.ShareFetchResponse)
+	if response.ErrorCode != 0 || len(response.Topics) == 0 {
+		if response.ErrorCode == 0 {
+			return 122, false // it closed a session without records
+		}
+		return response.ErrorCode, false
+	}
+	part := response.Topics[0].Partitions[0]
+	return part.ErrorCode, len(part.Records) > 0 || len(part.AcquiredRecords) > 0
+}
+
+// shareAcknowledgeAttempts accepts the first record.
+func shareAcknowledgeAttempts(_ int16, at *groupTarget) (all []kmsg.Request) {
+	for _, member := range []string{"attacker", at.member} {
+		for _, epoch := range []int32{1, 2, -1} {
+			r := kmsg.NewPtrShareAcknowledgeRequest()
+			r.GroupID, r.MemberID, r.ShareSessionEpoch = &at.name, &member, epoch
+			topic := kmsg.NewShareAcknowledgeRequestTopic()
+			topic.TopicID = at.read
+			part := kmsg.NewShareAcknowledgeRequestTopicPartition()
+			part.AcknowledgementBatches = []kmsg.ShareAcknowledgeRequestTopicPartitionAcknowledgementBatch{
+				{AcknowledgeTypes: []int8{1}},
+			}
+			topic.Partitions = append(topic.Partitions, part)
+			r.Topics = append(r.Topics, topic)
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func shareOffsetsAttempts(_ int16, at *groupTarget) (all []kmsg.Request) {
+	for _, topics := range [][]kmsg.DescribeShareGroupOffsetsRequestGroupTopic{
+		nil, {{Topic: "orders", Partitions: []int32{0}}},
+	} {
+		r := kmsg.NewPtrDescribeShareGroupOffsetsRequest()
+		r.Groups = []kmsg.DescribeShareGroupOffsetsRequestGroup{{GroupID: at.name, Topics: topics}}
+		all = append(all, r)
+	}
+	return all
 }
 
 // commitAttempts commits as the member, as nobody in particular, and for a generation without a member.
@@ -362,7 +537,7 @@ func TestAttackMatrixOfGroups(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	w.secrets()
-	mine := w.topicID("mine")
+	mine, orders := w.topicID("mine"), w.topicID("orders")
 	victims := w.victims()
 	r := w.wire(w.token)
 	advertised := roundTrip[*kmsg.ApiVersionsResponse](r, kmsg.NewPtrApiVersionsRequest())
@@ -383,7 +558,10 @@ func TestAttackMatrixOfGroups(t *testing.T) {
 			for version := api.MinVersion; version <= api.MaxVersion; version++ {
 				for _, victim := range victims {
 					at := victim
-					at.topic, at.topicID = "mine", mine
+					at.topic, at.topicID, at.read = "mine", mine, orders
+					if !row.of.has(&at) {
+						continue
+					}
 					got := w.try(attacker, &row, version, &at)
 					attempts += len(got)
 					successes += w.judge(a.name, api.ApiKey, version, at.name, &row, got)
@@ -469,6 +647,7 @@ func (w *harness) victims() []groupTarget {
 		{name: "mixed", member: mixed.MemberID, generation: mixed.Generation},
 		{name: "consumer", member: consumer, generation: 1},
 		{name: "team", member: "none", generation: 1}, // has commits, but no members
+		{name: "workers", member: r.shareReader("workers"), generation: 1, share: true},
 	}
 }
 
@@ -509,12 +688,35 @@ func (r *rawClient) consumerReader(group string) (member string) {
 	return join.MemberID
 }
 
+// shareReader makes a share consumer of the topic orders join a group.
+func (r *rawClient) shareReader(group string) (member string) {
+	r.Helper()
+	member = group + "-reader"
+	join := kmsg.NewPtrShareGroupHeartbeatRequest()
+	join.Version, join.GroupID, join.MemberID, join.SubscribedTopicNames = 1, group, member, []string{"orders"}
+	joined := roundTrip[*kmsg.ShareGroupHeartbeatResponse](r, join)
+	if joined.ErrorCode != 0 || joined.Assignment == nil || len(joined.Assignment.TopicPartitions) != 1 {
+		r.Fatalf("joining %s: got %+v, want an assignment", group, joined)
+	}
+	return member
+}
+
 // groupState returns everything about groups that attackers must not change.
 func (w *harness) groupState(victims []groupTarget) string {
 	w.Helper()
 	var b strings.Builder
 	for _, victim := range victims {
 		key := groups.Key{Tenant: "public", Group: victim.name}
+		if victim.share {
+			shared, err := w.cluster.Groups.DescribeShare(key)
+			w.ok(err)
+			stats, err := w.broker.Statistics.Stats(w.Context(), publicTopic("orders"))
+			w.ok(err)
+			configs, err := w.broker.Shares.GroupConfigs(w.Context(), "public", victim.name)
+			w.ok(err)
+			fmt.Fprintln(&b, shared, stats.Subscriptions, configs)
+			continue
+		}
 		d, err := w.cluster.Groups.Describe(key)
 		w.ok(err)
 		fmt.Fprintln(&b, key.Group, d.Type, d.State, d.Generation)

@@ -100,6 +100,6 @@ var requestShapes = map[int16]requestShape{
 		structs(48, fixed(16), structs(40, fixed(4), structs(48, fixed(8), fixed(8), fixeds(1)))),
 	}},
 	90: {"DescribeShareGroupOffsets", 0, never, fields{structs(48, str, structs(48, str, fixeds(4)))}},
-	91: {"AlterShareGroupOffsets", 0, never, fields{str, structs(48, str, structs(16, fixed(4), fixed(8)))}},
+	91: {"AlterShareGroupOffsets", 0, never, fields{str, structs(48, str, structs(24, fixed(4), fixed(8)))}},
 	92: {"DeleteShareGroupOffsets", 0, never, fields{str, structs(24, str)}},
 }

@@ -227,13 +227,29 @@ func (c *call) describedShare(ctx context.Context, group string) (groups.ShareDe
 		}
 	}
 	topics, failed := c.sharedTopics(ctx, group)
-	if failed != nil {
+	switch {
+	case failed != nil:
 		return groups.ShareDescription{}, nil, failed
-	}
-	if err != nil && len(topics) > 0 {
+	case err != nil && len(topics) > 0:
 		return groups.ShareDescription{Key: c.group(group)}, topics, nil
+	case err != nil:
+		return d, nil, c.noShareGroup(ctx, group)
 	}
-	return d, topics, err
+	return d, topics, nil
+}
+
+// noShareGroup returns the error for a share group of which the caller can see nothing. It is the same for a group that
+// does not exist, unless the caller may describe every group of that name.
+func (c *call) noShareGroup(ctx context.Context, group string) error {
+	scope := c.groupScopeOf(group)
+	whole, err := (&access.Consumers{Scope: scope}).MayUse(c.may(ctx), describeGroup.onGroup)
+	switch {
+	case err != nil:
+		return err
+	case whole:
+		return groups.ErrNoGroup
+	}
+	return c.deniedGroup(describeGroup, scope)
 }
 
 func (c *call) shareState(d *groups.ShareDescription) string {

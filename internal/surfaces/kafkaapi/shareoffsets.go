@@ -58,7 +58,7 @@ func (c *call) describeShareOffsets(ctx context.Context, requested *kmsg.Describ
 			return err
 		}
 		if len(topics) == 0 {
-			return groups.ErrNoGroup
+			return c.noShareGroup(ctx, requested.GroupID)
 		}
 		for _, topic := range topics {
 			out := kmsg.NewDescribeShareGroupOffsetsResponseGroupTopic()
