@@ -23,6 +23,13 @@ import (
 // fixedLimits maps the fixed limits of docs/reference/limits.md to the constants that set them: the package and
 // the constant, or the field of messaging.Limits.
 var fixedLimits = map[string]string{
+	"share sessions":                                           "surfaces/kafkaapi maxShareSessions",
+	"share sessions of one account":                            "surfaces/kafkaapi maxShareSessionsOfOne",
+	"partitions of a share session":                            "surfaces/kafkaapi maxShareSessionPartitions",
+	"records of a partition on lease to a share session":       "surfaces/kafkaapi maxAcquired",
+	"records on lease to a share session":                      "surfaces/kafkaapi maxAcquiredInSession",
+	"members of a share group":                                 "broker/groups maxShareMembers",
+	"groups of a tenant with configurations":                   "broker/messaging maxConfiguredGroups",
 	"key, properties and producer name of a message over HTTP": "broker/messaging MetadataBytes",
 	"properties of a message over HTTP":                        "surfaces/messageapi maxProperties",
 	"idempotency key":                                          "surfaces/messageapi maxIdempotencyKey",

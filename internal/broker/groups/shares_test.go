@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"freshet/internal/broker/groups"
@@ -149,6 +150,7 @@ func TestShareSessions(t *testing.T) {
 			time.Sleep(4 * time.Second)
 		}
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		live.beat(w.T)
 		if len(live.parts) != 4 {
 			w.Errorf("member has %v after the other one expired, want 4 partitions", live.parts)

@@ -39,10 +39,10 @@ func newGroupTree(opts btree.Options) *btree.BTreeG[groupItem] {
 }
 
 func (c *catalogueState) applyGroup(r record) error {
-	if r.Group == nil {
+	if r.ShareGroup == nil {
 		return incomplete(r)
 	}
-	item := groupItem{groupKey{r.Group.Tenant, r.Group.Name}, r.Group.Configs}
+	item := groupItem{groupKey{r.ShareGroup.Tenant, r.ShareGroup.Name}, r.ShareGroup.Configs}
 	if len(item.configs) == 0 {
 		c.groups.Delete(item)
 	} else {
@@ -145,7 +145,7 @@ func (s *Shares) AlterGroupConfig(ctx context.Context, tenant, group string, cha
 }
 
 func groupConfigRecord(tenant, group string, configs map[string]string) []byte {
-	return record{Op: opGroup, Group: &groupRecord{Tenant: tenant, Name: group, Configs: configs}}.encode()
+	return record{Op: opGroup, ShareGroup: &groupRecord{Tenant: tenant, Name: group, Configs: configs}}.encode()
 }
 
 func (s *Shares) checkGroupChange(change *ConfigChange) error {

@@ -40,14 +40,14 @@ type record struct {
 	At       int64          `json:"at,omitempty"` // epoch milliseconds
 	Position uint64         `json:"position,omitempty"`
 
-	Tenant   *Tenant        `json:"tenant,omitempty"`
-	Policies *Policies      `json:"policies,omitempty"`
-	Topic    *topicRecord   `json:"topic,omitempty"`
-	Group    *groupRecord   `json:"group,omitempty"`
-	Schema   *schemaVersion `json:"schema,omitempty"`
-	History  *schemaHistory `json:"history,omitempty"` // snapshots only
-	Pending  uint64         `json:"pending,omitempty"` // snapshots only
-	Seeded   bool           `json:"seeded,omitempty"`  // snapshots only
+	Tenant     *Tenant        `json:"tenant,omitempty"`
+	Policies   *Policies      `json:"policies,omitempty"`
+	Topic      *topicRecord   `json:"topic,omitempty"`
+	ShareGroup *groupRecord   `json:"shareGroup,omitempty"`
+	Schema     *schemaVersion `json:"schema,omitempty"`
+	History    *schemaHistory `json:"history,omitempty"` // snapshots only
+	Pending    uint64         `json:"pending,omitempty"` // snapshots only
+	Seeded     bool           `json:"seeded,omitempty"`  // snapshots only
 }
 
 // topicRecord is the mutable part of a topic.

@@ -37,8 +37,8 @@ func (c *catalogueState) Snapshot(w io.Writer) error {
 	})
 	c.groups.Scan(func(item groupItem) bool {
 		out.write(record{
-			Op:    opGroup,
-			Group: &groupRecord{Tenant: item.tenant, Name: item.group, Configs: item.configs},
+			Op:         opGroup,
+			ShareGroup: &groupRecord{Tenant: item.tenant, Name: item.group, Configs: item.configs},
 		})
 		return out.err == nil
 	})

@@ -117,12 +117,18 @@ final class Shares {
                 return !got.isEmpty();
             });
             Scenario.equal("lock", a.acquisitionLockTimeoutMs().get(), 2000);
-            for (int i = 0; i < 4; i++) {
-                a.acknowledge(got.get(0), AcknowledgeType.RENEW);
+            for (int round = 0; round < 4; round++) {
+                int i = round;
+                a.acknowledge(got.get(i), AcknowledgeType.RENEW);
                 a.commitSync().forEach((partition, failed) -> Scenario.check("renewal: " + failed, failed.isEmpty()));
                 Thread.sleep(900);
+                Scenario.until("the renewed record again", () -> {
+                    a.poll(Scenario.POLL).forEach(got::add);
+                    return got.size() > i + 1;
+                });
+                Scenario.equal("deliveries", got.get(i + 1).deliveryCount().get(), (short) 1);
             }
-            a.acknowledge(got.get(0), AcknowledgeType.ACCEPT);
+            a.acknowledge(got.get(4), AcknowledgeType.ACCEPT);
             a.commitSync().forEach((partition, failed) -> Scenario.check("commit: " + failed, failed.isEmpty()));
         }
     }
