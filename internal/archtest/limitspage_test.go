@@ -29,6 +29,7 @@ var fixedLimits = map[string]string{
 	"records of a partition on lease to a share session":       "surfaces/kafkaapi maxAcquired",
 	"records on lease to a share session":                      "surfaces/kafkaapi maxAcquiredInSession",
 	"members of a share group":                                 "broker/groups maxShareMembers",
+	"members of a share group of one account":                  "broker/groups maxShareMembersOfOne",
 	"groups of a tenant with configurations":                   "broker/messaging maxConfiguredGroups",
 	"key, properties and producer name of a message over HTTP": "broker/messaging MetadataBytes",
 	"properties of a message over HTTP":                        "surfaces/messageapi maxProperties",

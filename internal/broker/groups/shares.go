@@ -18,8 +18,10 @@ const TypeShare = "share"
 
 // Limits of share groups (docs/spec/stream.md#limits).
 const (
-	maxShareMembers       = 1000    // members of a group
-	maxShareSubscriptions = 100_000 // topics that the members of a group subscribe to, summed over the members
+	maxShareMembers         = 5000    // members of a group
+	maxShareMembersOfOne    = 1000    // members of a group that belong to one account
+	maxShareTopics          = 100_000 // topics that the members of a group subscribe to, summed over the members
+	maxShareTopicsOfAccount = 20_000  // the same for the members of one account
 )
 
 // shares are the share groups of a coordinator. Their members exist in memory only: a member whose coordinator
@@ -211,9 +213,6 @@ func (s *shares) heartbeatLocked(key Key, req *ShareRequest, resolved bool, foun
 
 // admitLocked counts the bytes of a member that is new or has changed, unless a limit is reached.
 func (s *shares) admitLocked(g *shareGroup, m, before *shareMember) error {
-	if before == nil && len(g.members) >= maxShareMembers {
-		return fmt.Errorf("%w: %d", ErrGroupFull, maxShareMembers)
-	}
 	if before == nil && len(g.members) == 0 && len(s.groups) >= maxGroups {
 		return fmt.Errorf("%w: %d", ErrTooManyGroups, maxGroups)
 	}
@@ -221,18 +220,8 @@ func (s *shares) admitLocked(g *shareGroup, m, before *shareMember) error {
 	for _, name := range m.names {
 		m.bytes += int64(len(name)) + 16
 	}
-	topics, partitions := 0, 0
-	for _, other := range g.members {
-		if other != before {
-			topics += len(other.topics)
-		}
-	}
-	for _, t := range m.topics {
-		partitions += int(t.Partitions)
-	}
-	if topics+len(m.topics) > maxShareSubscriptions || partitions > maxGroupPartitions {
-		return fmt.Errorf("%w: members of a share group may subscribe to %d topics in total, and each to %d partitions",
-			ErrTooManyPartitions, maxShareSubscriptions, maxGroupPartitions)
+	if err := g.checkSize(m, before); err != nil {
+		return err
 	}
 	m.bytes += int64(ownerTopicBytes * len(m.topics))
 	more := m.bytes
@@ -247,6 +236,35 @@ func (s *shares) admitLocked(g *shareGroup, m, before *shareMember) error {
 		return fmt.Errorf("%w: %w", ErrGroupFull, err)
 	}
 	s.c.memberBytes.Add(more)
+	return nil
+}
+
+// checkSize returns an error if the group would be too large with a member instead of its former state. One account
+// cannot fill a group that others use too.
+func (g *shareGroup) checkSize(m, before *shareMember) error {
+	members, ofOne, topics, topicsOfOne, partitions := 1, 1, len(m.topics), len(m.topics), 0
+	for _, other := range g.members {
+		if other == before {
+			continue
+		}
+		members++
+		topics += len(other.topics)
+		if other.principal == m.principal {
+			ofOne++
+			topicsOfOne += len(other.topics)
+		}
+	}
+	for _, t := range m.topics {
+		partitions += int(t.Partitions)
+	}
+	switch {
+	case before == nil && (members > maxShareMembers || ofOne > maxShareMembersOfOne):
+		return fmt.Errorf("%w: %d, of one account %d", ErrGroupFull, maxShareMembers, maxShareMembersOfOne)
+	case topics > maxShareTopics || topicsOfOne > maxShareTopicsOfAccount || partitions > maxGroupPartitions:
+		return fmt.Errorf("%w: the members of a share group may subscribe to %d topics, those of one account to %d, and "+
+			"each member to %d partitions", ErrTooManyPartitions, maxShareTopics, maxShareTopicsOfAccount,
+			maxGroupPartitions)
+	}
 	return nil
 }
 

@@ -121,15 +121,30 @@ func TestShareFencing(t *testing.T) {
 	})
 }
 
-// TestShareLimits checks that a group does not take more members than the limit.
+// TestShareLimits checks that one account cannot fill a group: the members of others can still join.
 func TestShareLimits(t *testing.T) {
 	inBubble(t, func(w *harness) {
-		for i := range 1000 {
-			(&shareClient{w: w, id: fmt.Sprint(i)}).beat(w.T, "t")
+		var topics []groups.ShareTopic
+		for i := range 20 {
+			topics = append(topics, groups.ShareTopic{ID: engine.TopicID(i + 1), Partitions: 1}) //nolint:gosec // small
 		}
-		late := &shareClient{w: w, id: "late"}
-		if _, err := w.ShareHeartbeat(w.key, late.request([]string{"t"})); !errors.Is(err, groups.ErrGroupFull) {
-			w.Errorf("joining a full group: %v, want %v", err, groups.ErrGroupFull)
+		join := func(id, principal string) error {
+			_, err := w.ShareHeartbeat(w.key, &groups.ShareRequest{
+				MemberID: id, Names: []string{"t"}, Principal: principal,
+				Resolve: func([]string, []groups.ShareTopic) ([]groups.ShareTopic, error) { return topics, nil },
+			})
+			return err
+		}
+		for i := range 1000 {
+			if err := join(fmt.Sprint(i), "one"); err != nil {
+				w.Fatalf("member %d: %v", i, err)
+			}
+		}
+		if err := join("late", "one"); !errors.Is(err, groups.ErrGroupFull) {
+			w.Errorf("member 1001 of an account: %v, want %v", err, groups.ErrGroupFull)
+		}
+		if err := join("other", "two"); err != nil {
+			w.Errorf("member of another account: %v", err)
 		}
 	})
 }

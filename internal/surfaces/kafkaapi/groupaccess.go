@@ -36,7 +36,8 @@ var (
 	}
 	alterGroup = groupRule{
 		[]access.Permission{permitUpdateSubscription, permitConsume},
-		[]access.Permission{permitUpdateSubscription, permitConsume}, false,
+		[]access.Permission{permitUpdateSubscription, permitConsume},
+		false,
 	}
 	deleteGroup = groupRule{
 		[]access.Permission{permitDeleteSubscription}, []access.Permission{permitDeleteSubscription}, false,

@@ -363,7 +363,7 @@ func listGroups(ctx context.Context, c *call, request *kmsg.ListGroupsRequest,
 	quiet := *c
 	quiet.unaudited = true
 	ctx = access.WithBudget(ctx)
-	if c.version >= 5 && wants(types, groups.TypeShare) { // older versions cannot tell them from consumer groups
+	if c.version >= 5 && wants(types, groups.TypeShare) { // older versions have no types
 		shared, err := c.listShareGroups(ctx)
 		if err != nil {
 			response.ErrorCode = c.codeOf(err)

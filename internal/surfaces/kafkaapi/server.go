@@ -62,7 +62,7 @@ func NewServer(opts Options) *Server {
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
 		unauthenticated: newUnauthenticatedConns(opts.Limits.maxUnauthenticated()),
 	}
-	s.shareSessions = shareSessions{byKey: make(map[shareKey]*shareSession), ofPrincipal: make(map[string]int)}
+	s.shareSessions = newShareSessions()
 	for key := range s.apis {
 		s.requests[key] = &requests{}
 	}

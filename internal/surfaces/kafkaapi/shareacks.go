@@ -109,7 +109,7 @@ func (a *shareAckCall) apply(ctx context.Context, acks *shareAcks) (*messaging.K
 		if _, ok := of.leases[offset]; ok {
 			delete(of.leases, offset)
 			a.session.records--
-			a.c.conn.server.chargeAcquired(-1)
+			a.c.conn.server.chargeAcquired(a.session.key.principal, -1)
 		}
 	}
 	return topic, nil

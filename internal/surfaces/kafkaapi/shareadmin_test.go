@@ -58,7 +58,7 @@ func (w *harness) shareOffsets(r *rawClient, group string, topics ...string) (al
 }
 
 // TestShareAdministration checks that lists, descriptions, resets and deletions of share groups are those of the
-// subscriptions, whoever created them.
+// subscriptions, also of those that were created over HTTP.
 func TestShareAdministration(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

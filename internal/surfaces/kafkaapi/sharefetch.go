@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	maxShareWaits  = 64                     // partitions that one request waits for at the same time
+	maxShareWaits  = 16                     // partitions that one request waits for at the same time
+	maxShareWait   = 20 * time.Second       // until a request looks at its partitions again
 	shareWaitSlice = 500 * time.Millisecond // until a request with more partitions looks at all of them again
 	// maxAcquireBytes bounds the records of one partition that one request leases.
 	maxAcquireBytes = 8 << 20
@@ -425,6 +426,7 @@ func (f *shareFetchCall) acquiredRanges(got []engine.Delivery) (
 
 // await waits for a record of one of the session's partitions and leases it.
 func (f *shareFetchCall) await(ctx context.Context, left time.Duration) error {
+	left = min(left, maxShareWait)
 	if len(f.session.order) > maxShareWaits {
 		left = min(left, shareWaitSlice)
 	}

@@ -16,7 +16,7 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// A share group (KIP-932) is the subscriptions of its name: docs/spec/stream.md#share-groups. Whoever may consume a
+// A share group (KIP-932) is the subscriptions of its name: docs/spec/stream.md#share-groups. A caller that may consume a
 // topic over HTTP with a subscription may consume it in the share group of that name, so every API checks the
 // permission on each topic.
 

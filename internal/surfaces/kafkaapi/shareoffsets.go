@@ -130,7 +130,7 @@ func (c *call) seenShared(ctx context.Context, clientName, group string, wanted 
 var errNotShared = fmt.Errorf("%w; a member of the group creates it when it subscribes to the topic",
 	messaging.ErrNoSubscription)
 
-// editableShare returns an error unless the caller may use a share group and the group has no members.
+// editableShare returns an error unless the caller may use some group of that name and this server coordinates it.
 func (c *call) editableShare(ctx context.Context, group string) error {
 	if err := c.authorizeCoordinator(ctx, group); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (c *call) editableShare(ctx context.Context, group string) error {
 	if err := messaging.CheckShareGroup(group); err != nil {
 		return fmt.Errorf("%w: %w", groups.ErrGroupID, err)
 	}
-	return nil
+	return c.checkCoordinator(group)
 }
 
 // alterShareGroupOffsets moves the subscriptions of a share group without members.

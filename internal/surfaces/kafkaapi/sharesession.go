@@ -21,9 +21,10 @@ const (
 	maxShareSessions          = 2000 // per server
 	maxShareSessionsOfOne     = 500  // per principal
 	maxShareSessionPartitions = 1000
-	maxAcquired               = 2000   // records of one partition that a session has on lease
-	maxAcquiredInSession      = 10_000 // records that a session has on lease
-	maxShareBytes             = 64 << 20
+	maxAcquired               = 2000     // records of one partition that a session has on lease
+	maxAcquiredInSession      = 10_000   // records that a session has on lease
+	maxShareBytes             = 64 << 20 // of all sessions together
+	maxShareBytesOfOne        = maxShareBytes / 4
 	sharePartitionCost        = 256 // memory of a partition in a session
 	acquiredCost              = 96  // memory of a record on lease
 )
@@ -79,9 +80,42 @@ type acquiredRecords struct {
 
 // shareSessions are the share sessions of a server. Server.mu protects them.
 type shareSessions struct {
-	byKey       map[shareKey]*shareSession
-	ofPrincipal map[string]int
-	bytes       int
+	byKey map[shareKey]*shareSession
+	used  map[string]*shareUse // by principal
+	bytes int
+}
+
+// shareUse is what the sessions of a principal use.
+type shareUse struct{ sessions, bytes int }
+
+func newShareSessions() shareSessions {
+	return shareSessions{byKey: make(map[shareKey]*shareSession), used: make(map[string]*shareUse)}
+}
+
+// use returns what the sessions of a principal use.
+func (s *shareSessions) use(principal string) *shareUse {
+	if use := s.used[principal]; use != nil {
+		return use
+	}
+	return &shareUse{}
+}
+
+// freeBytes returns how many bytes the sessions of a principal may use in addition.
+func (s *shareSessions) freeBytes(principal string) int {
+	return min(maxShareBytes-s.bytes, maxShareBytesOfOne-s.use(principal).bytes)
+}
+
+// add counts sessions and bytes of a principal; both may be negative.
+func (s *shareSessions) add(principal string, sessions, bytes int) {
+	use := s.use(principal)
+	use.sessions += sessions
+	use.bytes += bytes
+	s.bytes += bytes
+	if *use == (shareUse{}) {
+		delete(s.used, principal)
+	} else {
+		s.used[principal] = use
+	}
 }
 
 // openShareSession starts a session of a connection, and ends that of the connection before and that of the member.
@@ -97,13 +131,12 @@ func (c *conn) openShareSession(key shareKey, shares *messaging.Shares, parts []
 	defer c.server.mu.Unlock()
 	cost := sharePartitionCost * len(parts)
 	if len(parts) > maxShareSessionPartitions || len(all.byKey) >= maxShareSessions ||
-		all.ofPrincipal[key.principal] >= maxShareSessionsOfOne || all.bytes+cost > maxShareBytes ||
+		all.use(key.principal).sessions >= maxShareSessionsOfOne || cost > all.freeBytes(key.principal) ||
 		all.byKey[key] != nil {
 		return nil, errShareLimit
 	}
 	all.byKey[key] = s
-	all.ofPrincipal[key.principal]++
-	all.bytes += cost
+	all.add(key.principal, 1, cost)
 	s.charged = cost
 	c.shareSession = s
 	return s, nil
@@ -144,10 +177,7 @@ func (s *Server) endShareSession(session *shareSession) {
 	s.mu.Lock()
 	all := &s.shareSessions
 	delete(all.byKey, session.key)
-	if all.ofPrincipal[session.key.principal]--; all.ofPrincipal[session.key.principal] == 0 {
-		delete(all.ofPrincipal, session.key.principal)
-	}
-	all.bytes -= session.charged + acquiredCost*records
+	all.add(session.key.principal, -1, -session.charged-acquiredCost*records)
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.ctx, shareReleaseTimeout)
 	defer cancel()
@@ -203,24 +233,24 @@ func (s *Server) setSharePartitions(session *shareSession, parts []sharePartitio
 	defer s.mu.Unlock()
 	if s.shareSessions.byKey[session.key] == session { // it has not ended
 		more := sharePartitionCost*len(parts) - session.charged
-		if more > 0 && s.shareSessions.bytes+more > maxShareBytes {
+		if more > 0 && more > s.shareSessions.freeBytes(session.key.principal) {
 			return false
 		}
-		s.shareSessions.bytes += more
+		s.shareSessions.add(session.key.principal, 0, more)
 		session.charged += more
 	}
 	session.order = parts
 	return true
 }
 
-// chargeAcquired counts n records on lease, or fewer if n is negative; false over the limit.
-func (s *Server) chargeAcquired(n int) bool {
+// chargeAcquired counts n records on lease to a principal, or fewer if n is negative; false over a limit.
+func (s *Server) chargeAcquired(principal string, n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n > 0 && s.shareSessions.bytes+n*acquiredCost > maxShareBytes {
+	if n > 0 && n*acquiredCost > s.shareSessions.freeBytes(principal) {
 		return false
 	}
-	s.shareSessions.bytes += n * acquiredCost
+	s.shareSessions.add(principal, 0, n*acquiredCost)
 	return true
 }
 
@@ -233,7 +263,7 @@ func (s *Server) mayAcquire(session *shareSession, part sharePartition) int {
 		return 0
 	}
 	s.mu.Lock()
-	free := (maxShareBytes - s.shareSessions.bytes) / acquiredCost
+	free := s.shareSessions.freeBytes(session.key.principal) / acquiredCost
 	s.mu.Unlock()
 	of := session.acquired[part]
 	if of == nil {
@@ -247,7 +277,7 @@ func (s *Server) mayAcquire(session *shareSession, part sharePartition) int {
 		}
 	}
 	session.records -= gone
-	s.chargeAcquired(-gone)
+	s.chargeAcquired(session.key.principal, -gone)
 	return min(maxAcquired-len(of.leases), maxAcquiredInSession-session.records, free)
 }
 
@@ -257,7 +287,7 @@ func (s *Server) addAcquired(session *shareSession, part sharePartition, topic *
 ) bool {
 	session.mu.Lock()
 	defer session.mu.Unlock()
-	if session.ended || !s.chargeAcquired(len(got)) {
+	if session.ended || !s.chargeAcquired(session.key.principal, len(got)) {
 		return false
 	}
 	of := session.acquired[part]
@@ -271,7 +301,7 @@ func (s *Server) addAcquired(session *shareSession, part sharePartition, topic *
 		of.leases[got[i].ID.Entry] = shareLease{got[i].Redeliveries + 1, got[i].LeasedUntil}
 	}
 	added := len(of.leases) - before
-	s.chargeAcquired(added - len(got))
+	s.chargeAcquired(session.key.principal, added-len(got))
 	session.records += added
 	return true
 }
