@@ -2,6 +2,7 @@ package groups
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -168,7 +169,9 @@ func (s *shares) memberLocked(key Key, req *ShareRequest) (*shareMember, error) 
 }
 
 // heartbeatLocked applies a heartbeat. found are the topics of the member's subscription if it was resolved.
-func (s *shares) heartbeatLocked(key Key, req *ShareRequest, resolved bool, found []ShareTopic) (ConsumerResult, error) {
+func (s *shares) heartbeatLocked(key Key, req *ShareRequest, resolved bool,
+	found []ShareTopic,
+) (ConsumerResult, error) {
 	g := s.groups[key]
 	if req.Epoch == epochLeave {
 		s.removeLocked(g, g.members[req.MemberID])
@@ -261,8 +264,8 @@ func (g *shareGroup) checkSize(m, before *shareMember) error {
 	case before == nil && (members > maxShareMembers || ofOne > maxShareMembersOfOne):
 		return fmt.Errorf("%w: %d, of one account %d", ErrGroupFull, maxShareMembers, maxShareMembersOfOne)
 	case topics > maxShareTopics || topicsOfOne > maxShareTopicsOfAccount || partitions > maxGroupPartitions:
-		return fmt.Errorf("%w: the members of a share group may subscribe to %d topics, those of one account to %d, and "+
-			"each member to %d partitions", ErrTooManyPartitions, maxShareTopics, maxShareTopicsOfAccount,
+		return fmt.Errorf("%w: the members of a share group may subscribe to %d topics, those of one account to %d, "+
+			"and each member to %d partitions", ErrTooManyPartitions, maxShareTopics, maxShareTopicsOfAccount,
 			maxGroupPartitions)
 	}
 	return nil
@@ -409,7 +412,7 @@ func (c *Coordinator) CheckNoShareMembers(key Key) error {
 	switch {
 	case err == nil:
 		return ErrNotEmpty
-	case err == ErrNoGroup: //nolint:errorlint // DescribeShare returns it bare
+	case errors.Is(err, ErrNoGroup):
 		return nil
 	}
 	return err

@@ -49,7 +49,8 @@ func TestShareAssignment(t *testing.T) {
 			topic := groups.ShareTopic{ID: engine.TopicID(partitions), Partitions: partitions}
 			var all []*shareClient
 			for i := range 5 {
-				all = append(all, &shareClient{w: w, id: fmt.Sprint("m", i, "-", partitions), topics: []groups.ShareTopic{topic}})
+				id := fmt.Sprint("m", i, "-", partitions)
+				all = append(all, &shareClient{w: w, id: id, topics: []groups.ShareTopic{topic}})
 				all[i].beat(w.T, "t")
 			}
 			held := make(map[groups.Partition]int)
@@ -105,10 +106,26 @@ func TestShareFencing(t *testing.T) {
 		}{
 			{"unknown member", groups.ShareRequest{MemberID: "three", Epoch: 1}, groups.ErrUnknownMember},
 			{"leaving twice", groups.ShareRequest{MemberID: "three", Epoch: -1}, groups.ErrUnknownMember},
-			{"other account", groups.ShareRequest{MemberID: "one", Epoch: one.epoch, Principal: "p-two"}, groups.ErrUnknownMember},
-			{"other account joins", groups.ShareRequest{MemberID: "one", Names: []string{"t"}, Principal: "x"}, groups.ErrUnknownMember},
-			{"other account leaves", groups.ShareRequest{MemberID: "one", Epoch: -1, Principal: "x"}, groups.ErrUnknownMember},
-			{"future epoch", groups.ShareRequest{MemberID: "one", Epoch: 99, Principal: "p-one"}, groups.ErrFencedEpoch},
+			{
+				"other account",
+				groups.ShareRequest{MemberID: "one", Epoch: one.epoch, Principal: "p-two"},
+				groups.ErrUnknownMember,
+			},
+			{
+				"other account joins",
+				groups.ShareRequest{MemberID: "one", Names: []string{"t"}, Principal: "x"},
+				groups.ErrUnknownMember,
+			},
+			{
+				"other account leaves",
+				groups.ShareRequest{MemberID: "one", Epoch: -1, Principal: "x"},
+				groups.ErrUnknownMember,
+			},
+			{
+				"future epoch",
+				groups.ShareRequest{MemberID: "one", Epoch: 99, Principal: "p-one"},
+				groups.ErrFencedEpoch,
+			},
 			{"no member id", groups.ShareRequest{Names: []string{"t"}}, groups.ErrInvalidHeartbeat},
 			{"no topics", groups.ShareRequest{MemberID: "three"}, groups.ErrInvalidHeartbeat},
 			{"epoch out of range", groups.ShareRequest{MemberID: "one", Epoch: -2}, groups.ErrInvalidHeartbeat},

@@ -38,12 +38,12 @@ var groupConfigs = map[string]kafkaConfig{
 }
 
 var groupConfigDocs = map[string]string{
-	configShareReset: "Where a subscription starts that the group creates: latest, earliest or by_duration:, followed by " +
+	configShareReset: "Where a subscription starts that the group creates: latest, earliest or by_duration: and " +
 		"an ISO 8601 duration.",
 	configShareLock: "How long records stay leased to a member. Unless it is set, the subscription's acknowledgement " +
 		"timeout applies.",
-	configShareLimit: "Deliveries before a record moves to the dead-letter topic; -1 means that the subscription's own " +
-		"limit applies.",
+	configShareLimit: "Deliveries before a record moves to the dead-letter topic; -1 means that the subscription's " +
+		"own limit applies.",
 	configShareIsolation: "Records of open transactions are never delivered, whatever the value.",
 }
 

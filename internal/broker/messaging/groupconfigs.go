@@ -100,11 +100,15 @@ func (s *Shares) ConfiguredGroups(tenant string) (all []string) {
 // LimitsDeliveries reports whether changes set a limit of deliveries, for which the group moves records to dead-letter
 // topics.
 func LimitsDeliveries(changes []ConfigChange) bool {
-	return slices.ContainsFunc(changes, func(c ConfigChange) bool { return c.Name == configShareLimit && c.Op == ConfigSet })
+	return slices.ContainsFunc(changes, func(c ConfigChange) bool {
+		return c.Name == configShareLimit && c.Op == ConfigSet
+	})
 }
 
 // AlterGroupConfig changes configurations of a share group. With dryRun it only validates them.
-func (s *Shares) AlterGroupConfig(ctx context.Context, tenant, group string, changes []ConfigChange, dryRun bool) error {
+func (s *Shares) AlterGroupConfig(ctx context.Context, tenant, group string, changes []ConfigChange,
+	dryRun bool,
+) error {
 	if err := names.CheckSubscription(group); err != nil {
 		return errs.Newf(errs.Invalid, "%w: %w", ErrName, err)
 	}
@@ -122,8 +126,8 @@ func (s *Shares) AlterGroupConfig(ctx context.Context, tenant, group string, cha
 		}
 		before := c.groupConfigs(tenant, group)
 		if before == nil && len(c.groupsOf(tenant)) >= maxConfiguredGroups {
-			return nil, errs.Newf(errs.Precondition, "%w: a tenant may have %d groups with configurations", ErrTopicLimit,
-				maxConfiguredGroups)
+			return nil, errs.Newf(errs.Precondition, "%w: a tenant may have %d groups with configurations",
+				ErrTopicLimit, maxConfiguredGroups)
 		}
 		after := maps.Clone(before)
 		if after == nil {

@@ -61,7 +61,9 @@ func (s *Shares) Ensure(ctx context.Context, t *KafkaTopic, tenant, group string
 
 // Acquire leases messages of one partition to a member of a share group. It returns as soon as a message is available,
 // and with none after the wait or when the broker drains.
-func (s *Shares) Acquire(ctx context.Context, t *KafkaTopic, group string, req ShareRequest) ([]engine.Delivery, error) {
+func (s *Shares) Acquire(ctx context.Context, t *KafkaTopic, group string,
+	req ShareRequest,
+) ([]engine.Delivery, error) {
 	c := s.consumer
 	lease := engine.ReceiveRequest{
 		Partition: req.Partition, Max: req.Max, MaxBytes: req.MaxBytes, Lease: req.Lease,
@@ -141,7 +143,8 @@ func (s *Shares) Seek(ctx context.Context, t *KafkaTopic, group string, partitio
 	})
 }
 
-// Delete deletes the subscription of a share group on a topic. It returns ErrSubscriptionBusy while consumers wait on it.
+// Delete deletes the subscription of a share group on a topic. It returns ErrSubscriptionBusy while consumers wait on
+// it.
 func (s *Shares) Delete(ctx context.Context, t *KafkaTopic, group string) error {
 	return s.consumer.Unsubscribe(ctx, t.topic.name, group, false)
 }

@@ -9,12 +9,17 @@ import (
 	"freshet/internal/broker/messaging"
 )
 
+// lockOf sets how long records stay leased.
+func lockOf(millis string) []messaging.ConfigChange {
+	return setGroup("share.record.lock.duration.ms", millis)
+}
+
 func setGroup(name, value string) []messaging.ConfigChange {
 	return []messaging.ConfigChange{{Name: name, Value: value}}
 }
 
-// TestGroupConfigsAreDurable checks that configurations of groups survive a restart, with and without a snapshot, and end
-// with their group and their tenant.
+// TestGroupConfigsAreDurable checks that configurations of groups survive a restart, with and without a snapshot, and
+// end with their group and their tenant.
 func TestGroupConfigsAreDurable(t *testing.T) {
 	t.Parallel()
 	for _, snapshotBytes := range []int64{0, 1} {
@@ -24,10 +29,10 @@ func TestGroupConfigsAreDurable(t *testing.T) {
 		for _, tenant := range []string{"one", "two"} {
 			c.do(c.Catalogue.CreateTenant(ctx, messaging.Tenant{Name: tenant}))
 			for _, group := range []string{"a", "b"} {
-				c.do(c.Shares.AlterGroupConfig(ctx, tenant, group, setGroup("share.record.lock.duration.ms", "5000"), false))
+				c.do(c.Shares.AlterGroupConfig(ctx, tenant, group, lockOf("5000"), false))
 			}
 		}
-		c.do(c.Shares.AlterGroupConfig(ctx, "one", "a", setGroup("share.record.lock.duration.ms", "9000"), true)) // dry run
+		c.do(c.Shares.AlterGroupConfig(ctx, "one", "a", lockOf("9000"), true)) // dry run
 		c.do(c.Shares.Forget(ctx, "one", "b"))
 		c.do(c.Catalogue.DeleteTenant(ctx, "two"))
 		again := openOver(t, c.engine, opts)
@@ -36,8 +41,8 @@ func TestGroupConfigsAreDurable(t *testing.T) {
 		}
 		one, two := again.Shares.ConfiguredGroups("one"), again.Shares.ConfiguredGroups("two")
 		if fmt.Sprint(one, two) != "[a] []" {
-			t.Errorf("snapshots of %d bytes: groups with configurations are %v and %v, want [a] and none", snapshotBytes, one,
-				two)
+			t.Errorf("snapshots of %d bytes: groups with configurations are %v and %v, want [a] and none",
+				snapshotBytes, one, two)
 		}
 	}
 }
@@ -47,8 +52,8 @@ func TestGroupConfigLimits(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	set := func(group string) error {
-		return c.Shares.AlterGroupConfig(t.Context(), "public", group, setGroup("share.isolation.level", "read_committed"),
-			false)
+		return c.Shares.AlterGroupConfig(t.Context(), "public", group,
+			setGroup("share.isolation.level", "read_committed"), false)
 	}
 	for i := range 1000 {
 		c.do(set(fmt.Sprint("g", i)))
@@ -80,7 +85,8 @@ func TestEnsureSubscription(t *testing.T) {
 			t.Errorf("%s: lag %d, want %d", group, got, want)
 		}
 	}
-	c.do(c.Consumer.Subscribe(ctx, name, "own", messaging.Position{}, map[string]string{"x": "y", "ackTimeoutMillis": "2000"}))
+	c.do(c.Consumer.Subscribe(ctx, name, "own", messaging.Position{},
+		map[string]string{"x": "y", "ackTimeoutMillis": "2000"}))
 	c.do(c.Shares.AlterGroupConfig(ctx, "public", "own", setGroup("share.delivery.count.limit", "3"), false))
 	c.do(c.Shares.Ensure(ctx, topic, "public", "own"))
 	properties, err := c.Consumer.SubscriptionProperties(ctx, name, "own")

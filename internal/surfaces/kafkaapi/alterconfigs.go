@@ -116,7 +116,8 @@ func incrementalAlterConfigs(ctx context.Context, c *call, request *kmsg.Increme
 				if err != nil {
 					changes = nil // authorization comes first
 				}
-				return cmp.Or(c.alterGroupConfig(ctx, requested.ResourceName, changes, request.ValidateOnly || err != nil), err)
+				dryRun := request.ValidateOnly || err != nil
+				return cmp.Or(c.alterGroupConfig(ctx, requested.ResourceName, changes, dryRun), err)
 			},
 		}
 	}

@@ -40,7 +40,9 @@ func (c *call) groupConfigs(ctx context.Context, group string) ([]messaging.Kafk
 
 // alterGroupConfig changes the configurations of a share group. They apply to all topics of the tenant, so the caller
 // needs its permission on the group in the whole tenant; and to limit deliveries, permissions on dead-letter topics.
-func (c *call) alterGroupConfig(ctx context.Context, group string, changes []messaging.ConfigChange, dryRun bool) error {
+func (c *call) alterGroupConfig(ctx context.Context, group string, changes []messaging.ConfigChange,
+	dryRun bool,
+) error {
 	scope := c.groupScopeOf(group)
 	whole, err := (&access.Consumers{Scope: scope}).MayUse(c.may(ctx), alterGroup.onGroup)
 	if err != nil {
@@ -58,8 +60,8 @@ func (c *call) alterGroupConfig(ctx context.Context, group string, changes []mes
 			}
 			if !ok {
 				c.auditDenied(p, scope)
-				return fmt.Errorf("%w: a limit of deliveries creates dead-letter topics, which needs the permissions to "+
-					"create topics in the tenant and to produce to them", errGroupDenied)
+				return fmt.Errorf("%w: a limit of deliveries creates dead-letter topics, which needs the permissions "+
+					"to create topics in the tenant and to produce to them", errGroupDenied)
 			}
 		}
 	}

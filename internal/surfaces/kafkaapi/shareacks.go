@@ -204,8 +204,7 @@ func shareAcknowledge(ctx context.Context, c *call, request *kmsg.ShareAcknowled
 ) error {
 	ctx = access.WithBudget(ctx)
 	group, member := deref(request.GroupID), deref(request.MemberID)
-	partitions := partitionsIn(request.Topics, func(t *kmsg.ShareAcknowledgeRequestTopic) int { return len(t.Partitions) })
-	err := checkRequestSize(len(request.Topics), partitions)
+	err := checkTopics(request.Topics, func(t *kmsg.ShareAcknowledgeRequestTopic) int { return len(t.Partitions) })
 	if err == nil {
 		err = c.beginShareCall(ctx, group, member)
 	}

@@ -51,7 +51,8 @@ func (w *harness) shareOffsets(r *rawClient, group string, topics ...string) (al
 	g := roundTrip[*kmsg.DescribeShareGroupOffsetsResponse](r, request).Groups[0]
 	for _, topic := range g.Topics {
 		for _, p := range topic.Partitions {
-			all = append(all, fmt.Sprintf("%s/%d: %d+%d, code %d", topic.Topic, p.Partition, p.StartOffset, p.Lag, p.ErrorCode))
+			all = append(all, fmt.Sprintf("%s/%d: %d+%d, code %d", topic.Topic, p.Partition, p.StartOffset, p.Lag,
+				p.ErrorCode))
 		}
 	}
 	return all, g.ErrorCode
@@ -173,8 +174,7 @@ func TestDeleteGroupsPrefersConsumerGroups(t *testing.T) {
 	w.wantList(r, "share", "team Empty share")
 }
 
-// TestShareConfigs checks the configurations of groups: which values are accepted, and that they are durable parts of the
-// catalogue.
+// TestShareConfigs checks which configurations of groups are accepted, and that they are shown.
 func TestShareConfigs(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)

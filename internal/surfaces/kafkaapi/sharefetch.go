@@ -45,7 +45,9 @@ type shareFetchCall struct {
 	waited      map[sharePartition][]engine.Delivery // leases that a wait has got
 }
 
-func shareFetch(ctx context.Context, c *call, request *kmsg.ShareFetchRequest, response *kmsg.ShareFetchResponse) error {
+func shareFetch(ctx context.Context, c *call, request *kmsg.ShareFetchRequest,
+	response *kmsg.ShareFetchResponse,
+) error {
 	ctx = access.WithBudget(c.workContext(ctx))
 	f := shareFetchCall{
 		c: c, request: request, response: response, group: deref(request.GroupID),
@@ -144,7 +146,8 @@ func ackBatches(given []kmsg.ShareFetchRequestTopicPartitionAcknowledgementBatch
 ) {
 	for i := range given {
 		all = append(all, kmsg.ShareAcknowledgeRequestTopicPartitionAcknowledgementBatch{
-			FirstOffset: given[i].FirstOffset, LastOffset: given[i].LastOffset, AcknowledgeTypes: given[i].AcknowledgeTypes,
+			FirstOffset: given[i].FirstOffset, LastOffset: given[i].LastOffset,
+			AcknowledgeTypes: given[i].AcknowledgeTypes,
 		})
 	}
 	return all

@@ -16,8 +16,8 @@ import (
 	"freshet/internal/storage/engine"
 )
 
-// A share group (KIP-932) is the subscriptions of its name: docs/spec/stream.md#share-groups. A caller that may consume a
-// topic over HTTP with a subscription may consume it in the share group of that name, so every API checks the
+// A share group (KIP-932) is the subscriptions of its name: docs/spec/stream.md#share-groups. A caller that may consume
+// a topic over HTTP with a subscription may consume it in the share group of that name, so every API checks the
 // permission on each topic.
 
 func shareGroupHeartbeat(ctx context.Context, c *call, request *kmsg.ShareGroupHeartbeatRequest,
@@ -94,7 +94,9 @@ func (c *call) authorizeShareGroup(ctx context.Context, group string) error {
 
 // authorizeShared returns an error unless the caller has one of the permissions on a topic with the subscription of a
 // group.
-func (c *call) authorizeShared(ctx context.Context, topic names.Topic, group string, wanted ...access.Permission) error {
+func (c *call) authorizeShared(ctx context.Context, topic names.Topic, group string,
+	wanted ...access.Permission,
+) error {
 	scope := (&access.Consumers{Scope: c.groupScopeOf(group)}).TopicScope(topic)
 	may := c.may(ctx)
 	for _, p := range wanted {
@@ -252,7 +254,7 @@ func (c *call) noShareGroup(ctx context.Context, group string) error {
 	return c.deniedGroup(describeGroup, scope)
 }
 
-func (c *call) shareState(d *groups.ShareDescription) string {
+func shareState(d *groups.ShareDescription) string {
 	if len(d.Members) == 0 {
 		return "Empty"
 	}
@@ -293,7 +295,8 @@ func (c *call) describeShareGroup(ctx context.Context, row *kmsg.ShareGroupDescr
 	if err != nil {
 		return err
 	}
-	row.GroupState, row.GroupEpoch, row.AssignmentEpoch, row.Assignor = c.shareState(&d), d.Epoch, d.Epoch, simpleAssignor
+	row.GroupState, row.Assignor = shareState(&d), simpleAssignor
+	row.GroupEpoch, row.AssignmentEpoch = d.Epoch, d.Epoch
 	shown := make(map[engine.TopicID]string)
 	reads := groups.Reads{}
 	for i := range topics {
@@ -320,7 +323,8 @@ func (c *call) describeShareGroup(ctx context.Context, row *kmsg.ShareGroupDescr
 		row.Members = append(row.Members, member)
 	}
 	if operations {
-		row.AuthorizedOperations = c.operationsOnGroup(ctx, &groups.Description{Key: c.group(row.GroupID), Reads: reads})
+		described := groups.Description{Key: c.group(row.GroupID), Reads: reads}
+		row.AuthorizedOperations = c.operationsOnGroup(ctx, &described)
 	}
 	return nil
 }
@@ -349,7 +353,7 @@ func (c *call) listShareGroups(ctx context.Context) (rows []kmsg.ListGroupsRespo
 		}
 		d, err := c.coordinator().DescribeShare(c.group(group))
 		if err == nil || errors.Is(err, groups.ErrNoGroup) {
-			found[group] = c.shareState(&d)
+			found[group] = shareState(&d)
 		}
 	})
 	for group, state := range found {

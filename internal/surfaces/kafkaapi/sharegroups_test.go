@@ -188,3 +188,45 @@ func TestShareBesideHTTP(t *testing.T) {
 		t.Errorf("got %+v over HTTP, want the released messages", rest)
 	}
 }
+
+// TestShareInEnsemble checks that a server that does not lead a topic returns its leader, and that one that does not
+// coordinate a group says so.
+func TestShareInEnsemble(t *testing.T) {
+	t.Parallel()
+	first, second, l := twoMembers(t)
+	first.shareTopic("workers", "jobs", 1)
+	first.sendNumbers("jobs", 1)
+	s := first.rawShare("workers", "one", "jobs")
+	s.expect(s.fetch(1), []string{"0-0×1"})
+	elsewhere := &rawShare{rawClient: second.wire(second.token), group: s.group, member: s.member, topic: s.topic}
+	got := elsewhere.send(elsewhere.fetchRequest(1))
+	if len(got.Topics) != 1 || len(got.NodeEndpoints) != 1 || got.NodeEndpoints[0].NodeID != 1 {
+		t.Fatalf("fetch at another member: %+v, want the leader", got)
+	}
+	if part := got.Topics[0].Partitions[0]; part.ErrorCode != 6 || part.CurrentLeader.LeaderID != 1 ||
+		part.CurrentLeader.LeaderEpoch != 7 {
+		t.Errorf("fetch at another member: %+v, want code 6 and the leader", part)
+	}
+	if code := elsewhere.acknowledge(acks(0, 0, ackAccept)); code != 6 {
+		t.Errorf("acknowledgement at another member: code %d, want 6", code)
+	}
+	l.set(2, 8, 2)
+	if code := s.acknowledge(acks(0, 0, ackAccept)); code != 6 {
+		t.Errorf("acknowledgement at the former leader: code %d, want 6", code)
+	}
+	const notCoordinator = 16
+	alter := kmsg.NewPtrAlterShareGroupOffsetsRequest()
+	alter.GroupID = "workers"
+	remove := kmsg.NewPtrDeleteShareGroupOffsetsRequest()
+	remove.GroupID = "workers"
+	if code := roundTrip[*kmsg.AlterShareGroupOffsetsResponse](s.rawClient, alter).ErrorCode; code != notCoordinator {
+		t.Errorf("moving at another member: code %d, want %d", code, notCoordinator)
+	}
+	if code := roundTrip[*kmsg.DeleteShareGroupOffsetsResponse](s.rawClient, remove).ErrorCode; code != notCoordinator {
+		t.Errorf("deleting at another member: code %d, want %d", code, notCoordinator)
+	}
+	if _, code := first.shareOffsets(s.rawClient, "workers"); code != notCoordinator {
+		t.Errorf("describing at another member: code %d, want %d", code, notCoordinator)
+	}
+	first.wantList(s.rawClient, "share")
+}

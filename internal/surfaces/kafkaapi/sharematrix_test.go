@@ -85,8 +85,8 @@ var shareMatrix = map[int16]groupRow{
 	},
 }
 
-// shareHeartbeatAttempts joins with the topic of the group, as a new member and as the member, and then stays and leaves
-// as the member.
+// shareHeartbeatAttempts joins with the topic of the group, as a new member and as the member, and then stays and
+// leaves.
 func shareHeartbeatAttempts(_ int16, at *groupTarget) (all []kmsg.Request) {
 	for _, member := range []string{"attacker", at.member} {
 		for _, epoch := range []int32{0, at.generation, -1} {

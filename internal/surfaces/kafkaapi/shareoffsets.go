@@ -63,8 +63,8 @@ func (c *call) describeShareOffsets(ctx context.Context, requested *kmsg.Describ
 		for _, topic := range topics {
 			out := kmsg.NewDescribeShareGroupOffsetsResponseGroupTopic()
 			out.Topic, out.TopicID = c.displayName(topic.Name()), c.session.cluster.topicID(topic.ID())
-			for p := range topic.offsets {
-				out.Partitions = append(out.Partitions, c.describedShareOffset(topic, int32(p))) //nolint:gosec // a partition
+			for p := range topic.Partitions() {
+				out.Partitions = append(out.Partitions, c.describedShareOffset(topic, p))
 			}
 			row.Topics = append(row.Topics, out)
 		}
@@ -110,7 +110,9 @@ func (c *call) describedShareOffset(topic sharedTopic, partition int32,
 
 // seenShared returns a topic, and the offsets of a group's subscription, if the caller has one of the permissions on
 // them. The subscription need not exist.
-func (c *call) seenShared(ctx context.Context, clientName, group string, wanted ...access.Permission) (sharedTopic, error) {
+func (c *call) seenShared(ctx context.Context, clientName, group string,
+	wanted ...access.Permission,
+) (sharedTopic, error) {
 	name, err := c.subscribedName(ctx, clientName, group)
 	if err != nil {
 		return sharedTopic{}, err
@@ -146,7 +148,8 @@ func alterShareGroupOffsets(ctx context.Context, c *call, request *kmsg.AlterSha
 	response *kmsg.AlterShareGroupOffsetsResponse,
 ) error {
 	ctx = access.WithBudget(ctx)
-	err := checkTopics(request.Topics, func(t *kmsg.AlterShareGroupOffsetsRequestTopic) int { return len(t.Partitions) })
+	err := checkTopics(request.Topics,
+		func(t *kmsg.AlterShareGroupOffsetsRequestTopic) int { return len(t.Partitions) })
 	if err == nil {
 		err = c.editableShare(ctx, request.GroupID)
 	}
@@ -189,7 +192,9 @@ func alterShareGroupOffsets(ctx context.Context, c *call, request *kmsg.AlterSha
 
 // editedShare returns a topic with the subscription of a group without members, if the caller has one of the
 // permissions.
-func (c *call) editedShare(ctx context.Context, clientName, group string, wanted ...access.Permission) (sharedTopic, error) {
+func (c *call) editedShare(ctx context.Context, clientName, group string,
+	wanted ...access.Permission,
+) (sharedTopic, error) {
 	topic, err := c.seenShared(ctx, clientName, group, wanted...)
 	if err != nil {
 		return sharedTopic{}, err

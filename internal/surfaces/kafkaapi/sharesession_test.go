@@ -226,7 +226,8 @@ func TestShareAcknowledgementRules(t *testing.T) {
 	if !slices.Contains(got, "workers") {
 		t.Fatalf("subscriptions %v, want workers", got)
 	}
-	w.ok(w.broker.Consumer.Reset(t.Context(), topicNamed("jobs"), "workers", messaging.Position{Kind: messaging.Latest}))
+	w.ok(w.broker.Consumer.Reset(t.Context(), topicNamed("jobs"), "workers",
+		messaging.Position{Kind: messaging.Latest}))
 	if got := s.acknowledge(acks(1, 1, ackAccept)); got != recordState {
 		t.Errorf("accepting after the subscription was reset: code %d, want %d", got, recordState)
 	}
@@ -391,7 +392,9 @@ func TestShareWaits(t *testing.T) {
 	w.shareTopic("workers", "jobs", 3)
 	s := w.rawShare("workers", "one", "jobs")
 	request := s.fetchRequest(10)
-	request.Topics[0].Partitions = []kmsg.ShareFetchRequestTopicPartition{{Partition: 0}, {Partition: 1}, {Partition: 2}}
+	request.Topics[0].Partitions = []kmsg.ShareFetchRequestTopicPartition{
+		{Partition: 0}, {Partition: 1}, {Partition: 2},
+	}
 	request.MaxWaitMillis = 30_000
 	got := make(chan []string, 1)
 	go func() { got <- acquired(w, s.send(request)) }()

@@ -108,8 +108,8 @@ var tools = []tool{
 		want: `Completed updating config for group workers`,
 	},
 	{
-		name: "console-share-consumer", class: "consumer.ConsoleShareConsumer", args: "--topic console --group workers " +
-			"--max-messages 2 --timeout-ms 30000", want: `(?m)^v1\nv2$`,
+		name: "console-share-consumer", class: "consumer.ConsoleShareConsumer", args: "--topic console --group " +
+			"workers --max-messages 2 --timeout-ms 30000", want: `(?m)^v1\nv2$`,
 	},
 	{name: "share-groups-list", class: "consumer.group.ShareGroupCommand", args: "--list", want: `(?m)^workers$`},
 	{
@@ -117,7 +117,8 @@ var tools = []tool{
 		want: `workers\s+console\s+0\s+2\s+0`,
 	},
 	{
-		name: "share-groups-state", class: "consumer.group.ShareGroupCommand", args: "--describe --group workers --state",
+		name: "share-groups-state", class: "consumer.group.ShareGroupCommand",
+		args: "--describe --group workers --state",
 		want: `workers\s+\S+\s+\(1\)\s+Empty\s+0`,
 	},
 	{name: "share-groups-reset", class: "consumer.group.ShareGroupCommand", args: "--group workers --topic console " +
