@@ -26,6 +26,9 @@ const (
 	maxAcquireBytes = 8 << 20
 )
 
+// acquireBatches is the acquire mode in which the limit of records may be exceeded to acquire whole batches.
+const acquireBatches int8 = 0
+
 // shareFetchCall is a ShareFetch request in progress.
 type shareFetchCall struct {
 	c        *call
@@ -320,10 +323,14 @@ func (f *shareFetchCall) acquire(ctx context.Context, at sharePartition, waited 
 		return 0, topic, nil
 	}
 	slices.SortFunc(got, func(a, b engine.Delivery) int { return cmp.Compare(a.ID.Entry, b.ID.Entry) })
-	records, fits, err := f.readBatches(ctx, topic, at, got)
+	records, fits, end, err := f.readBatches(ctx, topic, at, got)
+	whole := fits == len(got)
 	f.giveBack(ctx, got[fits:])
 	if got = got[:fits]; len(got) == 0 {
 		return 0, topic, err
+	}
+	if whole && f.request.ShareAcquireMode == acquireBatches {
+		got = f.acquireRest(ctx, topic, at, got, end)
 	}
 	if !f.c.conn.server.addAcquired(f.session, at, topic, got) {
 		f.giveBack(ctx, got)
@@ -341,11 +348,43 @@ func (f *shareFetchCall) acquire(ctx context.Context, at sharePartition, waited 
 	return len(got), topic, nil
 }
 
-// readBatches returns the stored batches that contain the leased records, and how many of the records they contain.
-// A batch may contain other records too; the client ignores those that it has not acquired.
+// acquireRest acquires also the rest of the last batch, which ends before end, so that it need not be sent again for
+// each part of it.
+func (f *shareFetchCall) acquireRest(ctx context.Context, topic *messaging.KafkaTopic, at sharePartition,
+	got []engine.Delivery, end uint64,
+) []engine.Delivery {
+	last := got[len(got)-1].ID.Entry
+	if end <= last+1 {
+		return got
+	}
+	most := min(end-last-1, uint64(max(f.c.conn.server.mayAcquire(f.session, at)-len(got), 0)))
+	if most == 0 {
+		return got
+	}
+	more, err := f.session.shares.Acquire(ctx, topic, f.group, messaging.ShareRequest{
+		Partition: at.partition, Max: int(most), MaxBytes: maxAcquireBytes, //nolint:gosec // at most maxAcquired
+		Lease: f.config.Lease,
+	})
+	if err != nil {
+		return got // the next request reports it
+	}
+	outside := slices.DeleteFunc(slices.Clone(more), func(d engine.Delivery) bool {
+		return d.ID.Entry > last && d.ID.Entry < end
+	})
+	f.giveBack(ctx, outside)
+	for i := range more {
+		if more[i].ID.Entry > last && more[i].ID.Entry < end {
+			got = append(got, more[i])
+		}
+	}
+	return got
+}
+
+// readBatches returns the stored batches that contain the leased records, how many of the records they contain, and the
+// offset after the last batch. A batch may contain other records too; the client ignores those that it has not acquired.
 func (f *shareFetchCall) readBatches(ctx context.Context, topic *messaging.KafkaTopic, at sharePartition,
 	got []engine.Delivery,
-) (records []byte, fits int, err error) {
+) (records []byte, fits int, end uint64, err error) {
 	b := batches{limit: f.bytesLeft, acceptFirst: f.bytes == 0, reserve: f.reserve}
 	defer func() { b.out.free() }()
 	for fits < len(got) && err == nil && !b.full {
@@ -380,13 +419,13 @@ func (f *shareFetchCall) readBatches(ctx context.Context, topic *messaging.Kafka
 		}
 	}
 	if b.out.size == 0 {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	records = make([]byte, 0, b.out.size)
 	for _, segment := range b.out.segments {
 		records = append(records, segment...)
 	}
-	return records, fits, nil
+	return records, fits, b.next, nil
 }
 
 // reserve takes room for n more bytes of a partition that has some bytes: for the records, and for the encoded

@@ -44,7 +44,7 @@ func (w *harness) rawShare(group, member, topic string) *rawShare {
 func (s *rawShare) fetchRequest(most int32) *kmsg.ShareFetchRequest {
 	r := kmsg.NewPtrShareFetchRequest()
 	r.Version, r.GroupID, r.MemberID, r.ShareSessionEpoch = 2, &s.group, &s.member, s.epoch
-	r.MaxRecords, r.MaxBytes = most, 1<<20
+	r.MaxRecords, r.MaxBytes, r.ShareAcquireMode = most, 1<<20, 1 // exactly as many records
 	if s.epoch == 0 {
 		topic := kmsg.NewShareFetchRequestTopic()
 		topic.TopicID, topic.Partitions = s.topic, []kmsg.ShareFetchRequestTopicPartition{{}}
@@ -349,6 +349,28 @@ func TestShareFetchBounds(t *testing.T) {
 	request.MaxBytes = 1 // the first batch is returned whatever its size
 	s.expect(acquired(w, s.send(request)), []string{"11-11×1"})
 	s.expect(s.fetch(100), []string{"12-12×1"})
+}
+
+// TestShareWholeBatches checks that in the mode for batches a request acquires the rest of the last batch too, and
+// nothing behind it.
+func TestShareWholeBatches(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t)
+	w.shareTopic("workers", "jobs", 1)
+	w.sendNumbers("jobs", 9)
+	w.sendNumbers("jobs", 5)
+	s, other := w.rawShare("workers", "one", "jobs"), w.rawShare("workers", "two", "jobs")
+	other.expect(other.fetch(1), []string{"0-0×1"})
+	request := s.fetchRequest(2)
+	request.ShareAcquireMode = 0
+	s.expect(acquired(w, s.send(request)), []string{"1-8×1"})
+	if code := other.acknowledge(acks(0, 0, ackRelease)); code != 0 {
+		t.Errorf("releasing: code %d", code)
+	}
+	request = s.fetchRequest(1)
+	request.ShareAcquireMode = 0
+	s.expect(acquired(w, s.send(request)), []string{"0-0×2"})
+	s.expect(s.fetch(100), []string{"9-13×1"}) // none of them counts an earlier delivery
 }
 
 // TestShareLimits checks that a member gets no more records than the limit on lease, and that an account cannot open
