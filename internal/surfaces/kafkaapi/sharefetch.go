@@ -381,7 +381,8 @@ func (f *shareFetchCall) acquireRest(ctx context.Context, topic *messaging.Kafka
 }
 
 // readBatches returns the stored batches that contain the leased records, how many of the records they contain, and the
-// offset after the last batch. A batch may contain other records too; the client ignores those that it has not acquired.
+// offset after the last batch. A batch may contain other records too; the client ignores those that it has not
+// acquired.
 func (f *shareFetchCall) readBatches(ctx context.Context, topic *messaging.KafkaTopic, at sharePartition,
 	got []engine.Delivery,
 ) (records []byte, fits int, end uint64, err error) {

@@ -101,7 +101,8 @@ func TestFaultKillShareGroup(t *testing.T) {
 		consumers.Go(func() { consume(ctx) })
 	}
 	for n := range records {
-		setup.Produce(t.Context(), &kgo.Record{Topic: "jobs", Value: fmt.Append(nil, n)}, func(_ *kgo.Record, err error) {
+		record := &kgo.Record{Topic: "jobs", Value: fmt.Append(nil, n)}
+		setup.Produce(t.Context(), record, func(_ *kgo.Record, err error) {
 			if err != nil {
 				t.Errorf("producing: %v", err)
 			}
