@@ -40,7 +40,12 @@ func (s *Shares) Ensure(ctx context.Context, t *KafkaTopic, tenant, group string
 	if config.MaxDeliveries > 0 {
 		want[PropertyMaxRedeliver] = strconv.Itoa(config.MaxDeliveries - 1)
 	}
-	err := s.consumer.Subscribe(ctx, t.topic.name, group, config.start(), want)
+	policy, err := s.consumer.parsePolicy(want)
+	if err != nil {
+		return err
+	}
+	at := target{topic: t.topic, partition: engine.AllPartitions}
+	err = s.consumer.subscribe(ctx, at, group, config.start(), policy, want)
 	if err == nil || !errors.Is(err, ErrSubscriptionExists) {
 		return err
 	}
