@@ -55,11 +55,11 @@ func (c *call) shareTopic(ctx context.Context, id [16]byte, group string) (*mess
 	if err != nil {
 		return nil, err
 	}
-	if !c.mayConsume(ctx, topic.Name(), group) {
-		if !c.canDescribe(ctx, topic.Name()) {
-			return nil, errTopicID // as for an id that does not exist
-		}
-		return nil, c.authorizeShared(ctx, topic.Name(), group, permitConsume)
+	if !c.mayConsume(ctx, topic.Name(), group) && !c.canDescribe(ctx, topic.Name()) {
+		return nil, errTopicID // as for an id that does not exist
+	}
+	if err := c.authorizeShared(ctx, topic.Name(), group, permitConsume); err != nil {
+		return nil, err
 	}
 	return topic, nil
 }
@@ -122,28 +122,29 @@ func (a *shareAckCall) settlementsLocked(acks *shareAcks) ([]engine.Settlement, 
 		of = &acquiredRecords{}
 	}
 	var settled []engine.Settlement
-	next := int64(0)
+	last, left := int64(-1), int64(maxAcquiredInSession)
 	for i := range acks.batches {
 		b := &acks.batches[i]
-		count := b.LastOffset - b.FirstOffset + 1
+		more := b.LastOffset - b.FirstOffset // besides the first one; both are positive, so it does not overflow
 		switch {
-		case b.FirstOffset < next || b.LastOffset < b.FirstOffset:
+		case b.FirstOffset <= last || b.LastOffset < b.FirstOffset:
 			return nil, fmt.Errorf("%w: acknowledgement of offsets %d to %d is not in order", errInvalid, b.FirstOffset,
 				b.LastOffset)
-		case len(b.AcknowledgeTypes) != 1 && int64(len(b.AcknowledgeTypes)) != count:
-			return nil, fmt.Errorf("%w: acknowledgement of %d offsets has %d types, must be one or one for each offset",
-				errInvalid, count, len(b.AcknowledgeTypes))
-		case len(b.AcknowledgeTypes) == 1 && count > maxAcquired:
+		case len(b.AcknowledgeTypes) != 1 && int64(len(b.AcknowledgeTypes))-1 != more:
+			return nil, fmt.Errorf("%w: acknowledgement of offsets %d to %d has %d types, must be one or one for each",
+				errInvalid, b.FirstOffset, b.LastOffset, len(b.AcknowledgeTypes))
+		case more >= left:
 			return nil, errRecordState // more than a member can have on lease
 		}
-		next = b.LastOffset + 1
-		for offset := b.FirstOffset; offset <= b.LastOffset; offset++ {
-			kind := b.AcknowledgeTypes[min(int(offset-b.FirstOffset), len(b.AcknowledgeTypes)-1)]
+		last, left = b.LastOffset, left-more-1
+		for n := range more + 1 {
+			offset := b.FirstOffset + n
+			kind := b.AcknowledgeTypes[min(int(n), len(b.AcknowledgeTypes)-1)]
 			action, delay, err := a.action(kind)
 			if err != nil {
 				return nil, err
 			}
-			lease, ok := of.leases[uint64(offset)] //nolint:gosec // not negative, see next
+			lease, ok := of.leases[uint64(offset)] //nolint:gosec // not negative, see last
 			switch {
 			case ok:
 				settled = append(settled, of.settlement(acks.sharePartition, uint64(offset), lease, action, delay))

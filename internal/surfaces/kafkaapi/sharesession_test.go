@@ -2,6 +2,7 @@ package kafkaapi_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -199,6 +200,9 @@ func TestShareAcknowledgementRules(t *testing.T) {
 		{"record of another member", recordState, []ackBatch{acks(0, 4, ackAccept)}},
 		{"record that nobody has", recordState, []ackBatch{acks(0, 0, ackAccept), acks(9, 9, ackAccept)}},
 		{"more records than anybody may have", recordState, []ackBatch{acks(0, 1<<60, ackAccept)}},
+		{"all offsets as gaps", recordState, []ackBatch{acks(0, math.MaxInt64, 0)}},
+		{"the last offsets as gaps", 0, []ackBatch{acks(math.MaxInt64-1, math.MaxInt64, 0)}},
+		{"offsets after the last one", invalid, []ackBatch{acks(math.MaxInt64, math.MaxInt64, 0), acks(5, 5, 0)}},
 		{"offsets out of order", invalid, []ackBatch{acks(2, 3, ackAccept), acks(0, 1, ackAccept)}},
 		{"overlapping batches", invalid, []ackBatch{acks(0, 2, ackAccept), acks(2, 3, ackAccept)}},
 		{"negative offset", invalid, []ackBatch{acks(-1, 0, ackAccept)}},
