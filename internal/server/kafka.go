@@ -170,7 +170,7 @@ func (c kafkaClusters) serves(found *dataplane.Cluster, err error) (*kafkaapi.Cl
 		Location: found.Location, Scope: found.Scope, Audiences: found.Audiences,
 		Topics: found.Broker.Kafka, Appends: found.Broker.Kafka,
 		Namespaces: found.Broker.Catalogue, Grants: found.Broker.Grants,
-		Groups: coordinator, Quota: found.Quota,
+		Groups: coordinator, Shares: found.Broker.Shares, Quota: found.Quota,
 		Members: c.s.topology.nodes(found),
 	}, nil
 }

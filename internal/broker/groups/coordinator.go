@@ -38,6 +38,7 @@ type Coordinator struct {
 	shards      [shards]atomic.Pointer[shard] // nil while another member owns the journal
 	absentShard *shard                        // shard without a journal, used in place of nil
 	producers   producerIDs
+	shares      shares
 	opts        Options
 	log         *slog.Logger
 	memberBytes atomic.Int64 // memory that the metadata of all members takes
@@ -91,6 +92,7 @@ func newCoordinator(ctx context.Context, opts Options) *Coordinator {
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.absentShard = &shard{c: c}
+	c.shares = shares{c: c, groups: make(map[Key]*shareGroup)}
 	opts.Quota.AddStateCounter(c)
 	return c
 }
@@ -137,6 +139,7 @@ func (s *shard) resumeGroups() {
 // the next Open.
 func (c *Coordinator) Close() error {
 	c.cancel()
+	c.shares.close()
 	held := c.ownedShards()
 	for _, s := range held {
 		s.closeGroups()

@@ -23,6 +23,9 @@
 // A member belongs to the principal that joined with its id. Which callers may use a group depends on the
 // topics that it reads: the coordinator knows them, and the caller decides (Caller, Reads).
 //
+// Share groups (KIP-932) are apart: a share group has only members, epochs and assignments, all of them in memory
+// (shares.go). Its messages, leases and acknowledgements are those of subscriptions, in package messaging.
+//
 // Committed offsets, and the generation of every stable group, survive a restart: they are state
 // machines over sixteen journals (package statemachine). A group is always in the same journal, and
 // commits of groups in different journals are appended in parallel. Classic joins, and heartbeats
@@ -38,6 +41,7 @@
 //	group.mu         the state of one group in memory. Not held while waiting: writeLocked
 //	                 and awaitWriteLocked release it during a write to the journal, after
 //	                 which their callers must check the state again.
+//	shares.mu        all share groups. Not held while waiting.
 //	producerIDs.mu   the blocks of producer ids in use. Held while the next block is written
 //	                 to the journals.
 //

@@ -72,6 +72,7 @@ func (c *Coordinator) ReleaseJournal(i int) error {
 		return nil
 	}
 	s.closeGroups()
+	c.shares.drop(func(key Key) bool { return JournalOf(key) == i })
 	return s.machine.Close()
 }
 

@@ -27,7 +27,12 @@ func (c *catalogueState) Apply(position uint64, b []byte) error {
 		return nil
 	case opDropTenant:
 		c.tenants.Delete(r.Name)
+		for _, item := range c.groupsOf(r.Name) {
+			c.groups.Delete(item)
+		}
 		return nil
+	case opGroup:
+		return c.applyGroup(r)
 	case opNamespace, opDropNamespace, opConfiguredNamespace:
 		return c.applyNamespace(position, r)
 	case opCreateTopic:

@@ -59,6 +59,7 @@ type Broker struct {
 	Producer   *Producer      // produces messages
 	Consumer   *Consumer      // subscriptions, deliveries and readers
 	Kafka      *KafkaLog      // topics as logs of batches
+	Shares     *Shares        // subscriptions as share groups of the Kafka protocol
 	Searcher   *Searcher      // finds messages by expressions
 	Replayer   *Replayer      // sends dead letters again
 	Statistics *Statistics    // statistics and usage
@@ -139,6 +140,7 @@ func compose(eng engine.Engine, machine *statemachine.Machine[*catalogueState], 
 		engine: eng, catalogue: b.Catalogue, topics: b.topics, live: b.live, life: life, admission: admission,
 		contracts: contracts, limits: &b.limits, quota: opts.Quota, unpacking: opts.Unpacking,
 	}
+	b.Shares = &Shares{consumer: b.Consumer, engine: eng, usage: eng}
 	b.Searcher = &Searcher{
 		engine: eng, consumer: b.Consumer, pool: opts.Pool, unpacking: opts.Unpacking, registry: opts.Schemas,
 	}

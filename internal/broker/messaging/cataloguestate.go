@@ -16,6 +16,7 @@ type catalogueState struct {
 	namespaces *btree.BTreeG[*namespace]
 	topics     *btree.BTreeG[topicItem]
 	byID       *btree.Map[engine.TopicID, *topic]
+	groups     *btree.BTreeG[groupItem] // share groups with configurations
 
 	// Totals over all topics.
 	partitions  int64 // a topic that is not partitioned counts as one
@@ -72,7 +73,8 @@ func newCatalogueState() *catalogueState {
 		topics: btree.NewBTreeGOptions(func(a, b topicItem) bool {
 			return a.name.Compare(b.name) < 0
 		}, opts),
-		byID: &btree.Map[engine.TopicID, *topic]{},
+		byID:   &btree.Map[engine.TopicID, *topic]{},
+		groups: newGroupTree(opts),
 	}
 }
 
@@ -84,6 +86,7 @@ func (c *catalogueState) Clone() *catalogueState {
 		namespaces: c.namespaces.Copy(),
 		topics:     c.topics.Copy(),
 		byID:       c.byID.Copy(),
+		groups:     c.groups.Copy(),
 
 		partitions:  c.partitions,
 		schemaBytes: c.schemaBytes,

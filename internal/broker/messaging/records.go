@@ -27,6 +27,7 @@ const (
 	opSchema              = "schema"           // append a version, or a tombstone
 	opDropSchemas         = "drop-schemas"     // remove every version
 	opConfigured          = "configured"       // the engine has the topic's rules
+	opGroup               = "group"            // replace or remove the configurations of a share group
 	opConfiguredNamespace = "configured-space" // the engine has the rules of every topic of the namespace
 )
 
@@ -39,13 +40,14 @@ type record struct {
 	At       int64          `json:"at,omitempty"` // epoch milliseconds
 	Position uint64         `json:"position,omitempty"`
 
-	Tenant   *Tenant        `json:"tenant,omitempty"`
-	Policies *Policies      `json:"policies,omitempty"`
-	Topic    *topicRecord   `json:"topic,omitempty"`
-	Schema   *schemaVersion `json:"schema,omitempty"`
-	History  *schemaHistory `json:"history,omitempty"` // snapshots only
-	Pending  uint64         `json:"pending,omitempty"` // snapshots only
-	Seeded   bool           `json:"seeded,omitempty"`  // snapshots only
+	Tenant     *Tenant        `json:"tenant,omitempty"`
+	Policies   *Policies      `json:"policies,omitempty"`
+	Topic      *topicRecord   `json:"topic,omitempty"`
+	ShareGroup *groupRecord   `json:"shareGroup,omitempty"`
+	Schema     *schemaVersion `json:"schema,omitempty"`
+	History    *schemaHistory `json:"history,omitempty"` // snapshots only
+	Pending    uint64         `json:"pending,omitempty"` // snapshots only
+	Seeded     bool           `json:"seeded,omitempty"`  // snapshots only
 }
 
 // topicRecord is the mutable part of a topic.

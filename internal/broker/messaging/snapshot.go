@@ -35,6 +35,13 @@ func (c *catalogueState) Snapshot(w io.Writer) error {
 		out.write(r)
 		return out.err == nil
 	})
+	c.groups.Scan(func(item groupItem) bool {
+		out.write(record{
+			Op:         opGroup,
+			ShareGroup: &groupRecord{Tenant: item.tenant, Name: item.group, Configs: item.configs},
+		})
+		return out.err == nil
+	})
 	if out.err != nil {
 		return out.err
 	}
@@ -79,7 +86,7 @@ func (c *catalogueState) restoreRecord(r record) error {
 	case opSeed:
 		c.seeded = r.Seeded
 		return nil
-	case opTenant:
+	case opTenant, opGroup:
 		return c.Apply(0, r.encode())
 	case opNamespace:
 		name, err := namespaceOfPath(r.Name)

@@ -76,6 +76,13 @@ func (c *Consumer) Subscribe(ctx context.Context, name names.Topic, subscription
 	if err != nil {
 		return err
 	}
+	return c.subscribe(ctx, t, subscription, at, policy, properties)
+}
+
+// subscribe creates a subscription of an existing topic.
+func (c *Consumer) subscribe(ctx context.Context, t target, subscription string, at Position, policy consumerPolicy,
+	properties map[string]string,
+) error {
 	position, err := t.position(at)
 	if err != nil {
 		return err

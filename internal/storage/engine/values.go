@@ -171,6 +171,13 @@ const (
 	Nack                  // redeliver it after Settlement.Delay; ErrLeaseEnded without a current lease
 	Extend                // extend the lease to Settlement.Delay from now; ErrLeaseEnded without a current lease
 	Release               // redeliver it immediately; does nothing without a current lease
+	Accept                // acknowledge it durably; ErrLeaseEnded without a current lease
+	// Reject moves it to the dead-letter topic, or acknowledges it if the subscription has none, durably;
+	// ErrLeaseEnded without a current lease. If the move fails, the message is redelivered.
+	Reject
+	// Return ends the lease without counting a delivery, for a message that no consumer got; does nothing without a
+	// current lease.
+	Return
 )
 
 // Settlement is one action on one message.
@@ -179,7 +186,7 @@ type Settlement struct {
 	Action Action
 	Delay  time.Duration
 	// Delivery identifies the lease: that of the delivery with Redeliveries+1 == Delivery.
-	// Nack, Extend and Release require this lease to be current; acknowledgements do not.
+	// All actions but Ack and AckTo require this lease to be current.
 	// 0 means the current lease. After an earlier lease of the message has expired, 0 matches
 	// no lease, because the consumer of the expired lease may have sent the settlement.
 	Delivery uint32

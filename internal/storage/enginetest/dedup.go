@@ -129,6 +129,39 @@ var dedupTests = []testCase{
 }
 
 var deadLetterTests = []testCase{
+	{"a rejected message is a dead letter, once and durably", func(v *env) {
+		v.topic(1, retainAll)
+		v.topic(2, retainAll)
+		v.ok(v.CreateSubscription(v.ctx, 1, "s",
+			engine.SubscriptionConfig{MaxDeliveries: 5, DeadLetterTopic: 2, Lease: time.Hour}, engine.Position{}))
+		v.put(1, "good", "bad", "worse")
+		got := v.expect(1, "s", "good", "bad", "worse")
+		v.ok(v.Settle(v.ctx, 1, "s", []engine.Settlement{
+			{ID: got[0].ID, Action: engine.Accept, Delivery: 1},
+			{ID: got[1].ID, Action: engine.Reject, Delivery: 1},
+			{ID: got[1].ID, Action: engine.Reject, Delivery: 1}, // twice in one call
+			{ID: got[2].ID, Action: engine.Reject, Delivery: 1},
+		}))
+		v.same(v.read(2, 0), []string{"bad", "worse"})
+		v.want(v.settleAs(1, "s", engine.Reject, 0, got[1]), engine.ErrLeaseEnded)
+		v.crash()
+		v.same(v.read(2, 0), []string{"bad", "worse"})
+		v.expect(1, "s")
+		if stats := v.subStats(1, "s"); stats.Backlog != 0 || stats.Leased != 0 {
+			v.Fatalf("got %d messages in the backlog and %d leased, want none", stats.Backlog, stats.Leased)
+		}
+	}},
+	{"a rejected message that cannot be moved is delivered again", func(v *env) {
+		v.topic(1, retainAll)
+		v.ok(v.CreateSubscription(v.ctx, 1, "s",
+			engine.SubscriptionConfig{MaxDeliveries: 5, DeadLetterTopic: 99, Lease: time.Hour}, engine.Position{}))
+		v.put(1, "bad")
+		got := v.expect(1, "s", "bad")
+		if err := v.settleAs(1, "s", engine.Reject, 0, got[0]); err == nil {
+			v.Fatal("rejecting without the dead-letter topic got no error")
+		}
+		v.expect(1, "s", "bad")
+	}},
 	{"after its last delivery a message moves to the dead letter topic", func(v *env) {
 		v.topic(1, retainAll)
 		v.topic(2, retainAll)

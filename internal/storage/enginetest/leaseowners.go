@@ -47,6 +47,36 @@ var leaseOwnerTests = []testCase{
 		v.ok(v.settleAs(1, "s", engine.Release, 0, last))
 		v.expect(1, "s", "a")
 	}},
+	{"accepting and rejecting need the current lease, and are all or nothing", func(v *env) {
+		v.topic(1, retainAll)
+		v.sub(1, "s")
+		v.put(1, "a", "b", "c")
+		old := v.lease(1, "s", 1)
+		held := v.getReq(1, "s", engine.ReceiveRequest{Max: 2, Lease: 30 * v.tick, Partition: 0})
+		v.sleep(1.5)
+		for _, action := range []engine.Action{engine.Accept, engine.Reject} {
+			v.want(v.settleAs(1, "s", action, 0, held[0], old), engine.ErrLeaseEnded)
+		}
+		v.ok(v.settleAs(1, "s", engine.Accept, 0, held[0]))
+		v.ok(v.settleAs(1, "s", engine.Reject, 0, held[1])) // without a dead-letter topic it is acknowledged
+		v.want(v.settleAs(1, "s", engine.Accept, 0, held[0]), engine.ErrLeaseEnded)
+		v.expect(1, "s", "a")
+		v.crash()
+		v.expect(1, "s", "a")
+	}},
+	{"a returned message does not count a delivery", func(v *env) {
+		v.topic(1, retainAll)
+		v.sub(1, "s")
+		v.put(1, "a")
+		for range 3 {
+			got := v.expect(1, "s", "a")
+			if got[0].Redeliveries != 0 {
+				v.Fatalf("got %d redeliveries, want none", got[0].Redeliveries)
+			}
+			v.ok(v.settleAs(1, "s", engine.Return, 0, got[0]))
+			v.ok(v.settleAs(1, "s", engine.Return, 0, got[0])) // no error, and no effect
+		}
+	}},
 	{"without a delivery number the current lease is meant, unless one has expired", func(v *env) {
 		v.topic(1, retainAll)
 		v.sub(1, "s")

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -68,6 +69,29 @@ func (m *deadLetterMover) run() {
 			}
 		}
 	}
+}
+
+// rejectLocked ends the lease of an item that a consumer rejects. The caller passes it to
+// moveRejected. The caller holds s.mu.
+func (s *subscription) rejectLocked(it *item) {
+	s.dropLocked(it)
+	it.state = itemDeadLetter
+	s.deadLetters++
+}
+
+// moveRejected moves the messages that a consumer rejects, and returns the commit batch to wait
+// for. An item that cannot be moved is delivered again, and moveRejected returns the first cause.
+func (m *deadLetterMover) moveRejected(s *subscription, rejected []*item) (*commitBatch, error) {
+	var failed error
+	for _, it := range rejected {
+		if err := m.move(it); err != nil {
+			failed = cmp.Or(failed, err)
+			m.redeliver(it, err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changedIn, failed
 }
 
 // move copies the message to the dead letter topic and acknowledges it.

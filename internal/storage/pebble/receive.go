@@ -215,28 +215,34 @@ func (s *subscription) await(ctx context.Context, w *waiter, wait time.Duration)
 func (s *subscription) returnLeases(got leaseBatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.returnLocked(got)
+	s.returnLeasesLocked(got)
 	s.dispatchLocked(time.Now())
 }
 
-// returnLocked is returnLeases for a caller that holds s.mu and serves the waiting callers.
-func (s *subscription) returnLocked(got leaseBatch) {
+// returnLeasesLocked is returnLeases for a caller that holds s.mu and serves the waiting callers.
+func (s *subscription) returnLeasesLocked(got leaseBatch) {
 	for _, l := range got.leases {
 		it := l.item
 		if !l.heldLocked(got.at) {
 			continue // the lease is no longer this caller's
 		}
-		s.dropLocked(it)
-		if it.deliveries > 1 {
-			s.counts.redelivered--
-		}
-		it.deliveries--
-		s.makeReadyLocked(it)
+		s.uncountLocked(it)
 	}
 }
 
 // heldLocked reports whether the lease that was made until at is still the item's lease.
 func (l leased) heldLocked(at instant) bool { return l.state == itemLeased && l.item.at == at }
+
+// uncountLocked makes a leased item ready again, as if it had not been leased. The caller
+// holds s.mu.
+func (s *subscription) uncountLocked(it *item) {
+	s.dropLocked(it)
+	if it.deliveries > 1 {
+		s.counts.redelivered--
+	}
+	it.deliveries--
+	s.makeReadyLocked(it)
+}
 
 // dispatchLocked serves waiting callers in the order of their arrival. It must be called
 // whenever messages may have become available. The caller holds s.mu.

@@ -183,19 +183,19 @@ func (p *pass) apply(ctx context.Context, lease time.Duration) error {
 	now := time.Now()
 	if s.config.Filter != p.got.filter {
 		p.out, p.damage = nil, nil
-		s.returnLocked(p.got)
+		s.returnLeasesLocked(p.got)
 		s.dispatchLocked(now)
 		s.mu.Unlock()
 		return nil
 	}
-	s.returnLocked(leaseBatch{at: p.got.at, leases: p.rest})
+	s.returnLeasesLocked(leaseBatch{at: p.got.at, leases: p.rest})
 	lease = s.leaseOfLocked(lease)
 	p.at = s.engine().instant(now) + instant(lease)
 	p.leaseSelectedLocked(now.Add(lease))
 	passed, err := p.acknowledgeLocked(now)
 	if err != nil {
-		s.returnLocked(leaseBatch{at: p.at, leases: p.selected})
-		s.returnLocked(leaseBatch{at: p.got.at, leases: p.passed})
+		s.returnLeasesLocked(leaseBatch{at: p.at, leases: p.selected})
+		s.returnLeasesLocked(leaseBatch{at: p.got.at, leases: p.passed})
 	}
 	g := s.changedIn
 	s.dispatchLocked(now)

@@ -40,8 +40,11 @@ func (e *Engine) Settle(ctx context.Context, id engine.TopicID, name string, set
 			}
 		}
 	}
-	g, err := s.settleLocked(settlements, sizes)
+	g, rejected, err := s.settleLocked(settlements, sizes)
 	s.mu.Unlock()
+	if len(rejected) > 0 {
+		g, err = e.deadLetters.moveRejected(s, rejected)
+	}
 	if err != nil || g == nil {
 		return err
 	}
@@ -72,7 +75,7 @@ func (t *topic) checkIDs(settlements []engine.Settlement) error {
 		if id.Entry >= p.durable.Load() {
 			return engine.ErrNoMessage
 		}
-		if settlements[i].Action > engine.Release {
+		if settlements[i].Action > engine.Return {
 			return fmt.Errorf("%w: unknown action %d", engine.ErrInvalid, settlements[i].Action)
 		}
 	}
@@ -83,7 +86,9 @@ func (t *topic) checkIDs(settlements []engine.Settlement) error {
 // holds s.mu.
 func (s *subscription) unsizedLocked(settlements []engine.Settlement, sizes map[entryRef]int64) (missing []entryRef) {
 	for i := range settlements {
-		if settlements[i].Action != engine.Ack {
+		switch settlements[i].Action {
+		case engine.Ack, engine.Accept, engine.Reject:
+		default:
 			continue
 		}
 		id := settlements[i].ID
@@ -100,15 +105,18 @@ func (s *subscription) unsizedLocked(settlements []engine.Settlement, sizes map[
 }
 
 // settleLocked applies the settlements and returns the commit batch to wait for, or nil
-// when nothing has to become durable. The caller holds s.mu.
-func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[entryRef]int64) (*commitBatch, error) {
+// when nothing has to become durable. The caller moves the rejected items to the dead letter
+// topic. The caller holds s.mu.
+func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[entryRef]int64) (
+	_ *commitBatch, rejected []*item, _ error,
+) {
 	wall := time.Now()
 	now := s.engine().instant(wall)
 	s.expireLocked(now)
 	defer s.dispatchLocked(wall)
 	for i := range settlements {
 		if err := s.checkLeaseLocked(&settlements[i]); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	durable := false
@@ -119,35 +127,44 @@ func (s *subscription) settleLocked(settlements []engine.Settlement, sizes map[e
 			s.extendLocked(c.items[st.ID.Entry], st, now)
 			continue
 		}
+		if st.Action == engine.Reject && s.config.MaxDeliveries > 0 {
+			if it := c.items[st.ID.Entry]; it.holdsLocked(st) { // otherwise settled by the same call
+				s.rejectLocked(it)
+				rejected = append(rejected, it)
+			}
+			continue
+		}
 		floor, acked := st.ID.Entry+1, int64(0)
 		if st.Action == engine.AckTo && floor > c.floor {
 			var err error
 			if acked, err = c.ackedAtLocked(floor); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		g, err := s.engine().commit.lockBatch()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		switch st.Action {
-		case engine.Ack:
+		case engine.Ack, engine.Accept, engine.Reject:
 			s.ackOneLocked(g, c, st.ID.Entry, sizes)
 		case engine.AckTo:
 			c.moveToLocked(g, floor, acked)
 		case engine.Nack, engine.Release:
 			s.nackLocked(g, c.items[st.ID.Entry], st, now)
+		case engine.Return:
+			s.returnLocked(c.items[st.ID.Entry], st)
 		}
-		if st.Action == engine.Ack || st.Action == engine.AckTo {
+		if acknowledges(st.Action) {
 			durable = true
 			s.topic.scheduleAfterAckLocked(g, wall.UnixMilli())
 		}
 		s.engine().commit.unlockAndCommit()
 	}
 	if durable {
-		return s.changedIn, nil
+		return s.changedIn, rejected, nil
 	}
-	return nil, nil
+	return nil, rejected, nil
 }
 
 func (s *subscription) ackOneLocked(g *commitBatch, c *cursor, entry uint64, sizes map[entryRef]int64) {
@@ -194,10 +211,12 @@ func (it *item) holdsLocked(st *engine.Settlement) bool {
 	return it != nil && it.state == itemLeased && (st.Delivery == it.deliveries || st.Delivery == 0 && !it.expired)
 }
 
-// checkLeaseLocked returns an error for a Nack or Extend of a message that is not leased
-// to the caller. The caller holds s.mu.
+// checkLeaseLocked returns an error for an action that needs a lease, of a message that is not
+// leased to the caller. The caller holds s.mu.
 func (s *subscription) checkLeaseLocked(st *engine.Settlement) error {
-	if st.Action != engine.Nack && st.Action != engine.Extend {
+	switch st.Action {
+	case engine.Nack, engine.Extend, engine.Accept, engine.Reject:
+	default:
 		return nil
 	}
 	it := s.cursors[st.ID.Partition].items[st.ID.Entry]
@@ -221,6 +240,19 @@ func (s *subscription) nackLocked(g *commitBatch, it *item, st *engine.Settlemen
 	}
 	s.dropLocked(it)
 	s.returnedLocked(g, it, now, delay)
+}
+
+// acknowledges reports whether an action acknowledges messages in the commit batch of its call.
+func acknowledges(a engine.Action) bool {
+	return a == engine.Ack || a == engine.AckTo || a == engine.Accept || a == engine.Reject
+}
+
+// returnLocked ends a lease whose message never reached a consumer, without counting a
+// delivery. The caller holds s.mu.
+func (s *subscription) returnLocked(it *item, st *engine.Settlement) {
+	if it.holdsLocked(st) {
+		s.uncountLocked(it)
+	}
 }
 
 // extendLocked extends the lease of an item. The caller holds s.mu.

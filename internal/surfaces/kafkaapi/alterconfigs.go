@@ -1,6 +1,7 @@
 package kafkaapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,8 @@ import (
 )
 
 // errReadOnly means that the configurations of a resource cannot be changed.
-var errReadOnly = errors.New("configuration of brokers and groups cannot be changed over the Kafka protocol; " +
-	"change the server's configuration file or the policies of namespaces")
+var errReadOnly = errors.New("configuration of brokers cannot be changed over the Kafka protocol, and that of groups " +
+	"only with IncrementalAlterConfigs; change the server's configuration file or the policies of namespaces")
 
 // resource is a resource with configurations.
 type resource struct {
@@ -20,13 +21,19 @@ type resource struct {
 	name string
 }
 
-// changeConfig changes the configurations of a topic if the caller has the permission.
-func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool,
-	change func(*messaging.KafkaTopic) error,
-) error {
+// configChange changes the configurations of a resource.
+type configChange struct {
+	topic func(*messaging.KafkaTopic) error
+	group func() error
+}
+
+// changeConfig changes the configurations of a topic or a group if the caller has the permission.
+func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool, change configChange) error {
 	switch at.kind {
 	case kmsg.ConfigResourceTypeTopic:
-	case kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger, kmsg.ConfigResourceTypeGroupConfig:
+	case kmsg.ConfigResourceTypeGroupConfig:
+		return change.group()
+	case kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger:
 		return errReadOnly
 	default:
 		return unknownResource(at.kind)
@@ -35,7 +42,7 @@ func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool,
 	if err != nil {
 		return err
 	}
-	err = change(topic)
+	err = change.topic(topic)
 	if !dryRun {
 		c.auditAllowed(permitUpdate, topic.Name().String(), err)
 	}
@@ -44,7 +51,7 @@ func (c *call) changeConfig(ctx context.Context, at resource, dryRun bool,
 
 // changeConfigs applies change to each resource of a request and passes its result to respond.
 func changeConfigs[T any](ctx context.Context, c *call, requested []T, id func(*T) resource, dryRun bool,
-	change func(*messaging.KafkaTopic, *T) error, respond func(at resource, failed code, message *string),
+	change func(*T) configChange, respond func(at resource, failed code, message *string),
 ) {
 	limit := checkRequestSize(len(requested), 0)
 	seen := countOccurrences(requested, id)
@@ -52,9 +59,7 @@ func changeConfigs[T any](ctx context.Context, c *call, requested []T, id func(*
 		at := id(&requested[i])
 		err := errors.Join(limit, seen.checkOnce(at, at.name))
 		if err == nil {
-			err = c.changeConfig(ctx, at, dryRun, func(topic *messaging.KafkaTopic) error {
-				return change(topic, &requested[i])
-			})
+			err = c.changeConfig(ctx, at, dryRun, change(&requested[i]))
 		}
 		failed, message := c.errorResponse(err)
 		respond(at, failed, message)
@@ -76,7 +81,13 @@ func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsReques
 		}
 		return topic.ReplaceConfig(ctx, config, request.ValidateOnly)
 	}
-	changeConfigs(ctx, c, request.Resources, id, request.ValidateOnly, replace,
+	change := func(requested *kmsg.AlterConfigsRequestResource) configChange {
+		return configChange{
+			topic: func(topic *messaging.KafkaTopic) error { return replace(topic, requested) },
+			group: func() error { return errReadOnly },
+		}
+	}
+	changeConfigs(ctx, c, request.Resources, id, request.ValidateOnly, change,
 		func(at resource, failed code, message *string) {
 			row := kmsg.NewAlterConfigsResponseResource()
 			row.ResourceType, row.ResourceName, row.ErrorCode, row.ErrorMessage = at.kind, at.name, failed, message
@@ -85,19 +96,30 @@ func alterConfigs(ctx context.Context, c *call, request *kmsg.AlterConfigsReques
 	return nil
 }
 
-// incrementalAlterConfigs changes single configurations of topics.
+// incrementalAlterConfigs changes single configurations of topics and groups.
 func incrementalAlterConfigs(ctx context.Context, c *call, request *kmsg.IncrementalAlterConfigsRequest,
 	response *kmsg.IncrementalAlterConfigsResponse,
 ) error {
 	id := func(r *kmsg.IncrementalAlterConfigsRequestResource) resource {
 		return resource{r.ResourceType, r.ResourceName}
 	}
-	alter := func(topic *messaging.KafkaTopic, requested *kmsg.IncrementalAlterConfigsRequestResource) error {
+	alter := func(requested *kmsg.IncrementalAlterConfigsRequestResource) configChange {
 		changes, err := configChanges(requested.Configs)
-		if err != nil {
-			return err
+		return configChange{
+			topic: func(topic *messaging.KafkaTopic) error {
+				if err != nil {
+					return err
+				}
+				return topic.AlterConfig(ctx, changes, request.ValidateOnly)
+			},
+			group: func() error {
+				if err != nil {
+					changes = nil // authorization comes first
+				}
+				dryRun := request.ValidateOnly || err != nil
+				return cmp.Or(c.alterGroupConfig(ctx, requested.ResourceName, changes, dryRun), err)
+			},
 		}
-		return topic.AlterConfig(ctx, changes, request.ValidateOnly)
 	}
 	changeConfigs(ctx, c, request.Resources, id, request.ValidateOnly, alter,
 		func(at resource, failed code, message *string) {

@@ -79,6 +79,14 @@ func allAPIs() map[int16]api {
 		74: {name: "ListConfigResources", max: 1, begin: handle(listConfigResources)},
 		75: {name: "DescribeTopicPartitions", begin: describe(describeTopicPartitions)},
 
+		76: {name: "ShareGroupHeartbeat", min: 1, max: 1, minSupported: 1, begin: handle(shareGroupHeartbeat)},
+		77: {name: "ShareGroupDescribe", min: 1, max: 1, minSupported: 1, begin: describe(shareGroupDescribe)},
+		78: {name: "ShareFetch", min: 1, max: 2, minSupported: 1, waits: true, begin: handle(shareFetch)},
+		79: {name: "ShareAcknowledge", min: 1, max: 2, minSupported: 1, begin: handle(shareAcknowledge)},
+		90: {name: "DescribeShareGroupOffsets", max: 1, begin: describe(describeShareGroupOffsets)},
+		91: {name: "AlterShareGroupOffsets", begin: handle(alterShareGroupOffsets)},
+		92: {name: "DeleteShareGroupOffsets", begin: handle(deleteShareGroupOffsets)},
+
 		keySASLHandshake:    {name: "SaslHandshake", max: 1, begin: beginSASLHandshake},
 		keyAPIVersions:      {name: "ApiVersions", max: 4, begin: beginAPIVersions},
 		keySASLAuthenticate: {name: "SaslAuthenticate", max: 2, begin: beginSASLAuthenticate},

@@ -31,17 +31,18 @@ func beginAPIVersions(_ context.Context, c *call) pendingResponse {
 	return whenDue(func(context.Context) (encodable, error) { return response, nil })
 }
 
-// setFeatures reports the feature group.version: the consumer protocol is always enabled.
+// setFeatures reports the features group.version and share.version: the consumer protocol and share groups are always
+// enabled.
 func setFeatures(response *kmsg.ApiVersionsResponse) {
-	const name, level = "group.version", 1
-	response.SupportedFeatures = []kmsg.ApiVersionsResponseSupportedFeature{{
-		Name: name, MinVersion: level,
-		MaxVersion: level,
-	}}
-	response.FinalizedFeatures = []kmsg.ApiVersionsResponseFinalizedFeature{{
-		Name: name, MinVersionLevel: level,
-		MaxVersionLevel: level,
-	}}
+	const level = 1
+	for _, name := range []string{"group.version", "share.version"} {
+		response.SupportedFeatures = append(response.SupportedFeatures, kmsg.ApiVersionsResponseSupportedFeature{
+			Name: name, MinVersion: level, MaxVersion: level,
+		})
+		response.FinalizedFeatures = append(response.FinalizedFeatures, kmsg.ApiVersionsResponseFinalizedFeature{
+			Name: name, MinVersionLevel: level, MaxVersionLevel: level,
+		})
+	}
 	response.FinalizedFeaturesEpoch = 0
 }
 

@@ -27,6 +27,7 @@ const (
 
 	permitSubscriptions      = access.Permission("messaging.subscriptions.describe")
 	permitDeleteSubscription = access.Permission("messaging.subscriptions.delete")
+	permitUpdateSubscription = access.Permission("messaging.subscriptions.update")
 
 	permitListBindings    = access.Permission("cloud.rolebindings.list")
 	permitDescribeCluster = access.Permission("cloud.messagingclusters.describe")

@@ -82,7 +82,10 @@ const (
 	codeWrongEndpoint     code = 114
 	codeUnknownEndpoint   code = 115
 	codeRecordState       code = 121
+	codeShareSession      code = 122
+	codeShareEpoch        code = 123
 	codePattern           code = 128
+	codeShareLimit        code = 133
 )
 
 // errorCodes maps the errors of the layers below to error codes (docs/spec/stream.md#errors). The first
@@ -202,6 +205,10 @@ var errorCodes = []struct {
 	{errSessionID, codeSessionID},
 	{errSessionEpoch, codeSessionEpoch},
 	{errSessionTopic, codeSessionTopicID},
+	{errRecordState, codeRecordState},
+	{errShareSession, codeShareSession},
+	{errShareEpoch, codeShareEpoch},
+	{errShareLimit, codeShareLimit},
 	{errTimestampVersion, codeVersion},
 	{errClassicMetadata, codeProtocol},
 	{errReadOnly, codePolicy},

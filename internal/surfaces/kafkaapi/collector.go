@@ -6,8 +6,8 @@ import "github.com/prometheus/client_golang/prometheus"
 type collector struct {
 	server *Server
 
-	connections, clients, refused, turnedAway, throttled, sessions, memory *prometheus.Desc
-	requests, in, out, seconds                                             *prometheus.Desc
+	connections, clients, refused, turnedAway, throttled, sessions, shares, memory *prometheus.Desc
+	requests, in, out, seconds                                                     *prometheus.Desc
 }
 
 // NewCollector returns a collector of the server's connections and requests.
@@ -25,6 +25,7 @@ func NewCollector(server *Server) prometheus.Collector {
 			"Connections of the Kafka protocol that were rejected or closed because there were too many."),
 		throttled: desc("throttled_total", "Throttled responses of the Kafka protocol."),
 		sessions:  desc("fetch_sessions", "Fetch sessions of the Kafka protocol."),
+		shares:    desc("share_sessions", "Share sessions of the Kafka protocol."),
 		memory: desc("memory_bytes",
 			"Memory of requests and responses of the Kafka protocol, which stream.memory limits."),
 		requests: desc("requests_total", "Completed requests of the Kafka protocol, by API.", "api"),
@@ -55,6 +56,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.clients, float64(n), client.Name, client.Version)
 	}
 	gauge(c.sessions, float64(stats.FetchSessions))
+	gauge(c.shares, float64(stats.ShareSessions))
 	gauge(c.memory, float64(stats.Memory))
 	counter(c.refused, float64(stats.AuthFailures))
 	counter(c.turnedAway, float64(stats.RejectedConnections))

@@ -143,6 +143,9 @@ func describedConfig(request *kmsg.DescribeConfigsRequest, kind kmsg.ConfigResou
 	row.Name, row.Value, row.ReadOnly = config.Name, text(config.Value), config.ReadOnly
 	row.ConfigType = kmsg.ConfigType(config.Kind)
 	row.Source = configSource(config)
+	if kind == kmsg.ConfigResourceTypeGroupConfig && config.Set {
+		row.Source = kmsg.ConfigSourceGroupConfig
+	}
 	if kind == kmsg.ConfigResourceTypeBroker {
 		row.Source = kmsg.ConfigSourceStaticBrokerConfig
 	}
@@ -166,7 +169,7 @@ func synonyms(source kmsg.ConfigSource,
 		all = append(all, s)
 	}
 	add(config.Value, source)
-	if source == kmsg.ConfigSourceDynamicTopicConfig {
+	if source == kmsg.ConfigSourceDynamicTopicConfig || source == kmsg.ConfigSourceGroupConfig {
 		below := *config
 		below.Set = false
 		add(config.Default, configSource(&below))
@@ -217,8 +220,11 @@ func listConfigResources(ctx context.Context, c *call, request *kmsg.ListConfigR
 			}
 		case kmsg.ConfigResourceTypeBroker:
 			add(kind, strconv.Itoa(int(c.self())))
-		case kmsg.ConfigResourceTypeBrokerLogger, kmsg.ConfigResourceTypeClientMetrics,
-			kmsg.ConfigResourceTypeGroupConfig:
+		case kmsg.ConfigResourceTypeGroupConfig:
+			for _, group := range c.configuredGroups(ctx) {
+				add(kind, group)
+			}
+		case kmsg.ConfigResourceTypeBrokerLogger, kmsg.ConfigResourceTypeClientMetrics:
 		default:
 			response.ErrorCode, response.ConfigResources = codeVersion, nil
 			return nil

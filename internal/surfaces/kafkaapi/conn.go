@@ -49,6 +49,7 @@ type conn struct {
 	acceptedAt                     time.Time
 
 	fetchSession   *fetchSession // belongs to the writer; nil for none
+	shareSession   *shareSession // belongs to the writer; nil for none
 	throttledUntil atomic.Int64  // end of the throttling, epoch nanoseconds; nothing is read before
 
 	// Deadlines of the socket: readDeadline belongs to the reader, writeDeadline to the goroutine that

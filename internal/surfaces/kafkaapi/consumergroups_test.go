@@ -435,10 +435,15 @@ func TestFeatures(t *testing.T) {
 	request.ClientSoftwareName, request.ClientSoftwareVersion = "test", "1"
 	response, err := request.RequestWith(short(t), w.client())
 	w.ok(err)
-	if f := response.SupportedFeatures; len(f) != 1 || f[0].Name != "group.version" || f[0].MaxVersion != 1 {
-		t.Errorf("supported features are %+v, want group.version 1", f)
+	want := map[string]int16{"group.version": 1, "share.version": 1}
+	supported, finalized := make(map[string]int16), make(map[string]int16)
+	for _, f := range response.SupportedFeatures {
+		supported[f.Name] = f.MaxVersion
 	}
-	if f := response.FinalizedFeatures; len(f) != 1 || f[0].Name != "group.version" || f[0].MaxVersionLevel != 1 {
-		t.Errorf("finalized features are %+v, want group.version 1", f)
+	for _, f := range response.FinalizedFeatures {
+		finalized[f.Name] = f.MaxVersionLevel
+	}
+	if !maps.Equal(supported, want) || !maps.Equal(finalized, want) {
+		t.Errorf("supported features are %v, finalized ones %v, want %v", supported, finalized, want)
 	}
 }

@@ -34,6 +34,11 @@ var (
 	describeGroup = groupRule{
 		[]access.Permission{permitConsume, permitSubscriptions}, []access.Permission{permitConsume}, false,
 	}
+	alterGroup = groupRule{
+		[]access.Permission{permitUpdateSubscription, permitConsume},
+		[]access.Permission{permitUpdateSubscription, permitConsume},
+		false,
+	}
 	deleteGroup = groupRule{
 		[]access.Permission{permitDeleteSubscription}, []access.Permission{permitDeleteSubscription}, false,
 	}

@@ -363,6 +363,18 @@ func listGroups(ctx context.Context, c *call, request *kmsg.ListGroupsRequest,
 	quiet := *c
 	quiet.unaudited = true
 	ctx = access.WithBudget(ctx)
+	if c.version >= 5 && wants(types, groups.TypeShare) { // older versions have no types
+		shared, err := c.listShareGroups(ctx)
+		if err != nil {
+			response.ErrorCode = c.codeOf(err)
+			return nil
+		}
+		for i := range shared {
+			if wants(states, shared[i].GroupState) {
+				response.Groups = append(response.Groups, shared[i])
+			}
+		}
+	}
 	for _, g := range c.coordinator().List(c.session.namespace.Tenant) {
 		if !wants(states, g.State) || !wants(types, g.Type) ||
 			quiet.authorizeGroup(ctx, g.Key.Group, describeGroup) != nil {
@@ -384,16 +396,28 @@ func deleteGroups(ctx context.Context, c *call, request *kmsg.DeleteGroupsReques
 		row.Group = name
 		err := limit
 		if err == nil {
-			err = c.authorizeGroup(ctx, name, deleteGroup)
-		}
-		if err == nil {
-			err = c.onGroup(ctx, name, deleteGroup, nil, false, func(caller groups.Caller) error {
-				return c.coordinator().Delete(ctx, c.group(name), caller.May)
-			})
-			c.auditAllowed(permitDeleteSubscription, c.groupScope(name), err)
+			err = c.deleteGroup(ctx, name)
 		}
 		row.ErrorCode = c.codeOf(err)
 		response.Groups = append(response.Groups, row)
 	}
 	return nil
+}
+
+// deleteGroup deletes a consumer group, or else the share group of that name.
+func (c *call) deleteGroup(ctx context.Context, name string) error {
+	if _, err := c.coordinator().Describe(c.group(name)); errors.Is(err, groups.ErrNoGroup) {
+		if shared, err := c.deleteShareGroup(ctx, name); shared || err != nil {
+			c.auditAllowed(permitDeleteSubscription, c.groupScope(name), err)
+			return err
+		}
+	}
+	if err := c.authorizeGroup(ctx, name, deleteGroup); err != nil {
+		return err
+	}
+	err := c.onGroup(ctx, name, deleteGroup, nil, false, func(caller groups.Caller) error {
+		return c.coordinator().Delete(ctx, c.group(name), caller.May)
+	})
+	c.auditAllowed(permitDeleteSubscription, c.groupScope(name), err)
+	return err
 }

@@ -26,8 +26,10 @@ const (
 type groupTarget struct {
 	name, member, instance string
 	generation             int32
+	share                  bool     // it is a share group
 	topic                  string   // that the attacker may consume
 	topicID                [16]byte // of that topic
+	read                   [16]byte // id of the topic orders, which the group reads
 }
 
 // groupRow is an API in the matrix of principals, APIs and groups.
@@ -38,14 +40,30 @@ type groupRow struct {
 	code func(response kmsg.Response, group string) (code int16, shown bool)
 	// allowed are the codes that a caller without permission on an existing group may get.
 	allowed []int16
+	// of is the kind of groups that the API is about.
+	of groupKind
 	// sameWhenMissing means that the code for a group that does not exist is the same.
 	sameWhenMissing bool
+}
+
+// groupKind is a kind of groups.
+type groupKind uint8
+
+const (
+	consumerGroups groupKind = iota
+	shareGroups
+	allGroups
+)
+
+// has reports whether a group is of a kind.
+func (k groupKind) has(at *groupTarget) bool {
+	return k == allGroups || k == shareGroups && at.share || k == consumerGroups && !at.share
 }
 
 // withoutGroups is the row of an API that neither reads nor changes groups.
 var withoutGroups = groupRow{}
 
-// groupMatrix has a row for every API that the server advertises.
+// groupMatrix has, together with shareMatrix, a row for every API that the server advertises.
 var groupMatrix = map[int16]groupRow{
 	0: withoutGroups, 1: withoutGroups, 2: withoutGroups, 3: withoutGroups, // Produce, Fetch, ListOffsets, Metadata
 	17: withoutGroups, 18: withoutGroups, 36: withoutGroups, // SaslHandshake, ApiVersions, SaslAuthenticate
@@ -87,7 +105,7 @@ var groupMatrix = map[int16]groupRow{
 			}
 			return response.Coordinators[0].ErrorCode, false
 		},
-		allowed: []int16{0, codeGroupDenied}, sameWhenMissing: true, // the coordinator depends on the name only
+		of: allGroups, allowed: []int16{0, codeGroupDenied}, sameWhenMissing: true, // it depends on the name only
 	},
 	11: {
 		attempts: joinAttempts,
@@ -140,7 +158,7 @@ var groupMatrix = map[int16]groupRow{
 			group := r.(*kmsg.DescribeGroupsResponse).Groups[0]
 			return group.ErrorCode, len(group.Members) > 0 || group.AuthorizedOperations > 0
 		},
-		allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
+		of: allGroups, allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
 	},
 	16: {
 		attempts: func(int16, *groupTarget) []kmsg.Request { return []kmsg.Request{kmsg.NewPtrListGroupsRequest()} },
@@ -149,7 +167,7 @@ var groupMatrix = map[int16]groupRow{
 			return response.ErrorCode, slices.ContainsFunc(response.Groups,
 				func(g kmsg.ListGroupsResponseGroup) bool { return g.Group == name })
 		},
-		allowed: []int16{0}, sameWhenMissing: true,
+		of: allGroups, allowed: []int16{0}, sameWhenMissing: true,
 	},
 	32: {
 		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
@@ -163,7 +181,7 @@ var groupMatrix = map[int16]groupRow{
 			resource := r.(*kmsg.DescribeConfigsResponse).Resources[0]
 			return resource.ErrorCode, len(resource.Configs) > 0
 		},
-		allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
+		of: allGroups, allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
 	},
 	33: {
 		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
@@ -176,7 +194,7 @@ var groupMatrix = map[int16]groupRow{
 		code: func(r kmsg.Response, _ string) (int16, bool) {
 			return r.(*kmsg.AlterConfigsResponse).Resources[0].ErrorCode, false
 		},
-		allowed: []int16{codeGroupDenied, 44}, sameWhenMissing: true, // nobody can change them
+		of: allGroups, allowed: []int16{codeGroupDenied, 44}, sameWhenMissing: true, // nobody can replace all
 	},
 	42: {
 		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
@@ -187,20 +205,23 @@ var groupMatrix = map[int16]groupRow{
 		code: func(r kmsg.Response, _ string) (int16, bool) {
 			return r.(*kmsg.DeleteGroupsResponse).Groups[0].ErrorCode, false
 		},
-		allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
+		of: allGroups, allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
 	},
 	44: {
 		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
 			r := kmsg.NewPtrIncrementalAlterConfigsRequest()
 			resource := kmsg.NewIncrementalAlterConfigsRequestResource()
 			resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeGroupConfig, at.name
+			config := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+			config.Name, config.Value = "share.auto.offset.reset", str("earliest")
+			resource.Configs = append(resource.Configs, config)
 			r.Resources = append(r.Resources, resource)
 			return []kmsg.Request{r}
 		},
 		code: func(r kmsg.Response, _ string) (int16, bool) {
 			return r.(*kmsg.IncrementalAlterConfigsResponse).Resources[0].ErrorCode, false
 		},
-		allowed: []int16{codeGroupDenied, 44}, sameWhenMissing: true, // nobody can change them
+		of: allGroups, allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
 	},
 	47: {
 		attempts: func(_ int16, at *groupTarget) []kmsg.Request {
@@ -234,7 +255,7 @@ var groupMatrix = map[int16]groupRow{
 			group := r.(*kmsg.ConsumerGroupDescribeResponse).Groups[0]
 			return group.ErrorCode, len(group.Members) > 0 || group.AuthorizedOperations > 0
 		},
-		allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
+		of: allGroups, allowed: []int16{codeGroupDenied}, sameWhenMissing: true,
 	},
 }
 
@@ -362,12 +383,14 @@ func TestAttackMatrixOfGroups(t *testing.T) {
 	t.Parallel()
 	w := newHarness(t)
 	w.secrets()
-	mine := w.topicID("mine")
+	mine, orders := w.topicID("mine"), w.topicID("orders")
 	victims := w.victims()
 	r := w.wire(w.token)
 	advertised := roundTrip[*kmsg.ApiVersionsResponse](r, kmsg.NewPtrApiVersionsRequest())
+	matrix := maps.Clone(groupMatrix)
+	maps.Copy(matrix, shareMatrix)
 	for _, api := range advertised.ApiKeys {
-		if _, ok := groupMatrix[api.ApiKey]; !ok {
+		if _, ok := matrix[api.ApiKey]; !ok {
 			t.Errorf("API %d is advertised, but has no row in the matrix of principals, APIs and groups", api.ApiKey)
 		}
 	}
@@ -376,14 +399,17 @@ func TestAttackMatrixOfGroups(t *testing.T) {
 	for _, a := range groupAttackers {
 		attacker := w.wire(w.attacker(a.name, a.role, a.where, a.condition, a.granted))
 		for _, api := range advertised.ApiKeys {
-			row := groupMatrix[api.ApiKey]
+			row := matrix[api.ApiKey]
 			if row.attempts == nil {
 				continue
 			}
 			for version := api.MinVersion; version <= api.MaxVersion; version++ {
 				for _, victim := range victims {
 					at := victim
-					at.topic, at.topicID = "mine", mine
+					at.topic, at.topicID, at.read = "mine", mine, orders
+					if !row.of.has(&at) {
+						continue
+					}
 					got := w.try(attacker, &row, version, &at)
 					attempts += len(got)
 					successes += w.judge(a.name, api.ApiKey, version, at.name, &row, got)
@@ -469,6 +495,7 @@ func (w *harness) victims() []groupTarget {
 		{name: "mixed", member: mixed.MemberID, generation: mixed.Generation},
 		{name: "consumer", member: consumer, generation: 1},
 		{name: "team", member: "none", generation: 1}, // has commits, but no members
+		{name: "workers", member: r.shareReader("workers"), generation: 1, share: true},
 	}
 }
 
@@ -515,6 +542,16 @@ func (w *harness) groupState(victims []groupTarget) string {
 	var b strings.Builder
 	for _, victim := range victims {
 		key := groups.Key{Tenant: "public", Group: victim.name}
+		if victim.share {
+			shared, err := w.cluster.Groups.DescribeShare(key)
+			w.ok(err)
+			stats, err := w.broker.Statistics.Stats(w.Context(), publicTopic("orders"))
+			w.ok(err)
+			configs, err := w.broker.Shares.GroupConfigs(w.Context(), "public", victim.name)
+			w.ok(err)
+			fmt.Fprintln(&b, shared, stats.Subscriptions, configs)
+			continue
+		}
 		d, err := w.cluster.Groups.Describe(key)
 		w.ok(err)
 		fmt.Fprintln(&b, key.Group, d.Type, d.State, d.Generation)

@@ -114,7 +114,7 @@ func newLimitedHarness(t *testing.T, eng engine.Engine, limits *quota.Cluster,
 		Scope:     access.Scope{Organization: organization, Instance: instance, Cluster: "prod"},
 		Audiences: []string{identity.InstanceAudience(organization, instance)},
 		Topics:    broker.Kafka, Appends: broker.Kafka, Namespaces: broker.Catalogue, Grants: broker.Grants,
-		Groups: coordinator, Members: kafkaapi.SingleServer{},
+		Groups: coordinator, Shares: broker.Shares, Members: kafkaapi.SingleServer{},
 	}
 	opts := kafkaapi.Options{
 		Options:  pipeline.Options{Authenticator: w.identity.Verifier, Authorizer: w.policy, Auditor: &w.trail},

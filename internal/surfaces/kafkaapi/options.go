@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/identity"
 	"freshet/internal/identity/access"
 	"freshet/internal/ops/quota"
@@ -27,6 +28,7 @@ type Cluster struct {
 	Namespaces   Namespaces
 	Grants       access.ClusterPermissions
 	Groups       *groups.Coordinator
+	Shares       *messaging.Shares
 	Quota        *quota.Cluster // nil means no limits
 	Members      Members
 }

@@ -88,4 +88,18 @@ var requestShapes = map[int16]requestShape{
 	69: {"ConsumerGroupDescribe", 0, never, fields{strs, fixed(1)}},
 	74: {"ListConfigResources", 0, never, fields{fixeds(1).since(1)}},
 	75: {"DescribeTopicPartitions", 0, never, fields{structs(24, str), fixed(4), nullable(str, fixed(4))}},
+	76: {"ShareGroupHeartbeat", 0, never, fields{str, str, fixed(4), str, strs}},
+	77: {"ShareGroupDescribe", 0, never, fields{strs, fixed(1)}},
+	78: {"ShareFetch", 0, never, fields{
+		str, str, fixed(4), fixed(4), fixed(4), fixed(4), fixed(4), fixed(4), fixed(1).since(2), fixed(1).since(2),
+		structs(48, fixed(16), structs(40, fixed(4), structs(48, fixed(8), fixed(8), fixeds(1)))),
+		structs(48, fixed(16), fixeds(4)),
+	}},
+	79: {"ShareAcknowledge", 0, never, fields{
+		str, str, fixed(4), fixed(1).since(2),
+		structs(48, fixed(16), structs(40, fixed(4), structs(48, fixed(8), fixed(8), fixeds(1)))),
+	}},
+	90: {"DescribeShareGroupOffsets", 0, never, fields{structs(48, str, structs(48, str, fixeds(4)))}},
+	91: {"AlterShareGroupOffsets", 0, never, fields{str, structs(48, str, structs(24, fixed(4), fixed(8)))}},
+	92: {"DeleteShareGroupOffsets", 0, never, fields{str, structs(24, str)}},
 }

@@ -14,6 +14,7 @@ import (
 // write sends responses in the order of their requests.
 func (c *conn) write(ctx context.Context) error {
 	defer c.endFetchSession()
+	defer c.endShareSession()
 	var failed error
 	for a := range c.responses {
 		if failed == nil {

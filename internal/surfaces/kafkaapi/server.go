@@ -48,6 +48,7 @@ type Server struct {
 
 	fetchSessions int // number of fetch sessions of all connections
 	sessionBytes  int // memory of these sessions
+	shareSessions shareSessions
 }
 
 // NewServer returns a server without listeners.
@@ -61,6 +62,7 @@ func NewServer(opts Options) *Server {
 		listeners: make(map[net.Listener]int), conns: make(map[*conn]struct{}), addresses: make(map[string]int),
 		unauthenticated: newUnauthenticatedConns(opts.Limits.maxUnauthenticated()),
 	}
+	s.shareSessions = newShareSessions()
 	for key := range s.apis {
 		s.requests[key] = &requests{}
 	}

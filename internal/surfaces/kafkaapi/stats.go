@@ -14,6 +14,7 @@ type Stats struct {
 	RejectedConnections int64 // connections rejected or closed because of a limit
 	Throttled           int64 // responses with a throttle time
 	FetchSessions       int   // fetch sessions
+	ShareSessions       int   // share sessions
 	Memory              int64 // bytes of requests and responses that count against stream.memory
 }
 
@@ -57,7 +58,7 @@ func (s *Server) Stats() Stats {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stats.FetchSessions = s.fetchSessions
+	stats.FetchSessions, stats.ShareSessions = s.fetchSessions, len(s.shareSessions.byKey)
 	for l, n := range s.listeners {
 		stats.Connections[s.listenerNames[l]] += n
 	}

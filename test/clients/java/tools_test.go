@@ -103,6 +103,31 @@ var tools = []tool{
 	{name: "get-offsets", class: "GetOffsetShell", args: "--topic console", want: `console:0:2`},
 	{name: "broker-api-versions", class: "BrokerApiVersionsCommand", want: `\(id: 1 [^$]*Produce\(0\): 0 to 13`},
 	{
+		name: "configs-of-a-group", class: "kafka.admin.ConfigCommand", args: "--alter --entity-type groups " +
+			"--entity-name workers --add-config share.auto.offset.reset=earliest",
+		want: `Completed updating config for group workers`,
+	},
+	{
+		name: "console-share-consumer", class: "consumer.ConsoleShareConsumer", args: "--topic console --group " +
+			"workers --max-messages 2 --timeout-ms 30000", want: `(?m)^v1\nv2$`,
+	},
+	{name: "share-groups-list", class: "consumer.group.ShareGroupCommand", args: "--list", want: `(?m)^workers$`},
+	{
+		name: "share-groups-describe", class: "consumer.group.ShareGroupCommand", args: "--describe --group workers",
+		want: `workers\s+console\s+0\s+2\s+0`,
+	},
+	{
+		name: "share-groups-state", class: "consumer.group.ShareGroupCommand",
+		args: "--describe --group workers --state",
+		want: `workers\s+\S+\s+\(1\)\s+Empty\s+0`,
+	},
+	{name: "share-groups-reset", class: "consumer.group.ShareGroupCommand", args: "--group workers --topic console " +
+		"--reset-offsets --to-earliest --execute", want: `workers\s+console\s+0\s+0`},
+	{
+		name: "share-groups-delete", class: "consumer.group.ShareGroupCommand", args: "--delete --group workers",
+		want: `was successful`,
+	},
+	{
 		name: "log-dirs", class: "LogDirsCommand", args: "--describe --topic-list console",
 		want: `"partition":"console-0","size":[1-9]`,
 	},

@@ -20,6 +20,7 @@ public final class Newest {
         Scenario.step("newest/invalid-pattern", Newest::invalid);
         Scenario.step("newest/groups", Newest::groups);
         Scenario.step("newest/config-resources", Newest::resources);
+        Shares.steps();
     }
 
     private static Object[] member(String group) {
