@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"freshet/internal/broker/messaging"
 )
 
 // TestCheckpoint copies a plane with a running cluster, one whose store exists and is not
@@ -16,7 +18,7 @@ func TestCheckpoint(t *testing.T) {
 	p := open(t, dir)
 	for _, name := range []string{"runs", "waits"} {
 		catalogue := running(t, p, spec("acme", name)).Broker.Catalogue
-		if err := catalogue.CreateTopic(t.Context(), orders, 0, nil); err != nil {
+		if err := catalogue.CreateTopic(t.Context(), orders, messaging.NewTopic{}); err != nil {
 			t.Fatal(err)
 		}
 	}

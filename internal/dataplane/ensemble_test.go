@@ -250,7 +250,7 @@ func TestAnyMemberServesAnyTopic(t *testing.T) {
 		if i%2 == 1 {
 			here, there = there, here
 		}
-		if err := here.Catalogue.CreateTopic(ctx, name, 0, nil); err != nil {
+		if err := here.Catalogue.CreateTopic(ctx, name, messaging.NewTopic{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := there.Consumer.Subscribe(ctx, name, "s", messaging.Position{}, nil); err != nil {
@@ -298,7 +298,7 @@ func TestANewOwnerIsReconciledWithTheCatalogue(t *testing.T) {
 	l := newLoopback(t, "a", "b")
 	at := l.cluster(t, 1, "a", "b")
 	ctx, name := t.Context(), topic(t, "persistent://public/default/t")
-	if err := at["b"].Broker.Catalogue.CreateTopic(ctx, name, 0, nil); err != nil {
+	if err := at["b"].Broker.Catalogue.CreateTopic(ctx, name, messaging.NewTopic{}); err != nil {
 		t.Fatal(err)
 	}
 	stream, err := at["a"].Broker.Consumer.OpenPushConsumer(ctx, subscribed(t, at["a"].Broker, name), "s",

@@ -139,10 +139,10 @@ func TestClustersShareNothing(t *testing.T) {
 	p := open(t, t.TempDir())
 	a, b := running(t, p, spec("acme", "a")), running(t, p, spec("acme", "b"))
 	name := topic(t, "persistent://public/default/t")
-	if err := a.Broker.Catalogue.CreateTopic(t.Context(), name, 0, nil); err != nil {
+	if err := a.Broker.Catalogue.CreateTopic(t.Context(), name, messaging.NewTopic{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Broker.Catalogue.CreateTopic(t.Context(), name, 0, nil); err != nil {
+	if err := b.Broker.Catalogue.CreateTopic(t.Context(), name, messaging.NewTopic{}); err != nil {
 		t.Errorf("the topic exists in the other cluster: %v", err)
 	}
 }
@@ -186,14 +186,14 @@ func TestDataSurvivesAndDeletionRemovesIt(t *testing.T) {
 	s := spec("acme", "c")
 	name := topic(t, "persistent://public/default/kept")
 	first := open(t, dir)
-	if err := running(t, first, s).Broker.Catalogue.CreateTopic(t.Context(), name, 0, nil); err != nil {
+	if err := running(t, first, s).Broker.Catalogue.CreateTopic(t.Context(), name, messaging.NewTopic{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	second := open(t, dir)
-	err := running(t, second, s).Broker.Catalogue.CreateTopic(t.Context(), name, 0, nil)
+	err := running(t, second, s).Broker.Catalogue.CreateTopic(t.Context(), name, messaging.NewTopic{})
 	if !errors.Is(err, messaging.ErrTopicExists) {
 		t.Errorf("after a restart: %v, want the topic to exist", err)
 	}

@@ -157,7 +157,7 @@ func TestAttackQuotas(t *testing.T) {
 	}
 	attack(quota.Topics, 150, func(i int, c *dataplane.Cluster) error {
 		return c.Broker.Catalogue.CreateTopic(ctx, topic(t, fmt.Sprintf("persistent://public/default/t%d", i)),
-			int32(i%3), nil)
+			messaging.NewTopic{Partitions: int32(i % 3)})
 	})
 	all := topicsOf(t, mine[0])
 	used := all[:5]
@@ -207,7 +207,7 @@ func TestAttackQuotas(t *testing.T) {
 	if _, err := again.Broker.Catalogue.Topic(ctx, used[0].Name); !errors.Is(err, messaging.ErrNoTopic) {
 		t.Fatal(err)
 	}
-	if err := again.Broker.Catalogue.CreateTopic(ctx, used[0].Name, 0, nil); err != nil {
+	if err := again.Broker.Catalogue.CreateTopic(ctx, used[0].Name, messaging.NewTopic{}); err != nil {
 		t.Errorf("after topics were deleted: %v", err)
 	}
 }
@@ -222,7 +222,7 @@ func TestAttackRaisingALimit(t *testing.T) {
 	c := running(t, p, s)
 	create := func(i int) error {
 		return c.Broker.Catalogue.CreateTopic(t.Context(),
-			topic(t, fmt.Sprintf("persistent://public/default/t%d", i)), 0, nil)
+			topic(t, fmt.Sprintf("persistent://public/default/t%d", i)), messaging.NewTopic{})
 	}
 	succeeded := race(t, 30, create)
 	s.Custom = map[string]string{"quota.topics": "5"}
@@ -346,7 +346,8 @@ func TestCustomKeys(t *testing.T) {
 // work is the activity of another organization.
 func work(ctx context.Context, c *dataplane.Cluster, r quota.Resource, i int) error {
 	if r == quota.Topics {
-		return c.Broker.Catalogue.CreateTopic(ctx, mustTopic(fmt.Sprintf("persistent://public/default/w%d", i)), 0, nil)
+		name := mustTopic(fmt.Sprintf("persistent://public/default/w%d", i))
+		return c.Broker.Catalogue.CreateTopic(ctx, name, messaging.NewTopic{})
 	}
 	_, err := c.Broker.Producer.Produce(ctx, mustTopic("persistent://public/default/w0"),
 		&messaging.Message{SchemaVersion: messaging.NoSchema, Payload: []byte("x")})

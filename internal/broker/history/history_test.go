@@ -74,7 +74,8 @@ func topicNamed(local string) names.Topic {
 // create creates a topic and returns its id.
 func (w *world) create(local string) uint64 {
 	w.t.Helper()
-	if err := w.broker.Catalogue.CreateTopic(context.Background(), topicNamed(local), 0, nil); err != nil {
+	err := w.broker.Catalogue.CreateTopic(context.Background(), topicNamed(local), messaging.NewTopic{})
+	if err != nil {
 		w.t.Fatal(err)
 	}
 	id, ok := w.broker.Catalogue.IDOf(context.Background(), topicNamed(local))

@@ -22,7 +22,7 @@ func newBenchBroker(b *testing.B) *messaging.Broker {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = broker.Close() })
-	if err := broker.Catalogue.CreateTopic(b.Context(), topic("bench"), 0, nil); err != nil {
+	if err := broker.Catalogue.CreateTopic(b.Context(), topic("bench"), messaging.NewTopic{}); err != nil {
 		b.Fatal(err)
 	}
 	start := messaging.Position{Kind: messaging.Earliest}

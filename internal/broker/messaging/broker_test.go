@@ -62,7 +62,7 @@ func (c *cluster) do(err error) {
 
 func (c *cluster) create(local string, partitions int32) names.Topic {
 	c.t.Helper()
-	c.do(c.Catalogue.CreateTopic(c.t.Context(), topic(local), partitions, nil))
+	c.do(c.Catalogue.CreateTopic(c.t.Context(), topic(local), messaging.NewTopic{Partitions: partitions}))
 	return topic(local)
 }
 
@@ -176,7 +176,7 @@ func TestTenantsAndNamespaces(t *testing.T) {
 	wantErr(t, c.Catalogue.DeleteTenant(ctx, "acme"), messaging.ErrTenantBusy)
 
 	orders := names.Topic{Namespace: sales, Local: "orders"}
-	c.do(c.Catalogue.CreateTopic(ctx, orders, 0, nil))
+	c.do(c.Catalogue.CreateTopic(ctx, orders, messaging.NewTopic{}))
 	wantErr(t, c.Catalogue.DeleteNamespace(ctx, sales, false), messaging.ErrNamespaceBusy)
 	c.do(c.Catalogue.DeleteNamespace(ctx, sales, true))
 	c.do(c.Catalogue.DeleteTenant(ctx, "acme"))
@@ -194,7 +194,7 @@ func TestGrants(t *testing.T) {
 		Permissions: map[string][]messaging.Action{"reader": {messaging.ActionConsume}},
 	}))
 	orders := names.Topic{Namespace: ns, Local: "orders"}
-	c.do(c.Catalogue.CreateTopic(ctx, orders, 2, nil))
+	c.do(c.Catalogue.CreateTopic(ctx, orders, messaging.NewTopic{Partitions: 2}))
 	c.do(c.Catalogue.UpdateTopic(ctx, orders, func(p *messaging.Policies) error {
 		p.Permissions = map[string][]messaging.Action{"writer": {messaging.ActionProduce}}
 		return nil
@@ -230,7 +230,9 @@ func TestTopics(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, messaging.Options{})
 	ctx := t.Context()
-	create := c.Catalogue.CreateTopic
+	create := func(ctx context.Context, name names.Topic, partitions int32, properties map[string]string) error {
+		return c.Catalogue.CreateTopic(ctx, name, messaging.NewTopic{Partitions: partitions, Properties: properties})
+	}
 	c.create("plain", 0)
 	c.create("wide", 3)
 	for _, tc := range []struct {
@@ -305,7 +307,7 @@ func TestNamespaceTopicLimit(t *testing.T) {
 		return nil
 	}))
 	c.create("one", 0)
-	wantErr(t, c.Catalogue.CreateTopic(t.Context(), topic("two"), 0, nil), messaging.ErrTopicLimit)
+	wantErr(t, c.Catalogue.CreateTopic(t.Context(), topic("two"), messaging.NewTopic{}), messaging.ErrTopicLimit)
 }
 
 func TestPoliciesReachTheEngine(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // createWith creates a topic with a contract.
 func (c *cluster) createWith(local, contract string) names.Topic {
 	c.t.Helper()
-	c.do(c.Catalogue.CreateTopicWith(c.t.Context(), topic(local), messaging.NewTopic{Contract: contract}))
+	c.do(c.Catalogue.CreateTopic(c.t.Context(), topic(local), messaging.NewTopic{Contract: contract}))
 	return topic(local)
 }
 
@@ -98,7 +98,7 @@ func TestContractIsChecked(t *testing.T) {
 	accepted := 0
 	for _, text := range bad {
 		err := c.Catalogue.SetContract(t.Context(), name, text)
-		created := c.Catalogue.CreateTopicWith(t.Context(), topic("other"), messaging.NewTopic{Contract: text})
+		created := c.Catalogue.CreateTopic(t.Context(), topic("other"), messaging.NewTopic{Contract: text})
 		for _, err := range []error{err, created} {
 			if !errors.Is(err, filter.ErrExpression) || errs.KindOf(err) != errs.Invalid {
 				accepted++
@@ -138,9 +138,9 @@ func TestContractAfterRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = first.Catalogue.CreateTopicWith(t.Context(), topic("t"), messaging.NewTopic{Contract: `key == "a"`})
+	err = first.Catalogue.CreateTopic(t.Context(), topic("t"), messaging.NewTopic{Contract: `key == "a"`})
 	if err == nil {
-		err = first.Catalogue.CreateTopic(t.Context(), topic("plain"), 0, nil)
+		err = first.Catalogue.CreateTopic(t.Context(), topic("plain"), messaging.NewTopic{})
 	}
 	if err := errors.Join(err, first.Close()); err != nil {
 		t.Fatal(err)

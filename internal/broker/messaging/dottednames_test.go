@@ -48,8 +48,8 @@ func TestAttackSquattedTopicName(t *testing.T) {
 				letters = messaging.ErrDottedName // pay/prod has no topic orders
 			}
 			for call, err := range map[string]error{
-				"topic":        c.Catalogue.CreateTopic(ctx, name, 0, nil),
-				"partitioned":  c.Catalogue.CreateTopic(ctx, name, 2, nil),
+				"topic":        c.Catalogue.CreateTopic(ctx, name, messaging.NewTopic{}),
+				"partitioned":  c.Catalogue.CreateTopic(ctx, name, messaging.NewTopic{Partitions: 2}),
 				"Kafka":        kafka,
 				"Kafka check":  dry,
 				"subscription": c.Consumer.Subscribe(ctx, name, "s", messaging.Position{}, nil),
@@ -84,7 +84,7 @@ func TestAttackShadowingNamespace(t *testing.T) {
 	c.do(c.createNamespace(team))
 	first := c.create("pay.prod.orders", 0)
 	other := names.Topic{Namespace: team, Local: "pay.prod.more"}
-	c.do(c.Catalogue.CreateTopic(t.Context(), other, 0, nil))
+	c.do(c.Catalogue.CreateTopic(t.Context(), other, messaging.NewTopic{}))
 	err := c.createNamespace(payProd)
 	var shadows *messaging.ShadowError
 	if !errors.As(err, &shadows) || !errors.Is(err, messaging.ErrShadows) ||
@@ -119,7 +119,9 @@ func TestAttackSquattingRace(t *testing.T) {
 		ns := names.Namespace{Tenant: "pay", Name: fmt.Sprint("n", i)}
 		var both sync.WaitGroup
 		var topicErr, namespaceErr error
-		both.Go(func() { topicErr = a.Catalogue.CreateTopic(t.Context(), topic("pay."+ns.Name+".orders"), 0, nil) })
+		both.Go(func() {
+			topicErr = a.Catalogue.CreateTopic(t.Context(), topic("pay."+ns.Name+".orders"), messaging.NewTopic{})
+		})
 		both.Go(func() { namespaceErr = b.Catalogue.CreateNamespace(t.Context(), ns, messaging.Policies{}) })
 		both.Wait()
 		switch {
@@ -158,7 +160,7 @@ func TestShadowedTopicsOfEarlierVersions(t *testing.T) {
 	}
 	c.subscribe(name, "another")
 	c.do(c.Catalogue.UpdateNamespace(t.Context(), payProd, func(*messaging.Policies) error { return nil }))
-	c.do(c.Catalogue.CreateTopic(t.Context(), names.Topic{Namespace: payProd, Local: "orders"}, 0, nil))
+	c.do(c.Catalogue.CreateTopic(t.Context(), names.Topic{Namespace: payProd, Local: "orders"}, messaging.NewTopic{}))
 	c.do(c.Catalogue.DeleteTopic(t.Context(), name, true))
-	wantErr(t, c.Catalogue.CreateTopic(t.Context(), name, 0, nil), messaging.ErrDottedName)
+	wantErr(t, c.Catalogue.CreateTopic(t.Context(), name, messaging.NewTopic{}), messaging.ErrDottedName)
 }

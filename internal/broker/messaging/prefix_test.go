@@ -18,7 +18,7 @@ func TestSubjectNameStrategies(t *testing.T) {
 	}})
 	ctx := t.Context()
 	name := topic("orders")
-	c.do(c.Catalogue.CreateTopic(ctx, name, 0, nil))
+	c.do(c.Catalogue.CreateTopic(ctx, name, messaging.NewTopic{}))
 	const classes = "io.confluent.kafka.serializers.subject."
 	for strategy, want := range map[string]int32{
 		"TopicNameStrategy": 7, "RecordNameStrategy": 20,

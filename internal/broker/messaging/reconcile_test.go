@@ -68,7 +68,7 @@ func TestRestartCompletesInterruptedChanges(t *testing.T) {
 	c.create("ruled", 0)
 
 	eng.create, eng.configure, eng.drop = true, true, true
-	if err := c.Catalogue.CreateTopic(ctx, topic("made"), 0, nil); !errors.Is(err, errCrash) {
+	if err := c.Catalogue.CreateTopic(ctx, topic("made"), messaging.NewTopic{}); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
 	if err := c.Catalogue.DeleteTopic(ctx, topic("dropped"), false); !errors.Is(err, errCrash) {
@@ -114,7 +114,7 @@ func TestEngineIsConfiguredOnUse(t *testing.T) {
 	t.Cleanup(func() { _ = real.Close() })
 	eng := &crashingEngine{Engine: real, create: true}
 	c := openOver(t, eng, messaging.Options{})
-	if err := c.Catalogue.CreateTopic(t.Context(), topic("orders"), 0, nil); !errors.Is(err, errCrash) {
+	if err := c.Catalogue.CreateTopic(t.Context(), topic("orders"), messaging.NewTopic{}); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
 	eng.create = false
@@ -130,7 +130,7 @@ func TestCatalogueSurvivesSnapshots(t *testing.T) {
 	yes := true
 	c.do(c.Catalogue.CreateNamespace(ctx, ns, messaging.Policies{Deduplicate: &yes}))
 	odd := names.Topic{Namespace: ns, Local: "a/b ü"}
-	c.do(c.Catalogue.CreateTopic(ctx, odd, 3, map[string]string{"p": "q"}))
+	c.do(c.Catalogue.CreateTopic(ctx, odd, messaging.NewTopic{Partitions: 3, Properties: map[string]string{"p": "q"}}))
 	for i := range 20 {
 		c.create(fmt.Sprint("t", i), int32(i%3))
 	}
@@ -207,7 +207,7 @@ func TestCreatedAndDeletedByAnotherCaller(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = real.Close() })
 	c := openOver(t, deletedTopicEngine{real}, messaging.Options{})
-	if err := c.Catalogue.CreateTopic(t.Context(), topic("short"), 0, nil); err != nil {
+	if err := c.Catalogue.CreateTopic(t.Context(), topic("short"), messaging.NewTopic{}); err != nil {
 		t.Errorf("create: got error %v, want none because the topic was created", err)
 	}
 }

@@ -463,8 +463,8 @@ func TestRegisteredSchemaIDs(t *testing.T) {
 	ns := names.Namespace{Tenant: "acme", Name: "sales"}
 	c.do(c.Catalogue.CreateNamespace(ctx, ns, messaging.Policies{}))
 	other := names.Topic{Namespace: ns, Local: "orders"}
-	c.do(c.Catalogue.CreateTopic(ctx, topic("orders"), 0, both))
-	c.do(c.Catalogue.CreateTopic(ctx, other, 0, both))
+	c.do(c.Catalogue.CreateTopic(ctx, topic("orders"), messaging.NewTopic{Properties: both}))
+	c.do(c.Catalogue.CreateTopic(ctx, other, messaging.NewTopic{Properties: both}))
 	for _, tc := range []struct {
 		name     string
 		topic    names.Topic
@@ -493,7 +493,7 @@ func TestRegisteredSchemaIDs(t *testing.T) {
 		}
 	}
 	alone := newCluster(t, messaging.Options{})
-	alone.do(alone.Catalogue.CreateTopic(ctx, topic("orders"), 0, both))
+	alone.do(alone.Catalogue.CreateTopic(ctx, topic("orders"), messaging.NewTopic{Properties: both}))
 	_, err := alone.Producer.Produce(ctx, topic("orders"), text("\x00\x00\x00\x00\x07"))
 	wantErr(t, err, messaging.ErrNoRegistry)
 }

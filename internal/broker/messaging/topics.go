@@ -82,13 +82,6 @@ func (cat *Catalogue) Topics(ctx context.Context, ns *names.Namespace, visit fun
 	return nil
 }
 
-// CreateTopic creates a topic with that many partitions; 0 creates a topic that is not partitioned.
-func (cat *Catalogue) CreateTopic(ctx context.Context, name names.Topic, partitions int32,
-	properties map[string]string,
-) error {
-	return cat.CreateTopicWith(ctx, name, NewTopic{Partitions: partitions, Properties: properties})
-}
-
 // NewTopic has the options of a new topic.
 type NewTopic struct {
 	Partitions int32 // 0 for a topic that is not partitioned
@@ -96,8 +89,8 @@ type NewTopic struct {
 	Contract   string // expression that every message must fulfil; "" for none
 }
 
-// CreateTopicWith creates a topic with options.
-func (cat *Catalogue) CreateTopicWith(ctx context.Context, name names.Topic, opts NewTopic) error {
+// CreateTopic creates a topic.
+func (cat *Catalogue) CreateTopic(ctx context.Context, name names.Topic, opts NewTopic) error {
 	if err := cat.checkNewTopic(name, opts.Partitions); err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func TestUsageOfDroppedNamespaces(t *testing.T) {
 	space := names.Namespace{Tenant: "public", Name: "short"}
 	c.do(c.Catalogue.CreateNamespace(ctx, space, messaging.Policies{}))
 	name := names.Topic{Namespace: space, Local: "t"}
-	c.do(c.Catalogue.CreateTopic(ctx, name, 0, nil))
+	c.do(c.Catalogue.CreateTopic(ctx, name, messaging.NewTopic{}))
 	_, err := c.Producer.Produce(ctx, name, text("x"))
 	c.do(err)
 	if f := c.usage(false); len(f.ByNamespace) != 1 || f.ByNamespace[0].ProducedMessages != 1 {

@@ -73,7 +73,7 @@ func TestCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.Broker.Catalogue.CreateTopic(t.Context(), topic, 0, nil); err != nil {
+	if err := cluster.Broker.Catalogue.CreateTopic(t.Context(), topic, messaging.NewTopic{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

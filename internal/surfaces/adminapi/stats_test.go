@@ -57,7 +57,7 @@ func TestStatsWhileATopicGrows(t *testing.T) {
 
 	ctx, name := t.Context(), names.Topic{Namespace: names.PublicDefault, Local: "p"}
 	err = errors.Join(
-		broker.Catalogue.CreateTopic(ctx, name, 1, nil),
+		broker.Catalogue.CreateTopic(ctx, name, messaging.NewTopic{Partitions: 1}),
 		broker.Consumer.Subscribe(ctx, name, "s", messaging.Position{Kind: messaging.Earliest}, nil),
 	)
 	for range 3 {

@@ -27,7 +27,7 @@ func (c *call) create(opts messaging.NewTopic) error {
 	if opts.Contract != "" {
 		ctx = c.WorkContext()
 	}
-	return c.Cluster.Catalogue.CreateTopicWith(ctx, c.Topic, opts)
+	return c.Cluster.Catalogue.CreateTopic(ctx, c.Topic, opts)
 }
 
 // partitionsBody decodes a number of partitions: an integer, or Pulsar's object of

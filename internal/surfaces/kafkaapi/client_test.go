@@ -107,7 +107,7 @@ func TestBothInterfaces(t *testing.T) {
 	w := newHarness(t)
 	ctx := short(t)
 	broker := w.broker
-	w.ok(broker.Catalogue.CreateTopic(ctx, publicTopic("shared"), 0, nil))
+	w.ok(broker.Catalogue.CreateTopic(ctx, publicTopic("shared"), messaging.NewTopic{}))
 	if _, err := broker.Producer.Produce(ctx, publicTopic("shared"),
 		&messaging.Message{
 			Payload: []byte("by http"), Key: "k",

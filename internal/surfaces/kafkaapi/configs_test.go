@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"freshet/internal/broker/messaging"
 	"freshet/internal/ops/audit"
 )
 
@@ -50,7 +51,7 @@ func TestDescribeConfigs(t *testing.T) {
 		"orders"); err != nil {
 		t.Fatal(err)
 	}
-	w.ok(w.broker.Catalogue.CreateTopic(ctx, publicTopic("by-http"), 0, nil))
+	w.ok(w.broker.Catalogue.CreateTopic(ctx, publicTopic("by-http"), messaging.NewTopic{}))
 
 	_, got := w.described(client, kmsg.ConfigResourceTypeTopic, "orders")
 	for name, want := range map[string]struct {

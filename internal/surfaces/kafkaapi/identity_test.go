@@ -35,7 +35,7 @@ func (w *harness) createTopic(tenant, namespace, local string, partitions int32)
 	if err != nil && !errors.Is(err, messaging.ErrNamespaceExists) {
 		w.Fatal(err)
 	}
-	w.ok(broker.Catalogue.CreateTopic(ctx, topic, partitions, nil))
+	w.ok(broker.Catalogue.CreateTopic(ctx, topic, messaging.NewTopic{Partitions: partitions}))
 	return topic
 }
 
@@ -211,7 +211,7 @@ func TestDeleteTopicsMeansOneIncarnation(t *testing.T) {
 	request.Topics = []kmsg.DeleteTopicsRequestTopic{{TopicID: r.idOf(topic)}}
 	again := func() {
 		w.ok(w.broker.Catalogue.DeleteTopic(t.Context(), topic, true))
-		w.ok(w.broker.Catalogue.CreateTopic(t.Context(), topic, 2, nil))
+		w.ok(w.broker.Catalogue.CreateTopic(t.Context(), topic, messaging.NewTopic{Partitions: 2}))
 	}
 	m.do.Store(&again)
 	got := roundTrip[*kmsg.DeleteTopicsResponse](r, request).Topics[0]

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"freshet/internal/broker/groups"
+	"freshet/internal/broker/messaging"
 	"freshet/internal/storage/engine"
 	"freshet/internal/surfaces/kafkaapi"
 )
@@ -103,7 +104,7 @@ func TestLeaders(t *testing.T) {
 	first, second, l := twoMembers(t)
 	ctx := short(t)
 	w := first
-	w.ok(w.broker.Catalogue.CreateTopic(ctx, publicTopic("orders"), 1, nil))
+	w.ok(w.broker.Catalogue.CreateTopic(ctx, publicTopic("orders"), messaging.NewTopic{Partitions: 1}))
 	here, there := first.client(), second.client()
 	for _, c := range []struct {
 		node, epoch int32
@@ -182,7 +183,7 @@ func TestClientsFollowLeaders(t *testing.T) {
 	t.Parallel()
 	first, _, l := twoMembers(t)
 	ctx := short(t)
-	first.ok(first.broker.Catalogue.CreateTopic(ctx, publicTopic("orders"), 1, nil))
+	first.ok(first.broker.Catalogue.CreateTopic(ctx, publicTopic("orders"), messaging.NewTopic{Partitions: 1}))
 	client := first.client(kgo.DefaultProduceTopic("orders"), kgo.ConsumeTopics("orders"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	for i := range 6 {

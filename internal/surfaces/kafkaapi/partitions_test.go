@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"freshet/internal/broker/messaging"
 	"freshet/internal/ops/audit"
 )
 
@@ -22,7 +23,7 @@ func TestCreatePartitions(t *testing.T) {
 	if _, err := admin.CreateTopic(ctx, 2, 1, nil, "orders"); err != nil {
 		t.Fatal(err)
 	}
-	w.ok(w.broker.Catalogue.CreateTopic(ctx, publicTopic("by-http"), 0, nil))
+	w.ok(w.broker.Catalogue.CreateTopic(ctx, publicTopic("by-http"), messaging.NewTopic{}))
 	partitions := func() int32 {
 		topic, err := w.broker.Kafka.KafkaTopic(ctx, publicTopic("orders"))
 		w.ok(err)

@@ -67,7 +67,8 @@ func newBenchHarness(b *testing.B, partitions int32, bare http.HandlerFunc) *ben
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = broker.Close() })
-	if err := broker.Catalogue.CreateTopic(b.Context(), benchTopic, partitions, nil); err != nil {
+	err = broker.Catalogue.CreateTopic(b.Context(), benchTopic, messaging.NewTopic{Partitions: partitions})
+	if err != nil {
 		b.Fatal(err)
 	}
 	if err := broker.Consumer.Subscribe(b.Context(), benchTopic, "s", messaging.Position{Kind: messaging.Earliest},
