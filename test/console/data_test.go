@@ -221,7 +221,7 @@ func TestSubscriptions(t *testing.T) {
 	b.click("Filter…")
 	b.set("filter", `payload ==`)
 	b.click("Change")
-	b.waitText("filter is not a valid expression")
+	b.waitText("not a valid expression")
 	b.set("filter", `payload.endsWith("2")`)
 	b.click("Change")
 	b.waitText("The filter of mover was changed")
