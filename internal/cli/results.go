@@ -12,7 +12,7 @@ import (
 // reporting lists the commands that report what they have done with command.Env.Done.
 var reporting = []string{
 	"topic create", "topic update", "topic delete",
-	"subscription create", "subscription reset", "subscription delete",
+	"subscription create", "subscription update", "subscription reset", "subscription delete",
 	"group reset", "group delete", "ack", "nack", "dead-letter replay",
 	"tenant create", "tenant delete", "namespace create", "namespace update", "namespace delete",
 	"org create", "org delete", "sa create", "sa credentials", "sa rotate", "sa delete",

@@ -25,6 +25,9 @@ func (j journalsOnly) Journal(ctx context.Context, name string) (engine.Journal,
 	return j.Journals.Journal(ctx, name)
 }
 
+// SelectWith implements engine.Engine; journals have no filters.
+func (journalsOnly) SelectWith(engine.Selector) {}
+
 func (j journalsOnly) Close() error {
 	j.Journals.Close()
 	return nil

@@ -160,6 +160,7 @@ var errorCodes = []struct {
 	{engine.ErrJournalLost, codeStorage},
 	{engine.ErrNotOpen, codeStorage},
 	{engine.ErrOpening, codeNotAvailable},
+	{engine.ErrNoSelector, codeNotAvailable}, // the broker is starting
 	{statemachine.ErrClosed, codeNotAvailable},
 	{statemachine.ErrBroken, codeStorage},
 	{statemachine.ErrContended, codeNotAvailable},

@@ -86,10 +86,13 @@ func TestLimitsMatchTheDocument(t *testing.T) {
 		"X-Msg-Deliver-After-Ms":    header("/message", "X-Msg-Deliver-After-Ms"),
 		"payloadLimit":              nil, // of a stream: TestInvalidEventRequests
 		"since":                     nil, // of a stream: TestInvalidEventRequests
-		"from":                      search("from"),
-		"to":                        search("to"),
-		"limit":                     search("limit"),
-		"timeoutMillis":             search("timeoutMillis"),
+		"last": func(n int64) int {
+			return w.openStream(fmt.Sprintf("%s/tail?last=%d", topic, n))
+		},
+		"from":          search("from"),
+		"to":            search("to"),
+		"limit":         search("limit"),
+		"timeoutMillis": search("timeoutMillis"),
 		"filter": func(n int64) int {
 			return w.openStream(topic + "/search?filter=true" + strings.Repeat("%20", int(n)-len("true")))
 		},
