@@ -54,8 +54,6 @@ var allowed = []allowance{
 	},
 
 	// Configurations.
-	{field: "*Configs.length", why: "docs/spec/stream.md#configuration: Kafka has settings of replication and " +
-		"tiered storage, we have our own"},
 	{field: "*Configs[flush.messages]*", why: "K5: every write is durable"},
 	{field: "*Configs[flush.ms]*", why: "K5: every write is durable"},
 	{field: "*Configs[min.insync.replicas]*", why: fixedConfig},
