@@ -239,6 +239,27 @@ func (s *Shard) checkEnd(ctx context.Context, f *follower) (epoch uint64, err er
 	}
 }
 
+// checkStandby returns nil when the log has everything that members have acknowledged. It reads the marks
+// before it reads the log to its end, because an owner may append all the time: everything that the marks
+// name is in the log by then.
+func (s *Shard) checkStandby(ctx context.Context, f *follower) error {
+	marks, err := s.readMarks(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.catchUp(ctx); err != nil {
+		return err
+	}
+	known := marks.of(f.st.id)
+	err = s.compareMarks(ctx, f, known)
+	if errors.Is(err, engine.ErrLogLost) && ctx.Err() == nil {
+		if without := s.logHasMajority(ctx, f.st); without != nil {
+			return without
+		}
+	}
+	return err
+}
+
 // compareMarks compares marks with the log, which the follower has read to its end.
 func (s *Shard) compareMarks(ctx context.Context, f *follower, marks []memberMark) error {
 	if end := f.end.Load(); end < f.seq {

@@ -213,10 +213,7 @@ func (s *Shard) term(ctx context.Context) error {
 	if s.mismatched {
 		// The log may still be without its end: the copy does not become a standby before it is not,
 		// so that its state does not change back and forth.
-		if err := f.catchUp(ctx); err != nil {
-			return err
-		}
-		if _, err := s.checkEnd(ctx, f); err != nil {
+		if err := s.checkStandby(ctx, f); err != nil {
 			return err
 		}
 	}
