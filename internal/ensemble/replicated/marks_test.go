@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -339,4 +341,48 @@ func TestPublishMarks(t *testing.T) {
 	b = tm.start(t, "a", 0, nil)
 	appendText(t, b.awaitOwner(t), "again")
 	b.stop(t)
+}
+
+// TestStandbyBesideAWritingOwner: a copy that did not match its log becomes a standby again while the owner
+// appends and publishes its mark all the time.
+func TestStandbyBesideAWritingOwner(t *testing.T) {
+	t.Parallel()
+	tm := newTestEnsemble(t, 1, natstest.Unsafe).team()
+	client := tm.g.etcd.Client()
+	defer client.Close()
+	a := tm.start(t, "a", 0, nil)
+	e := a.awaitOwner(t)
+	fill(t, e, 3)
+	right := a.stream.id.String()
+	if _, err := client.Put(t.Context(), a.keys.log, logID{1}.String()); err != nil {
+		t.Fatal(err)
+	}
+	b := tm.start(t, "b", 0, nil)
+	eventually(t, "LogLost", lost(b))
+	load, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	var appended atomic.Int64
+	done.Go(func() {
+		for load.Err() == nil {
+			if _, err := e.Append(t.Context(), 1, 0, []engine.Message{{}}); err != nil {
+				t.Errorf("append: got error %v, want none", err)
+				return
+			}
+			if _, err := client.Put(t.Context(), a.keys.marks+"a", markValue(a.mark.position())); err != nil {
+				t.Errorf("publish the owner's mark: got error %v, want none", err)
+				return
+			}
+			appended.Add(1)
+		}
+	})
+	if _, err := client.Put(t.Context(), a.keys.log, right); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a standby", func() bool { return b.Status().Role == Standby })
+	before := appended.Load()
+	eventually(t, "more appends", func() bool { return appended.Load() > before })
+	stop()
+	done.Wait()
+	b.stop(t)
+	a.stop(t)
 }
