@@ -102,6 +102,7 @@ func TestPasskeys(t *testing.T) {
 	b.until(`location.pathname === '/oauth/account'`)
 
 	remove := func(name string) {
+		b.until(fmt.Sprintf(`[...document.querySelectorAll('.keys li')].some(l => l.innerText.includes(%q))`, name))
 		eval[any](b, fmt.Sprintf(
 			`void ([...document.querySelectorAll('.keys li')].find(l => l.innerText.includes(%q))
 				.querySelector('details').open = true)`, name))
