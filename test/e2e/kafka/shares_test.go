@@ -24,7 +24,7 @@ type shareHistory struct {
 	again    int             // deliveries after the confirmation
 }
 
-func (h *shareHistory) add(value string) {
+func (h *shareHistory) received(value string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seen[value] = true
@@ -41,12 +41,12 @@ func (h *shareHistory) confirmed(values []string) {
 	}
 }
 
-// received returns the number of records that consumers have received. A kill makes an acceptance unknown that the server
-// may have carried out, so fewer are confirmed.
-func (h *shareHistory) received() int {
+// counts returns the number of records that consumers have received, and of those whose acceptance is confirmed. These are
+// fewer: a kill leaves it unknown whether the server has carried out an acceptance.
+func (h *shareHistory) counts() (received, confirmed int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.seen)
+	return len(h.seen), len(h.accepted)
 }
 
 // consumer opens a share consumer, and returns a function that accepts records until its context ends.
@@ -65,7 +65,7 @@ func (h *shareHistory) consumer(t *testing.T, s *testserver.Server) func(context
 			before := failures.Load()
 			var values []string
 			c.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
-				h.add(string(r.Value))
+				h.received(string(r.Value))
 				values = append(values, string(r.Value))
 				r.Ack(kgo.AckAccept)
 			})
@@ -114,8 +114,11 @@ func TestFaultKillShareGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range kills {
-		before := h.received()
-		await(t, func() bool { return h.received() >= min(before+records/(2*kills), records*9/10) })
+		_, before := h.counts()
+		await(t, func() bool {
+			received, confirmed := h.counts()
+			return received == records || confirmed >= before+records/(2*kills)
+		})
 		s.Kill()
 		fault.Injected++
 		began := time.Now()
@@ -123,7 +126,7 @@ func TestFaultKillShareGroup(t *testing.T) {
 		fault.Recovery = max(fault.Recovery, time.Since(began))
 	}
 	defer stop(t, s)
-	await(t, func() bool { return h.received() == records })
+	await(t, func() bool { received, _ := h.counts(); return received == records })
 	cancel()
 	consumers.Wait()
 	if len(h.accepted) == 0 {
