@@ -41,6 +41,7 @@ type pool struct {
 	tls          *tls.Config
 	inFlight     chan struct{} // semaphore: holds an element for each request in flight
 	pingInterval time.Duration
+	dialTimeout  time.Duration
 
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
@@ -54,7 +55,8 @@ type pool struct {
 func newPool(credentials *bundle.Credentials, member, address string, other *http.Client) *pool {
 	p := &pool{
 		http2: other, url: "https://" + address + "/", tls: credentials.ClientTLS(member, protocolPooled),
-		inFlight: make(chan struct{}, poolConnections), pingInterval: pingInterval, open: map[*pooledConn]struct{}{},
+		inFlight: make(chan struct{}, poolConnections), pingInterval: pingInterval, dialTimeout: dialTimeout,
+		open: map[*pooledConn]struct{}{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.transport = &http.Transport{
@@ -149,7 +151,7 @@ func (c *pooledConn) Close() error {
 }
 
 func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.dialTimeout)
 	defer cancel()
 	raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
