@@ -25,10 +25,17 @@ func (o *consumeOptions) checkFilter(ctx context.Context, sub *client.Subscripti
 		"all consumers with 'freshet subscription update'.")
 }
 
+// How long the server may need to pass over the next messages: while it has messages to evaluate, and when all are
+// leased, by the evaluation or by consumers.
+const (
+	passOverTimeout = 5 * time.Second
+	leasedTimeout   = 2 * time.Second
+)
+
 // passingOver returns a function that reports whether the server passes over messages of the subscription, so that
 // more may arrive although none has for a while. It returns false if the caller may not see that.
 func passingOver(ctx context.Context, sub *client.Subscription) func() bool {
-	last := int64(-1)
+	last, changed := int64(-1), time.Time{}
 	return func() bool {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -36,13 +43,22 @@ func passingOver(ctx context.Context, sub *client.Subscription) func() bool {
 			return false
 		}
 		stats, err := sub.Stats(ctx)
-		if err != nil || stats.Backlog <= stats.Leased+stats.Delayed || stats.FilterPassedOver <= last {
+		if err != nil || stats.Backlog <= stats.Delayed {
 			return false
 		}
-		last = stats.FilterPassedOver
-		return true
+		if stats.FilterPassedOver > last {
+			last, changed = stats.FilterPassedOver, time.Now()
+		}
+		timeout := passOverTimeout
+		if stats.Backlog <= stats.Leased+stats.Delayed {
+			timeout = leasedTimeout
+		}
+		return time.Since(changed) < timeout
 	}
 }
+
+// minRecheck is how long an idleTimer waits at least before it calls more again.
+const minRecheck = 50 * time.Millisecond
 
 // idleTimer calls end after the time wait without messages, unless more reports that there may be more: then it
 // waits again. A zero wait disables it.
@@ -78,7 +94,9 @@ func (i *idleTimer) stopLocked() {
 }
 
 // restart restarts the timer.
-func (i *idleTimer) restart() {
+func (i *idleTimer) restart() { i.restartWith(i.wait) }
+
+func (i *idleTimer) restartWith(wait time.Duration) {
 	if i.wait <= 0 {
 		return
 	}
@@ -86,7 +104,7 @@ func (i *idleTimer) restart() {
 	defer i.mu.Unlock()
 	i.stopLocked()
 	started := i.started
-	i.timer = time.AfterFunc(i.wait, func() { i.expire(started) })
+	i.timer = time.AfterFunc(wait, func() { i.expire(started) })
 }
 
 // expire ends the wait, unless the timer was stopped or restarted meanwhile.
@@ -98,7 +116,7 @@ func (i *idleTimer) expire(started int) {
 	switch {
 	case !current:
 	case more:
-		i.restart()
+		i.restartWith(max(i.wait, minRecheck))
 	default:
 		i.end()
 	}
