@@ -18,14 +18,14 @@ func TestConsumeWaitsForTheFilter(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if strings.HasSuffix(r.URL.Path, "/filter") {
-			fmt.Fprintf(w, `{"filter":%q}`, filter)
+			_, _ = fmt.Fprintf(w, `{"filter":%q}`, filter)
 			return
 		}
 		if strings.HasSuffix(r.URL.Path, "/partitions") {
-			fmt.Fprint(w, `{"partitions":0}`)
+			_, _ = fmt.Fprint(w, `{"partitions":0}`)
 			return
 		}
-		fmt.Fprintf(w, `{"subscriptions":{"s":{"msgBacklog":%d,"unackedMessages":%d,"msgDelayed":%d,`+
+		_, _ = fmt.Fprintf(w, `{"subscriptions":{"s":{"msgBacklog":%d,"unackedMessages":%d,"msgDelayed":%d,`+
 			`"filterRejectedMsgCount":%d}}}`, backlog, leased, delayed, passed)
 	}))
 	defer server.Close()

@@ -24,13 +24,13 @@ import (
 	"freshet/test/tally"
 )
 
-// patience is how long a test waits for what takes seconds on a machine that is not busy.
-const patience = 4 * time.Minute
+// testTimeout is how long a test waits for what takes seconds on a machine that is not busy.
+const testTimeout = 4 * time.Minute
 
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	poll.Until(t, patience, what, holds)
+	poll.Until(t, testTimeout, what, holds)
 }
 
 func quickFlush(o *Options) { o.FlushInterval = 50 * time.Millisecond }

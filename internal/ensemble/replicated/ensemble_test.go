@@ -195,7 +195,7 @@ func (tm *team) start(t testing.TB, name string, server int, fs *vfs.MemFS, chan
 // awaitOwner waits until the member is the owner, and returns its engine.
 func (m *member) awaitOwner(t testing.TB) engine.Engine {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		changed := m.Changed()
 		if e, err := m.Engine(); err == nil && m.o.Lease.Alive() {
@@ -213,7 +213,7 @@ func (m *member) awaitOwner(t testing.TB) engine.Engine {
 // awaitApplied waits until the member's copy has the log up to the message to.
 func (m *member) awaitApplied(t testing.TB, to uint64) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for m.applied.Load() < to {
 		select {
 		case <-time.After(5 * time.Millisecond):
@@ -226,7 +226,7 @@ func (m *member) awaitApplied(t testing.TB, to uint64) {
 // awaitOwnerSeen waits until the member sees that owner serves the shard.
 func (m *member) awaitOwnerSeen(t testing.TB, owner string) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		changed := m.Changed()
 		if m.Owner().Member == owner {

@@ -41,8 +41,8 @@ func (h *shareHistory) confirmed(values []string) {
 	}
 }
 
-// counts returns the number of records that consumers have received, and of those whose acceptance is confirmed. These are
-// fewer: a kill leaves it unknown whether the server has carried out an acceptance.
+// counts returns the number of records that consumers have received, and of those whose acceptance is
+// confirmed. These are fewer: a kill leaves it unknown whether the server has carried out an acceptance.
 func (h *shareHistory) counts() (received, confirmed int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
