@@ -25,35 +25,56 @@ func (o *consumeOptions) checkFilter(ctx context.Context, sub *client.Subscripti
 		"all consumers with 'freshet subscription update'.")
 }
 
-// How long the server may need to pass over the next messages: while it has messages to evaluate, and when all are
-// leased, by the evaluation or by consumers.
+// How long a consumer waits for a server that passes over no further message: while it has messages to evaluate, and
+// when all are leased, by the evaluation or by consumers.
 const (
 	passOverTimeout = 5 * time.Second
 	leasedTimeout   = 2 * time.Second
 )
 
 // passingOver returns a function that reports whether the server passes over messages of the subscription, so that
-// more may arrive although none has for a while. It returns false if the caller may not see that.
-func passingOver(ctx context.Context, sub *client.Subscription) func() bool {
-	last, changed := int64(-1), time.Time{}
-	return func() bool {
+// more may arrive at a consumer that has received none since the given time. It returns false if the caller may not
+// see that.
+func passingOver(ctx context.Context, sub *client.Subscription) func(idleSince time.Time) bool {
+	var progress passOverProgress
+	return func(idleSince time.Time) bool {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
+		// Most subscriptions have no filter, and this request costs less than the topic's statistics.
 		if filter, err := sub.Filter(ctx); err != nil || filter == "" {
 			return false
 		}
 		stats, err := sub.Stats(ctx)
-		if err != nil || stats.Backlog <= stats.Delayed {
-			return false
-		}
-		if stats.FilterPassedOver > last {
-			last, changed = stats.FilterPassedOver, time.Now()
-		}
-		timeout := passOverTimeout
-		if stats.Backlog <= stats.Leased+stats.Delayed {
-			timeout = leasedTimeout
-		}
-		return time.Since(changed) < timeout
+		return err == nil && progress.more(&stats, idleSince, time.Now())
+	}
+}
+
+// passOverProgress follows how many messages of a subscription the server has passed over.
+type passOverProgress struct {
+	mu      sync.Mutex // guards the fields below: a wait may end while the one before still asks the server
+	count   int64
+	changed time.Time // when count was first seen
+}
+
+// more reports whether more messages may arrive: the server has messages to evaluate, and it has passed over or
+// delivered one within the timeout.
+func (p *passOverProgress) more(stats *client.SubscriptionStats, idleSince, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed.IsZero() || p.count != stats.FilterPassedOver {
+		p.count, p.changed = stats.FilterPassedOver, now
+	}
+	latest := p.changed
+	if idleSince.After(latest) {
+		latest = idleSince
+	}
+	switch {
+	case stats.Backlog <= stats.Delayed:
+		return false
+	case stats.Backlog <= stats.Leased+stats.Delayed:
+		return now.Sub(latest) < leasedTimeout
+	default:
+		return now.Sub(latest) < passOverTimeout
 	}
 }
 
@@ -64,15 +85,15 @@ const minRecheck = 50 * time.Millisecond
 // waits again. A zero wait disables it.
 type idleTimer struct {
 	wait time.Duration
-	more func() bool
-	end  func()
+	more func(idleSince time.Time) bool
+	end  func() // must not call the idleTimer
 
-	mu      sync.Mutex
+	mu      sync.Mutex  // guards the fields below
 	timer   *time.Timer // nil while it is stopped
-	started int         // counts calls of restart and stop
+	started int         // counts the starts and stops of the timer
 }
 
-func newIdleTimer(wait time.Duration, more func() bool, end func()) *idleTimer {
+func newIdleTimer(wait time.Duration, more func(idleSince time.Time) bool, end func()) *idleTimer {
 	i := &idleTimer{wait: wait, more: more, end: end}
 	i.restart()
 	return i
@@ -93,30 +114,31 @@ func (i *idleTimer) stopLocked() {
 	}
 }
 
-// restart restarts the timer.
-func (i *idleTimer) restart() { i.restartWith(i.wait) }
+// restart restarts the timer, after a message or at the beginning.
+func (i *idleTimer) restart() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.startLocked(i.wait, time.Now())
+}
 
-func (i *idleTimer) restartWith(wait time.Duration) {
+func (i *idleTimer) startLocked(wait time.Duration, idleSince time.Time) {
+	i.stopLocked()
 	if i.wait <= 0 {
 		return
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.stopLocked()
 	started := i.started
-	i.timer = time.AfterFunc(wait, func() { i.expire(started) })
+	i.timer = time.AfterFunc(wait, func() { i.expire(started, idleSince) })
 }
 
 // expire ends the wait, unless the timer was stopped or restarted meanwhile.
-func (i *idleTimer) expire(started int) {
-	more := i.more()
+func (i *idleTimer) expire(started int, idleSince time.Time) {
+	more := i.more(idleSince)
 	i.mu.Lock()
-	current := i.started == started
-	i.mu.Unlock()
+	defer i.mu.Unlock()
 	switch {
-	case !current:
+	case i.started != started:
 	case more:
-		i.restartWith(max(i.wait, minRecheck))
+		i.startLocked(max(i.wait, minRecheck), idleSince)
 	default:
 		i.end()
 	}
